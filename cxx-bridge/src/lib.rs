@@ -36,11 +36,10 @@ mod rings;
 
 #[cfg(feature = "torch")]
 use device::process::{
-    StreamPlan, device_absent, device_allocated, device_borrowed, device_dropped,
-    device_expandable, device_freed, device_gave_back, device_longest, device_planned,
-    device_record_catch_up, device_record_close, device_records, device_refused, device_retired,
-    device_streams, device_threshold, device_trace_begin, device_traces, device_unserved,
-    stream_plan,
+    StreamPlan, device_absent, device_allocated, device_borrowed, device_expandable, device_freed,
+    device_gave_back, device_longest, device_planned, device_record_catch_up, device_record_close,
+    device_records, device_refused, device_retired, device_set_aside, device_streams,
+    device_threshold, device_trace_begin, device_traces, device_unserved, stream_plan,
 };
 #[cfg(feature = "torch")]
 use guard::Guard;
@@ -211,7 +210,7 @@ mod ffi {
         fn device_refused(device: i8, why: &str);
         fn device_borrowed(device: i8, bytes: usize);
         fn device_gave_back(device: i8, bytes: usize);
-        fn device_dropped(device: i8, bytes: usize);
+        fn device_set_aside(device: i8, bytes: usize);
         fn device_retired(device: i8);
         fn device_unserved();
         fn device_allocated(
@@ -231,6 +230,7 @@ mod ffi {
         fn stream_plan(device: i8, number: u32) -> Box<StreamPlan>;
 
         fn regions(self: &StreamPlan) -> usize;
+        fn device_bytes(self: &StreamPlan) -> u64;
         fn region_bytes(self: &StreamPlan, region: usize) -> usize;
         fn reserved(self: &mut StreamPlan, region: usize, base: usize);
         fn turn(self: &StreamPlan) -> usize;

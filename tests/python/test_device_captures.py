@@ -103,7 +103,7 @@ def test_a_recording_has_what_is_asked_beside_a_pool(run, tmp_path):
 
 
 def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_plan):
-    """The allocator below gives nothing back in a capture: to drop the plan would help nobody."""
+    """The allocator below gives nothing back in a capture: to set the plan aside would help nobody."""
     outcome = with_plan("""
     side, there = torch.cuda.Stream(), block(12)
     there.record_stream(side)

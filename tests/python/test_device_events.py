@@ -68,7 +68,7 @@ def test_who_is_short_of_memory_waits_though_another_thread_waits_already(with_p
     assert outcome.warnings == []
 
 
-def test_a_dropped_region_goes_though_its_last_block_waited(with_plan):
+def test_the_region_of_a_plan_that_was_set_aside_goes_though_its_last_block_waited(with_plan):
     outcome = with_plan(USED + """
     it = used(100_000_000)
     try:

@@ -46,7 +46,7 @@ def test_a_failure_counts_once_though_it_is_tried_twice(with_plan):
 
 
 def test_a_failure_counts_once_though_it_is_tried_three_times(with_two):
-    """Idle regions of another stream are given back first, and then the plan is dropped."""
+    """Idle regions of another stream are given back first, and then the plan is set aside."""
     outcome = with_two(OBSERVE + """
     kept = block(12)
     before = retries()

@@ -207,6 +207,7 @@ def test_a_region_that_cannot_be_had_costs_a_line(run, tmp_path):
     """ + program.replace("range(3)", "range(1)"), BUDDY_DEVICE_PLAN=path, PINBUDDY_SIM_DEVICE_MB="58")
     (warning,) = outcome.warnings
     assert "the plan for device 0 is not used" in warning, warning
+    assert "are reserved with it, and this process can have 58 MiB now" in warning, warning
     assert outcome.value[0]["dropped"] and outcome.value[0]["reserved_bytes"] == 0
 
 

@@ -1,8 +1,8 @@
 // How plans give way to a request for which the allocator below has no room.
 //
 // In three steps, until the request is served: regions in which nothing lies are given back, with the plans in force; the request
-// gets a place that is idle in a region of its own stream; the plans of the device are dropped. A region that holds a block
-// cannot be given back in part: it is one block of the allocator below. Invariant: observers and statistics learn of the last try's
+// gets a place that is idle in a region of its own stream; the plans of the device are set aside for a while. A region that holds a
+// block cannot be given back in part: it is one block of the allocator below. Invariant: observers and statistics learn of the last try's
 // failure alone.
 #pragma once
 
@@ -71,16 +71,16 @@ template <class Allocate, class Borrow>
       return idle;
     }
   }
-  const bool drops = all.drop();
-  if (drops) {
-    device_dropped(device, bytes);
+  const bool is_set_aside = all.set_aside();
+  if (is_set_aside) {
+    device_set_aside(device, bytes);
   }
   const Failures::TryingAgain again(Failures::Attempt::kLast);
   try {
     return allocate();
   } catch (c10::OutOfMemoryError& error) {
     Failures::tell();
-    tell_idle(error, all, drops ? "before that the plan of this device was dropped, and its idle memory given back" : "");
+    tell_idle(error, all, is_set_aside ? "before that the plan of this device was set aside, and its idle memory given back" : "");
     throw;
   }
 }

@@ -129,7 +129,7 @@ void StreamMemory::settle(Settle how) {
     std::for_each(done, all.end(), [&](const Pending& it) { finish(it.place, it.requested); });
     all.erase(done, all.end());
     unsettled_.store(!all.empty() || !pending_.empty() || !deferred_.empty(), std::memory_order_relaxed);
-    if (state_.load(std::memory_order_relaxed) == State::kDropped) {
+    if (leaves()) {
       idle = take_idle();
     }
   }

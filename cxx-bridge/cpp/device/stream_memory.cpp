@@ -41,6 +41,7 @@ StreamMemory::StreamMemory(const Around& around, c10::cuda::CUDAStream stream, s
       handle_(stream.stream()),
       number_(number),
       plan_(stream_plan(stream.device_index(), number)),
+      needed_(plan_->device_bytes()),
       regions_(plan_->regions()) {
   if (regions_.empty()) {
     state_.store(State::kDropped);
@@ -81,7 +82,7 @@ StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
       return {};
     }
   }
-  drop();
+  give_back(GiveBack::kForGood);
   device_retired(stream_.device_index());
   return {};
 }
@@ -128,7 +129,7 @@ std::size_t StreamMemory::free(void* address) {
     }
     if (C10_LIKELY(block.uses.empty())) {
       finish(block.place, block.requested);
-      if (C10_UNLIKELY(state_.load(std::memory_order_relaxed) == State::kDropped)) {
+      if (C10_UNLIKELY(leaves())) {
         idle = take_idle();
       }
     } else {
@@ -219,7 +220,7 @@ StreamCounts StreamMemory::counts() {
   counts.stream = number_;
   counts.reserved = reserved();
   counts.given_back = given_back_;
-  counts.dropped = state_.load(std::memory_order_relaxed) == State::kDropped;
+  counts.dropped = leaves();
   return counts;
 }
 

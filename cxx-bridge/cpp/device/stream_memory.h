@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,7 +47,10 @@ class StreamMemory {
     kCleared,
     // A request has no room: whoever it is for needs them for a while.
     kShort,
-    // The same, and the plan is not used any more: the others are given back once their last block is freed.
+    // The same, and that was not enough: until the cache is emptied, or for some iterations, the plan is not in force, and the others
+    // are given back once their last block is freed.
+    kAside,
+    // The plan is not used any more: the same for ever.
     kForGood,
   };
 
@@ -121,7 +125,7 @@ class StreamMemory {
   // capture.
   void settle(Settle how);
 
-  // Gives back regions in which nothing lies. Returns whether there were any.
+  // Gives back regions in which nothing lies. Returns whether there were any; of a plan that is set aside, whether it was in force.
   bool give_back(GiveBack why);
 
   // An iteration is over.
@@ -135,13 +139,6 @@ class StreamMemory {
     return !regions_.empty();
   }
 
-  // Its plan is not used any more, and what is idle given back. Returns whether it was used.
-  bool drop() {
-    const bool was_used = state_.load(std::memory_order_relaxed) != State::kDropped;
-    give_back(GiveBack::kForGood);
-    return was_used;
-  }
-
   Counted counted();
   void reset_peaks();
   void reset_accumulated();
@@ -152,7 +149,12 @@ class StreamMemory {
   StreamCounts counts();
 
  private:
-  enum class State : std::uint8_t { kCold, kReserving, kReady, kDropped };
+  enum class State : std::uint8_t { kCold, kReserving, kReady, kAside, kDropped };
+
+  // Whether regions are given back as soon as nothing lies in them.
+  bool leaves() const {
+    return state_.load(std::memory_order_relaxed) >= State::kAside;
+  }
 
   struct Region {
     std::size_t bytes = 0;
@@ -203,9 +205,13 @@ class StreamMemory {
   [[gnu::noinline]] void read_peaks();
   void reserve(bool releases);
   void take_region(std::size_t index);
+  std::string lacking();
+  void refused(const std::string& why, const Tries& tries, bool releases);
   bool waits();
   // Under the lock.
   std::size_t requests_of_an_iteration() const;
+  // Memory was short for so many times before: regions are left for a while. Under the lock.
+  void wait_after(std::uint64_t times);
   // Whether a request is among so many that are left. Two threads may count as one.
   static bool counts_down(std::atomic<std::size_t>& left) {
     const std::size_t count = left.load(std::memory_order_relaxed);
@@ -235,6 +241,8 @@ class StreamMemory {
   const std::uint32_t number_;
   // Under the lock from the constructor on.
   rust::Box<StreamPlan> plan_;
+  // What the process must be able to have.
+  const std::uint64_t needed_;
   std::vector<Region> regions_;
   // Changed under the lock.
   std::atomic<State> state_{State::kCold};
@@ -258,8 +266,9 @@ class StreamMemory {
   std::vector<Block> deferred_;
   std::vector<Pending> pending_;
   Counted counted_;
-  // How often regions were given back since memory was short.
+  // How often regions were given back since memory was short, and how often the plan was set aside.
   std::uint64_t given_back_ = 0;
+  std::uint64_t set_aside_ = 0;
   // Another thread dropped the plan while regions were taken.
   bool drop_ = false;
 };

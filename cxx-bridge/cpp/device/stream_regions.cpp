@@ -1,7 +1,8 @@
 // The regions of a stream's planned memory: taken from the allocator below, and given back (stream_memory.h).
 //
 // They are taken with the first request, and again after they were given back: at once where the program emptied its cache, an
-// iteration later where memory was short. Knows no blocks.
+// iteration later where memory was short. Regions that cannot be had go back to CUDA, so that nothing of the program's gets stuck in
+// them. Knows no blocks.
 #include "../upstream.h"
 
 #if PINBUDDY_TORCH_FROM(11)
@@ -13,6 +14,7 @@
 #include <c10/util/ScopeExit.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,9 +41,14 @@ std::size_t StreamMemory::requests_of_an_iteration() const {
   return std::max(plan_->turn(), kFewest);
 }
 
+void StreamMemory::wait_after(std::uint64_t times) {
+  wait_.store(requests_of_an_iteration() << std::min(times, kDoublings), std::memory_order_relaxed);
+}
+
 // Takes the regions from the allocator below, so that its limits hold for them.
 void StreamMemory::reserve(bool releases) {
-  if (state_.load(std::memory_order_acquire) != State::kCold) {
+  const auto may_reserve = [](State state) { return state == State::kCold || state == State::kAside; };
+  if (!may_reserve(state_.load(std::memory_order_acquire))) {
     return;
   }
   assert_no_lock_held("reserving a region");
@@ -51,7 +58,7 @@ void StreamMemory::reserve(bool releases) {
   read_peaks();
   {
     Lock guard(mutex_);
-    if (state_.load(std::memory_order_relaxed) != State::kCold) {
+    if (!may_reserve(state_.load(std::memory_order_relaxed))) {
       return;
     }
     state_.store(State::kReserving);
@@ -66,6 +73,10 @@ void StreamMemory::reserve(bool releases) {
   delete_below_.store(below_.raw_deleter(), std::memory_order_relaxed);
   const AskingFor region(Asking::kRegion);
   try {
+    if (const std::string lack = lacking(); !lack.empty()) {
+      refused(lack, {}, /*releases=*/false);
+      return;
+    }
     for (std::size_t index = 0; index < regions_.size(); ++index) {
       // Some may still be there since the cache was emptied.
       if (regions_[index].base.load(std::memory_order_relaxed) == 0) {
@@ -73,13 +84,7 @@ void StreamMemory::reserve(bool releases) {
       }
     }
   } catch (const c10::OutOfMemoryError& error) {
-    {
-      Lock guard(mutex_);
-      counted_.refused += Failures::counted(releases);
-      state_.store(State::kDropped);
-    }
-    device_refused(device, error.what_without_backtrace());
-    give_back(GiveBack::kForGood);
+    refused(error.what_without_backtrace(), Failures::counted(releases), releases);
     return;
   } catch (...) {
     // The program's, of a call before: CUDA tells of it with the next one. The next request tries again.
@@ -98,6 +103,42 @@ void StreamMemory::reserve(bool releases) {
   }
   if (dropped) {
     give_back(GiveBack::kForGood);
+  }
+}
+
+// Why this process cannot have as much memory as is reserved with the plans of the device; empty if it can. With less, what they
+// leave to the allocator below would fail.
+std::string StreamMemory::lacking() {
+  if (needed_ == 0) {
+    return {};
+  }
+  const c10::DeviceIndex device = stream_.device_index();
+  const auto [free, total] = below_.getMemoryInfo(device);
+  const auto reserved = static_cast<double>(below_.getDeviceStats(device).reserved_bytes[0].current);
+  const double most = static_cast<double>(total) * below_.getMemoryFraction(device);
+  const double had = std::min(static_cast<double>(free) + reserved, most);
+  if (static_cast<double>(needed_) <= had) {
+    return {};
+  }
+  const auto mib = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(bytes) >> 20) + " MiB"; };
+  return mib(static_cast<double>(needed_)) + " are reserved with it, and this process can have " + mib(had) + " now";
+}
+
+// The regions cannot be had: they are left for good, or for a while if the plan has served before.
+void StreamMemory::refused(const std::string& why, const Tries& tries, bool releases) {
+  bool comes_back = false;
+  {
+    Lock guard(mutex_);
+    counted_.refused += tries;
+    comes_back = set_aside_ > 0 && !drop_;
+    state_.store(comes_back ? State::kCold : State::kDropped);
+  }
+  if (!comes_back) {
+    device_refused(stream_.device_index(), why);
+  }
+  give_back(comes_back ? GiveBack::kAside : GiveBack::kForGood);
+  if (releases) {
+    below_.emptyCache({0, 0});
   }
 }
 
@@ -146,6 +187,7 @@ std::vector<StreamMemory::Idle> StreamMemory::take_idle() {
 
 bool StreamMemory::give_back(GiveBack why) {
   std::vector<Idle> idle;
+  bool done = false;
   {
     Lock guard(mutex_);
     const State state = state_.load(std::memory_order_relaxed);
@@ -158,19 +200,28 @@ bool StreamMemory::give_back(GiveBack why) {
       borrows_.store(0, std::memory_order_relaxed);
     }
     idle = take_idle();
-    if (why == GiveBack::kShort && !idle.empty()) {
-      const auto iterations = std::size_t{1} << std::min(given_back_, kDoublings);
-      wait_.store(requests_of_an_iteration() * iterations, std::memory_order_relaxed);
-      ++given_back_;
+    done = !idle.empty();
+    if (why == GiveBack::kShort && done) {
+      wait_after(given_back_++);
     }
     if (why == GiveBack::kForGood) {
       state_.store(State::kDropped);
-    } else if (state == State::kReady && !idle.empty()) {
+    } else if (why == GiveBack::kAside) {
+      done = state < State::kAside;
+      if (done) {
+        wait_after(set_aside_++);
+        state_.store(State::kAside);
+      }
+    } else if (state == State::kAside && why == GiveBack::kCleared) {
+      // Who catches an OutOfMemoryError frees what it can: the plan's memory may be there again.
+      wait_.store(0, std::memory_order_relaxed);
+      state_.store(State::kCold);
+    } else if (state == State::kReady && done) {
       state_.store(State::kCold);
     }
   }
   give_back(idle);
-  return !idle.empty();
+  return done;
 }
 
 void StreamMemory::give_back(const std::vector<Idle>& regions) {

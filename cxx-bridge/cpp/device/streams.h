@@ -78,9 +78,9 @@ class Streams {
     return any_settled([](StreamMemory& it) { return it.give_back(StreamMemory::GiveBack::kShort); });
   }
 
-  // The same, with the plans dropped; whether any was used.
-  bool drop() {
-    return any_settled([](StreamMemory& it) { return it.drop(); });
+  // The same, with the plans set aside; whether any was in force.
+  bool set_aside() {
+    return any_settled([](StreamMemory& it) { return it.give_back(StreamMemory::GiveBack::kAside); });
   }
 
   // A request that failed is tried again, so its failure is not the program's.

@@ -63,7 +63,8 @@ def stats() -> Stats:
       ``given_up``, ``borrowed``, and whether it is ``pinned``); ``None`` if none is in use.
     - ``device``: the same for each stream of a GPU with a plan (``BUDDY_DEVICE_PLAN``) that has asked for memory:
       the ``device``, the ``stream``'s number among those that asked, the ``reserved_bytes`` of its regions, how
-      often these were ``given_back`` since memory was short, and whether the plan was ``dropped``. ``None`` if no such plan is in use.
+      often these were ``given_back`` since memory was short, and whether the plan is ``dropped``, for good or
+      for a while. ``None`` if no such plan is in use.
     - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),
       ``page_bytes``, ``huge_bytes`` and ``numa_node`` describe its memory as the kernel reports it, once
       for each region, in the first report that lists it.

@@ -212,14 +212,20 @@ pub(crate) fn device_borrowed(device: i8, bytes: usize) {
     });
 }
 
-/// Memory is short: plans are not used any more.
-pub(crate) fn device_dropped(device: i8, bytes: usize) {
+/// Memory is short: plans are not in force for a while. A program that tries until it finds what fits hears of it once.
+pub(crate) fn device_set_aside(device: i8, bytes: usize) {
+    static SAID: AtomicBool = AtomicBool::new(false);
     let bytes = Bytes(bytes as u64);
-    log::warn(|| {
+    let line = || {
         format!(
-            "device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back"
+            "device {device} has no room for {bytes}: its plan is set aside, and what is idle of it given back. It serves again once the cache \
+             is emptied, or some iterations later"
         )
-    });
+    };
+    match SAID.swap(true, Ordering::Relaxed) {
+        false => log::warn(line),
+        true => log::info(line),
+    }
 }
 
 /// A stream's plan panicked: it is not used any more.
@@ -340,7 +346,7 @@ fn on_record<T>(act: impl FnOnce(&super::Recording) -> T) -> Option<T> {
 
 /// The plan of a device's stream, which has none if nothing is planned for it.
 pub(crate) fn stream_plan(device: i8, number: u32) -> Box<StreamPlan> {
-    let slots = || -> Option<Slots> {
+    let slots = || -> Option<(Slots, u64)> {
         let Choice::Use(plans) = device_memory().choice() else {
             return None;
         };
@@ -349,7 +355,9 @@ pub(crate) fn stream_plan(device: i8, number: u32) -> Box<StreamPlan> {
             number,
         };
         let (_, plan) = plans.plans.iter().find(|(it, _)| *it == stream)?;
-        Slots::learning(&plan.layout(plan.regions.len())).ok()
+        let slots = Slots::learning(&plan.layout(plan.regions.len())).ok()?;
+        Some((slots, plan.device_bytes))
     };
-    Box::new(StreamPlan::new(catch_unwind(slots).ok().flatten()))
+    let (slots, device_bytes) = catch_unwind(slots).ok().flatten().unzip();
+    Box::new(StreamPlan::new(slots, device_bytes.unwrap_or(0)))
 }

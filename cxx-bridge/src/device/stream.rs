@@ -17,6 +17,7 @@ const COUNTED: usize = 512;
 #[derive(Debug)]
 pub(crate) struct StreamPlan {
     places: Places,
+    device_bytes: u64,
 }
 
 impl Place {
@@ -40,10 +41,16 @@ impl From<&Place> for Placed {
 }
 
 impl StreamPlan {
-    pub(super) fn new(slots: Option<Slots>) -> Self {
+    pub(super) fn new(slots: Option<Slots>, device_bytes: u64) -> Self {
         Self {
             places: Places::new(slots),
+            device_bytes,
         }
+    }
+
+    /// The plans of the device are used where the process can have so much.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        self.device_bytes
     }
 
     /// How many regions there are.

@@ -29,6 +29,11 @@ impl Driver {
         }
     }
 
+    /// What it can give.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
     pub(super) fn give_back(&mut self, bytes: u64) {
         self.left = self.left.saturating_add(bytes);
     }

@@ -1,8 +1,10 @@
 //! A plan in front of PyTorch's allocator, by the rules of a run (`cxx-bridge/cpp/device`).
 //!
 //! Requests from a threshold on go to the slots of their stream, by the code that serves them in a run, then, if they are not
-//! short, to what slots leave idle, and else to the allocator below. A stream's regions are taken from there when it first asks. A full device is not
-//! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
+//! short, to what slots leave idle, and else to the allocator below. A stream's regions are taken from there when it first asks. Where the device is
+//! full the plan gives way ([`full`]). Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
+
+mod full;
 
 use std::collections::HashMap;
 
@@ -29,6 +31,11 @@ impl Streams {
         let next = self.0.len();
         *self.0.entry(stream).or_insert(next)
     }
+
+    /// The number of one that has asked before.
+    fn find(&self, stream: u32) -> Option<usize> {
+        self.0.get(&stream).copied()
+    }
 }
 
 /// See the module's documentation.
@@ -43,6 +50,8 @@ pub struct Planned {
     regions: u32,
     /// Of the longest region.
     longest: u64,
+    /// Plans are not used with less, see [`Self::needing`].
+    needed: u64,
     live: Vec<Option<Live>>,
 }
 
@@ -53,6 +62,7 @@ struct Memory {
     /// The number of its first region below.
     first: u32,
     reserved: Vec<bool>,
+    full: full::Full,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,12 +108,14 @@ impl Planned {
                 slots,
                 first,
                 reserved: vec![false; count],
+                full: full::Full::default(),
             })
         });
         let memory = memory.collect::<Result<Vec<_>, Mistake>>()?;
         let lengths = plans.iter().flatten().flat_map(|it| &it.regions);
         Ok(Self {
             longest: lengths.max().map_or(0, |it| *it as u64),
+            needed: 0,
             below,
             threshold,
             streams: Streams::default(),
@@ -111,6 +123,15 @@ impl Planned {
             regions,
             live: Vec::new(),
         })
+    }
+
+    /// The same, on a device that may have less than what is reserved with the plans: then none is used.
+    #[must_use]
+    pub fn needing(self, bytes: u64) -> Self {
+        Self {
+            needed: bytes,
+            ..self
+        }
     }
 
     /// How its streams fared.
@@ -123,41 +144,32 @@ impl Planned {
         })
     }
 
-    fn planned(&mut self, bytes: u64, stream: u32) -> Result<Option<(usize, At)>, OutOfMemory> {
+    fn planned(&mut self, bytes: u64, stream: u32) -> Option<(usize, At)> {
+        // As a run does without asking, once all streams have their numbers.
         if self.memory.is_empty() {
-            return Ok(None);
+            return None;
         }
         let number = self.streams.number(stream);
-        let Some(memory) = self.memory.get_mut(number) else {
-            return Ok(None);
-        };
-        let Some(slots) = &mut memory.slots else {
-            return Ok(None);
-        };
-        // As a run does without asking, once all streams have their numbers.
-        if bytes > self.longest {
-            return Ok(None);
+        if bytes > self.longest || self.memory.get(number)?.slots.is_none() {
+            return None;
         }
-        for region in 0..memory.reserved.len() {
-            if !memory.reserved[region] {
-                let block = memory.first + region as u32;
-                let bytes = (slots.lengths()[region] as u64).max(SHORTEST);
-                self.below.allocate(block, bytes, stream)?;
-                slots.pinned(region, (block as usize + 1) << 40);
-                memory.reserved[region] = true;
+        let in_force = self.is_in_force(number, stream);
+        let memory = &mut self.memory[number];
+        let borrows = memory.full.borrows();
+        let slots = memory.slots.as_mut()?;
+        if in_force {
+            if let Some(taken) = slots.request(0, bytes as usize) {
+                return Some((number, At::Slot(taken.slot)));
+            }
+            let lends = bytes >= LENT_FROM;
+            match lends.then(|| slots.lend(0, bytes as usize)).flatten() {
+                Some(Lent::Slot(it)) => return Some((number, At::Slot(it.slot))),
+                Some(Lent::Place(it)) => return Some((number, At::Borrowed(it.address))),
+                None => {}
             }
         }
-        let taken = slots
-            .request(0, bytes as usize)
-            .map(|it| At::Slot(it.slot))
-            .or_else(|| {
-                let lends = bytes >= LENT_FROM;
-                Some(match lends.then(|| slots.lend(0, bytes as usize))?? {
-                    Lent::Slot(it) => At::Slot(it.slot),
-                    Lent::Place(it) => At::Borrowed(it.address),
-                })
-            });
-        Ok(taken.map(|it| (number, it)))
+        let lent = borrows.then(|| slots.lend_any(bytes as usize)).flatten()?;
+        Some((number, At::Borrowed(lent.address)))
     }
 
     /// The block was freed, and other streams still use it.
@@ -178,6 +190,7 @@ impl Planned {
             };
             debug_assert!(held, "a place was released twice");
         }
+        self.leave(number);
     }
 
     fn live(&mut self, block: u32) -> Option<&mut Live> {
@@ -187,19 +200,19 @@ impl Planned {
 
 impl Device for Planned {
     fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory> {
-        if bytes >= self.threshold
-            && let Some((number, at)) = self.planned(bytes, stream)?
-        {
-            *place(&mut self.live, block) = Some(Live {
-                stream,
-                number,
-                at,
-                shared: false,
-                freed: false,
-            });
-            return Ok(());
-        }
-        self.below.allocate(self.regions + block, bytes, stream)
+        let planned = (bytes >= self.threshold).then(|| self.planned(bytes, stream));
+        let found = match planned.flatten() {
+            None => self.below_or_idle(block, bytes, stream)?,
+            planned => planned,
+        };
+        *place(&mut self.live, block) = found.map(|(number, at)| Live {
+            stream,
+            number,
+            at,
+            shared: false,
+            freed: false,
+        });
+        Ok(())
     }
 
     fn use_on(&mut self, block: u32, stream: u32) {
@@ -244,12 +257,9 @@ impl Device for Planned {
                 self.complete(block as u32);
             }
         }
-        for memory in &mut self.memory {
-            let idle = memory.slots.as_mut().map(Slots::take_idle);
-            for (region, _) in idle.unwrap_or_default() {
-                memory.reserved[region] = false;
-                self.below.free(memory.first + region as u32);
-            }
+        for number in 0..self.memory.len() {
+            self.give_back(number);
+            self.memory[number].full.cleared();
         }
         self.below.clear();
     }

@@ -60,6 +60,11 @@ impl Torch {
         }
     }
 
+    /// What it has and what the driver would give it.
+    pub(super) fn within_reach(&self) -> u64 {
+        self.usage.reserved.saturating_add(self.driver.left())
+    }
+
     /// Take memory of the driver's, in so many calls.
     pub(super) fn take(&mut self, bytes: u64, calls: u64) -> Option<()> {
         if !self.driver.take(bytes) {

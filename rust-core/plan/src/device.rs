@@ -236,7 +236,14 @@ impl DeviceRecord {
         for ((device, _), mut trial) in self.devices.iter().zip(best) {
             trial.refine();
             let (made, how) = trial.end();
-            let named = |(number, plan)| (Stream::from((*device, number)), plan);
+            let device_bytes = how.with.stock.max(how.with.expandable);
+            let named = |(number, plan)| {
+                let plan = Plan {
+                    device_bytes,
+                    ..plan
+                };
+                (Stream::from((*device, number)), plan)
+            };
             plans.extend(made.into_iter().map(named));
             chosen.push((*device, how));
         }

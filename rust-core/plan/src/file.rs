@@ -135,6 +135,9 @@ pub struct Plan {
     /// Requests below 4 MiB that no slot serves are rounded up, to so many sizes in each doubling, so that freed blocks
     /// serve others; 0: they are not rounded. In the file only if it is not 0.
     pub classes: u32,
+    /// Of device memory: the most that a process reserves with all plans of the device, with what they leave to PyTorch's allocator. Where
+    /// it cannot have so much they are not used. In the file only if it is not 0.
+    pub device_bytes: u64,
     /// For people.
     pub facts: Facts,
 }

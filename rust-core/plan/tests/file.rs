@@ -42,6 +42,7 @@ fn small() -> Plan {
             },
         ],
         classes: 0,
+        device_bytes: 0,
         facts: Facts {
             requests: 9,
             iterations: 2,
@@ -117,6 +118,7 @@ fn plans() -> impl Strategy<Value = Plan> {
                     slots,
                     lanes,
                     classes: [0, 1, 8, 1024][requests as usize % 4],
+                    device_bytes: [0, peak][requests as usize % 2],
                     facts: Facts {
                         requests,
                         iterations,
@@ -138,6 +140,7 @@ proptest! {
         prop_assert_eq!(text(&again), text(&plan));
         prop_assert_eq!((again.regions, again.slots, again.lanes), (plan.regions, plan.slots, plan.lanes));
         prop_assert_eq!((again.made_for, again.classes), (plan.made_for, plan.classes));
+        prop_assert_eq!(again.device_bytes, plan.device_bytes);
     }
 
     #[test]

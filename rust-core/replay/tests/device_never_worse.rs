@@ -21,6 +21,9 @@ const SEGMENT: u64 = 20 << 20;
 
 const PROGRAMS: usize = 150;
 
+/// Data-parallel trainings; `PROGRAMS` with `PINBUDDY_TEST_ALL=1`.
+const TRAININGS: usize = 30;
+
 fn reserved(model: impl Device, acts: &[Act]) -> u64 {
     let mut replay = Replay::new(model);
     acts.iter().for_each(|act| replay.step(*act));
@@ -62,12 +65,15 @@ struct Fate {
     planned: usize,
     worse: usize,
     mean: f64,
+    runs: usize,
 }
 
 impl Fate {
     fn add(&mut self, more: i64, without: u64) {
         self.worse += usize::from(more > SEGMENT as i64);
-        self.mean += more as f64 / without as f64 / PROGRAMS as f64;
+        let (share, runs) = (more as f64 / without as f64, self.runs as f64);
+        self.mean = (self.mean * runs + share) / (runs + 1.0);
+        self.runs += 1;
     }
 }
 
@@ -123,7 +129,9 @@ fn data_parallel_trainings_gain_whenever_other_streams_are_done() {
     let mut runner = TestRunner::deterministic();
     let mut chance = Chance(11);
     let mut fate = Fate::default();
-    for _ in 0..PROGRAMS {
+    let all = std::env::var("PINBUDDY_TEST_ALL").is_ok_and(|it| it == "1");
+    let trainings = if all { PROGRAMS } else { TRAININGS };
+    for _ in 0..trainings {
         let training = ddp().new_tree(&mut runner).unwrap().current();
         let plan = plan_of(&training.acts(40, &mut chance), Kind::Torch);
         fate.planned += usize::from(!plan.plans.is_empty());
@@ -132,6 +140,9 @@ fn data_parallel_trainings_gain_whenever_other_streams_are_done() {
         fate.add(more(&plan, &run, Kind::Torch), without);
     }
     println!("{fate:?}");
-    assert!(fate.planned * 10 >= PROGRAMS * 9, "{fate:?}");
-    assert!(fate.worse * 15 <= PROGRAMS && fate.mean < -0.04, "{fate:?}");
+    assert!(fate.planned * 10 >= trainings * 9, "{fate:?}");
+    assert!(
+        fate.worse * 15 <= trainings && fate.mean < -0.04,
+        "{fate:?}"
+    );
 }

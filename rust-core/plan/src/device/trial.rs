@@ -247,8 +247,9 @@ impl<'t> Trial<'t> {
             if self.chosen_for(stream).is_none() {
                 self.winners[stream] = None;
             }
-            let most = above(self.of(self.best), AS_GOOD).min(is_worth_it(self));
-            self.search(stream, false, most);
+            // Another region is rounded to whole segments.
+            let most = above(self.of(self.best), WORTH_IT);
+            self.search(stream, false, most.min(is_worth_it(self)));
         }
     }
 
@@ -338,6 +339,11 @@ impl<'t> Trial<'t> {
         let plans = self.chosen.iter().map(|it| it.as_ref().map(layout));
         let mut plans: Vec<Option<Layout>> = plans.collect();
         plans[own.number as usize] = Some(layout(&plan));
+        // Regions that are there at different times in the record may be asked for at once in another run.
+        let regions = plans.iter().flatten().flat_map(|it| &it.regions);
+        if regions.sum::<usize>() as u64 > self.of(self.without) {
+            return None;
+        }
         let tried = Tried {
             stream: own.number,
             how: candidate.how(),

@@ -90,7 +90,8 @@ impl DevicePlan {
                 *layout = Some(plan.layout(plan.regions.len()));
             }
         }
-        Planned::new(model, self.threshold(), &layouts)
+        let needed = own().map(|(_, it)| it.device_bytes).max().unwrap_or(0);
+        Ok(Planned::new(model, self.threshold(), &layouts)?.needing(needed))
     }
 
     /// Plans from the text of a file.

@@ -61,6 +61,8 @@ pub(super) struct Text<'t> {
     lanes: Cow<'t, [Lane]>,
     #[serde(default, skip_serializing_if = "is_none")]
     classes: u32,
+    #[serde(default, skip_serializing_if = "is_none")]
+    device_bytes: u64,
     facts: Facts,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) checksum: Option<u32>,
@@ -81,6 +83,7 @@ impl<'t> Text<'t> {
             slots: (&*plan.slots).into(),
             lanes: (&*plan.lanes).into(),
             classes: plan.classes,
+            device_bytes: plan.device_bytes,
             facts: rounded(plan.facts),
             checksum: None,
         }
@@ -98,6 +101,7 @@ impl<'t> Text<'t> {
             slots: self.slots.into_owned(),
             lanes: self.lanes.into_owned(),
             classes: self.classes,
+            device_bytes: self.device_bytes,
             facts: rounded(self.facts),
         }
     }
@@ -127,9 +131,8 @@ impl<'t> Text<'t> {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's")]
-fn is_none(classes: &u32) -> bool {
-    *classes == 0
+fn is_none<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// Few digits, which survive being written and read.

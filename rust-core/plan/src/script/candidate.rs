@@ -9,9 +9,9 @@ use super::line::Walls;
 use super::placing;
 use super::steady::Steady;
 use super::{Options, Task, Watch, lanes, set_facts, with_slots, written};
-use crate::Block;
 use crate::file::Plan;
 use crate::record::{Levels, Record};
+use crate::{Block, Instance};
 
 /// A way to plan a record of one lane.
 #[derive(Clone, Debug)]
@@ -114,13 +114,11 @@ pub(super) fn once(task: Task<'_>) -> Plan {
     let request = |number: &u32| &record.requests[*number as usize];
     let end = record.now + 1;
     let blocks: Vec<Block> = numbers.iter().map(|it| request(it).block(end)).collect();
-    // Weights and what else stays for long: the rest can be given back.
-    let stays = |it: &Block| (it.upper - it.lower) * 2 >= u64::from(end);
     let group = placing::Group {
         kinds: vec![placing::Kind::Again; blocks.len()],
         like: Vec::new(),
         period: None,
-        apart: Some(blocks.iter().map(stays).collect()),
+        apart: Some(staying(&blocks, u64::from(end))),
         blocks,
     };
     let placed = placing::place(&group, 0, task.options, task.watch);
@@ -129,4 +127,29 @@ pub(super) fn once(task: Task<'_>) -> Plan {
     let mut plan = written(task, &early, &[], &walls);
     plan.facts.lower_bound = placed.bound;
     plan
+}
+
+/// Weights and what else stays for long: the rest can be given back. The first of them, as many as take no more memory by
+/// themselves: what comes once the most is in use has its place among the rest. O(n log² n).
+fn staying(blocks: &[Block], end: u64) -> Vec<bool> {
+    let mut long: Vec<usize> = (0..blocks.len())
+        .filter(|&at| (blocks[at].upper - blocks[at].lower) * 2 >= end)
+        .collect();
+    long.sort_by_key(|&at| blocks[at].lower);
+    let chosen = |count: usize| {
+        let mut chosen = vec![false; blocks.len()];
+        long[..count].iter().for_each(|&at| chosen[at] = true);
+        chosen
+    };
+    let bytes = |count: usize| {
+        let chosen = chosen(count);
+        let bound = |apart: bool| {
+            let some = blocks.iter().zip(&chosen).filter(|it| *it.1 == apart);
+            Instance::new(some.map(|it| *it.0).collect()).map_or(u64::MAX, |it| it.lower_bound())
+        };
+        bound(false).saturating_add(bound(true))
+    };
+    let most = bytes(0) + bytes(0) / placing::MOST_UNASKED;
+    let counts: Vec<usize> = (1..=long.len()).collect();
+    chosen(counts.partition_point(|&count| bytes(count) <= most))
 }

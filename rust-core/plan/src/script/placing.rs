@@ -20,7 +20,7 @@ const GOOD_ENOUGH: u64 = 1;
 const MOST_FOR_A_WALL: u64 = 100;
 
 /// The same where it is not known that the cache is emptied.
-const MOST_UNASKED: u64 = 1000;
+pub(super) const MOST_UNASKED: u64 = 1000;
 
 /// So much lies between what is apart and the rest, so that nothing crosses from one to the other. It is in no region.
 const WALL: u64 = GRANULE;
@@ -161,28 +161,44 @@ pub(super) fn place(group: &Group, base: u64, options: &Options, watch: Watch<'_
     let mut placed = place_some(group, stays, base, options, watch);
     if let Some(apart) = group.apart.as_ref().filter(|_| !options.together) {
         placed.is_apart = true;
-        let mut first = place_some(group, |at| stays(at) && apart[at], base, options, watch);
-        let rest = |at: usize| stays(at) && !apart[at];
-        let rest = place_some(group, rest, first.end + WALL, options, watch);
-        let length = placed.end - base;
-        let most = if options.device {
-            MOST_UNASKED
-        } else {
-            MOST_FOR_A_WALL
-        };
-        if rest.end - base <= length + length / most {
-            for (at, offset) in rest.offsets.into_iter().enumerate() {
-                if !apart[at] {
-                    first.offsets[at] = offset;
-                }
-            }
-            placed.wall = Some(first.end + WALL);
-            placed.end = rest.end;
-            placed.offsets = first.offsets;
+        // What stays for good takes no more by itself.
+        let kept: Vec<bool> = group.kinds.iter().map(|it| *it == Kind::Kept).collect();
+        let most = placed.end - base;
+        let least = [apart, &kept].into_iter().find_map(|apart| {
+            let some = apart.contains(&true).then_some(apart)?;
+            place_apart(group, some, base, most, options, watch)
+        });
+        if let Some((end, wall, offsets)) = least {
+            (placed.end, placed.wall, placed.offsets) = (end, Some(wall), offsets);
         }
     }
     place_around(group, &mut placed, base, options, watch);
     placed
+}
+
+/// Places what is `apart` by itself, and the rest behind a wall: where all ends, the wall and the places, if that takes not much more
+/// than `length`.
+fn place_apart(
+    group: &Group,
+    apart: &[bool],
+    base: u64,
+    length: u64,
+    options: &Options,
+    watch: Watch<'_>,
+) -> Option<(u64, u64, Vec<u64>)> {
+    let stays = |at: usize| group.kinds[at] != Kind::Passing;
+    let first = place_some(group, |at| stays(at) && apart[at], base, options, watch);
+    let rest = |at: usize| stays(at) && !apart[at];
+    let rest = place_some(group, rest, first.end + WALL, options, watch);
+    let most = if options.device {
+        MOST_UNASKED
+    } else {
+        MOST_FOR_A_WALL
+    };
+    let offsets = first.offsets.iter().zip(rest.offsets).zip(apart);
+    let offsets = offsets.map(|((&own, rest), &apart)| if apart { own } else { rest });
+    let is_worth_it = rest.end - base <= length + length / most;
+    is_worth_it.then(|| (rest.end, first.end + WALL, offsets.collect()))
 }
 
 /// Places what is there for a while before the iterations around all else. What crosses a wall then lies behind it.

@@ -2,7 +2,9 @@
 //! phases of different sizes, tails, state that is replaced, micro-batches, evaluations, frozen weights with adapters, two resolutions,
 //! experts, several streams, small requests.
 
+mod capacity;
 mod ddp;
+mod finder;
 
 pub(crate) use ddp::ddp;
 use pinbuddy_replay::device::Act;
