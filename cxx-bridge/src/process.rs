@@ -3,7 +3,6 @@
 //! Thin: each function finds the process's handle and translates between its types and the bridge's. Bad
 //! settings are reported when the library is loaded, and not only when memory is pinned.
 
-use std::cell::Cell;
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -25,9 +24,12 @@ use crate::log;
 use crate::plan::{self, Choice};
 use crate::record::writing::{Rings, record_iteration};
 use crate::record::{self, FileSink, Recorder, Source};
-use crate::thread_number;
 use pinbuddy_events::trace::Memory;
 use pinbuddy_machine::{Files, Limits};
+
+mod lane;
+
+use lane::lane_thread;
 
 /// Memory is about to be pinned: other programs see it from now on, where the settings say so.
 pub(crate) fn show(device: Device) {
@@ -287,18 +289,6 @@ pub(crate) fn engine_slot_at(address: usize, slot: &mut u32) -> bool {
     let found = handle().slot_at(address);
     *slot = found.unwrap_or(*slot);
     found.is_some()
-}
-
-/// This thread's number, which has a lane until the thread ends.
-#[inline]
-fn lane_thread() -> u32 {
-    thread_local! {
-        static HAS_END: Cell<bool> = const { Cell::new(false) };
-    }
-    if !HAS_END.replace(true) {
-        thread_number::at_end(|number| handle().thread_ended(number));
-    }
-    thread_number::own()
 }
 
 pub(crate) fn engine_reused(blocks: usize, bytes: usize) {
