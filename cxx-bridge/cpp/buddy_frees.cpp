@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "child.h"
-#include "in_place.h"
 #include "lock.h"
 
 namespace pinbuddy {
@@ -216,8 +215,7 @@ Block* BuddyAllocator::find(const void* address, const void* context) {
 bool BuddyAllocator::record_event(void* ptr, void* context, AnyStream stream) {
   Block* block = is_child() ? nullptr : find(ptr, context);
   if (block == nullptr) {
-    return QuickBackend::record_event(ptr, context, stream) ||
-        (!is_child() && use_in_place(ptr, CUDAStream(stream)));
+    return QuickBackend::record_event(ptr, context, stream);
   }
   Lock guard(block->mutex_);
   TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));

@@ -139,23 +139,10 @@ void unpin(const PinnedRegion& region) {
   }
 }
 
-void register_memory(
-    void* address,
-    std::size_t bytes,
-    c10::DeviceIndex fallback,
-    bool read_only) {
+void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback) {
   assert_no_lock_held("registering");
   const UsedDevice used(fallback);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  if (read_only) {
-    const cudaError_t outcome =
-        cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterReadOnly);
-    if (outcome != cudaErrorNotSupported) {
-      C10_CUDA_CHECK(outcome);
-      return;
-    }
-    (void)cudaGetLastError();
-  }
   C10_CUDA_CHECK(cudaHostRegister(address, bytes, cudaHostRegisterPortable));
 }
 

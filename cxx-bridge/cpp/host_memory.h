@@ -33,13 +33,9 @@ void initialise_driver(c10::DeviceIndex fallback);
 // Unpins what `pin` returned. Throws c10::Error.
 void unpin(const PinnedRegion& region);
 
-// Has CUDA lock memory that is already mapped; `fallback` as for `pin`. With `read_only` devices may not write there, where
-// the driver knows such memory. Throws c10::Error, and leaves no sticky CUDA error.
-void register_memory(
-    void* address,
-    std::size_t bytes,
-    c10::DeviceIndex fallback,
-    bool read_only = false);
+// Has CUDA lock memory that is already mapped; `fallback` as for `pin`. Throws c10::Error, and leaves no
+// sticky CUDA error.
+void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback);
 
 // Tensors have one address, for the host and for kernels: throws c10::Error where registered memory has another.
 void require_one_address(void* address);

@@ -7,12 +7,10 @@
 #![allow(unreachable_pub)]
 
 use std::ffi::{CStr, c_char, c_int};
-use std::panic::{AssertUnwindSafe, UnwindSafe, catch_unwind};
+use std::panic::{UnwindSafe, catch_unwind};
 
 use crate::device::process::enable;
 use crate::ffi;
-use crate::in_place::Asked;
-use crate::in_place::process::{pin_storage, unpin_storage};
 use crate::log;
 use crate::process::{
     cuda_is_up, flushed_handle, handle, iteration, report, start_trace, stop_trace, warm_up,
@@ -132,50 +130,6 @@ pub unsafe extern "C" fn pinbuddy_device_enable(
     };
     // SAFETY: the caller's promise is `answer`'s.
     unsafe { answer(enabled, buffer, capacity) }
-}
-
-/// Pins the memory of the `c10::StorageImpl` at `storage` where it is, which so many processes pin; `shared` unless 0: PyTorch
-/// says that others may have it. Writes the pin's number. Copies why it does not, or an empty text; returns as
-/// `pinbuddy_stats_json` does.
-///
-/// # Safety
-///
-/// `storage` must be a storage that lives, `pin` a number's address; `buffer` as for `pinbuddy_stats_json`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pinbuddy_pin(
-    storage: usize,
-    flags: c_int,
-    processes: usize,
-    pin: &mut u64,
-    buffer: *mut c_char,
-    capacity: usize,
-) -> usize {
-    let asked = Asked {
-        read_only: flags & 1 != 0,
-        shared: flags & 2 != 0,
-        processes,
-    };
-    let pins = AssertUnwindSafe(|| pin_storage(storage, asked, pin).err().unwrap_or_default());
-    // SAFETY: the caller's promise is `answer`'s.
-    unsafe { answer(pins, buffer, capacity) }
-}
-
-/// Takes one `pinbuddy_pin` back: that with this number, if it has not ended, or of this storage if it is 0. Copies why it does
-/// not, or an empty text; returns as `pinbuddy_stats_json` does.
-///
-/// # Safety
-///
-/// As for `pinbuddy_pin`, unless `pin` is a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pinbuddy_unpin(
-    storage: usize,
-    pin: u64,
-    buffer: *mut c_char,
-    capacity: usize,
-) -> usize {
-    let unpin = || unpin_storage(storage, pin).err().unwrap_or_default();
-    // SAFETY: the caller's promise is `answer`'s.
-    unsafe { answer(unpin, buffer, capacity) }
 }
 
 /// Ends the trace being recorded. 1 if there was one and it is written, else 0.

@@ -13,7 +13,6 @@ pub mod config;
 pub mod device;
 pub mod guard;
 pub mod handle;
-pub mod in_place;
 mod launcher;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod live;
@@ -47,8 +46,6 @@ use device::process::{
 };
 #[cfg(feature = "torch")]
 use guard::Guard;
-#[cfg(feature = "torch")]
-use in_place::process::engine_storage_dies;
 #[cfg(feature = "torch")]
 use pending::{PendingQueues, engine_pending};
 #[cfg(feature = "torch")]
@@ -120,12 +117,6 @@ mod ffi {
         unplanned: u64,
         resyncs: u64,
         borrowed: u64,
-    }
-
-    /// Where memory lies.
-    struct Memory {
-        address: usize,
-        bytes: usize,
     }
 
     /// What thread caches have: bytes, and requests that they served since the last flush.
@@ -231,23 +222,6 @@ mod ffi {
             block: &mut usize,
         ) -> bool;
         fn end(self: &PendingQueues, stream: u64, over: bool);
-    }
-
-    // Memory that is pinned in place.
-    extern "Rust" {
-        fn engine_storage_dies(pin: u64) -> bool;
-    }
-
-    unsafe extern "C++" {
-        include!("in_place.h");
-
-        fn memory_of_storage(storage: usize, shared: bool) -> Result<Memory>;
-        fn pin_of_storage(storage: usize) -> Result<u64>;
-        fn watch_storage(storage: usize, pin: u64, address: usize, pages: &Memory) -> Result<()>;
-        fn register_in_place(pages: &Memory, read_only: bool) -> Result<()>;
-        fn unregister_in_place(pages: &Memory) -> Result<()>;
-        fn users_are_done(begin: usize) -> Result<bool>;
-        fn forget_users(begin: usize);
     }
 
     // Planned device memory.

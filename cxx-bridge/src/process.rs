@@ -18,7 +18,6 @@ use crate::device::{self, process::DeviceMemory, process::device_report, process
 use crate::ffi::{self, Counter, Counters, Grant, Part};
 use crate::guard::Guard;
 use crate::handle::{self, Caches, Handle};
-use crate::in_place::process::in_place;
 use crate::live::Live;
 use crate::log;
 use crate::plan::{self, Choice};
@@ -61,7 +60,6 @@ struct Process {
 fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| {
-        let _ = in_place();
         let (mut config, mut warnings) = Config::from_environment();
         if config.max_mb.value.is_some() {
             let whole = Limits::whole(&Files::below(Path::new("/")));
@@ -208,7 +206,6 @@ pub(crate) fn report() -> Value {
     let mut report = flushed_handle().report();
     if report["state"] != "forked" {
         report["device"] = device_report();
-        report["in_place"] = in_place().report();
     }
     report
 }
@@ -325,7 +322,6 @@ pub(crate) fn engine_empty_cache() {
 
 pub(crate) fn engine_close() {
     process().live.close();
-    let _ = catch_unwind(|| in_place().close());
     handle().close();
 }
 
@@ -333,11 +329,7 @@ pub(crate) fn engine_enter_child() -> bool {
     process().recorder.enter_child();
     process().live.enter_child();
     device_memory().enter_child();
-    let off = handle().enter_child();
-    if off {
-        in_place().enter_child();
-    }
-    off
+    handle().enter_child()
 }
 
 pub(crate) fn engine_made_child() {
@@ -368,7 +360,7 @@ pub(crate) fn engine_parts() -> Vec<Part> {
 }
 
 pub(crate) fn engine_counters() -> Counters {
-    let stats: Stats = handle().stats().unwrap_or_default().and(in_place().stats());
+    let stats: Stats = handle().stats().unwrap_or_default();
     Counters {
         segments: counter(&stats.segments),
         pinned_bytes: counter(&stats.pinned_bytes),
@@ -379,12 +371,10 @@ pub(crate) fn engine_counters() -> Counters {
 
 pub(crate) fn engine_reset_peaks() {
     handle().reset_peaks();
-    in_place().reset_peaks();
 }
 
 pub(crate) fn engine_reset_accumulated() {
     handle().reset_accumulated();
-    in_place().reset_accumulated();
 }
 
 fn counter(gauge: &Gauge) -> Counter {

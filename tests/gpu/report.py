@@ -106,14 +106,6 @@ def _bandwidth(it: dict) -> str:
     ])
 
 
-def _in_place(it: dict) -> str:
-    text = table(["memory pinned in place", "s a GiB", "over cudaHostAlloc's", "waited in a copy", "pinned, and all bytes arrived"], [
-        [name, ranged(cost), ranged(it["over_cudahostalloc"].get(name)), ranged(it["waited"][name]), "yes" if it["right"][name] else "NO"]
-        for name, cost in it["s_per_gib"].items()
-    ])
-    return text + "".join(f"\n\n- {name}: {why}" for name, why in it["refused"].items())
-
-
 def _beside_stock(title: str, it: dict, words: dict[str, str]) -> str:
     """A column for each way of running the same, each but stock's with its ratio to stock."""
     rows = []
@@ -206,7 +198,6 @@ PARTS = {
     "first": _first,
     "pairs": _pairs,
     "bandwidth": _bandwidth,
-    "in place": _in_place,
     "transformer": lambda it: _beside_stock("a transformer, activations offloaded", it, STEP_ROWS),
     "optimizer": lambda it: _beside_stock("an offloaded optimizer's step", it, STEP_ROWS),
     "device": _device,

@@ -44,7 +44,6 @@ MEASUREMENTS = {
     "first": (["measure_first.py"], 30),
     "pairs": (["measure_pairs.py"], 20),
     "bandwidth": (["measure_bandwidth.py"], 25),
-    "in place": (["measure_in_place.py"], 30),
     "transformer": (["measure_steps.py", "transformer"], 100),
     "optimizer": (["measure_steps.py", "optimizer"], 55),
     "device": (["measure_device.py"], 70),

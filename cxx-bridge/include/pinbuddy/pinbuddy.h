@@ -4,7 +4,6 @@
 #define PINBUDDY_PINBUDDY_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,14 +35,6 @@ size_t pinbuddy_trace_start(const char* name, char* buffer, size_t capacity);
 /* What BUDDY_DEVICE_PLAN and BUDDY_DEVICE_TRACE do, for these files, of which each may be null. Before CUDA is initialised,
  * and once. Copies why it does not, or an empty text, into `buffer`, as pinbuddy_stats_json does. */
 size_t pinbuddy_device_enable(const char* plan, const char* trace, char* buffer, size_t capacity);
-
-/* Pins the memory of a storage of PyTorch's where it is, until pinbuddy_unpin is called as often as this, or the memory goes.
- * `storage` is the address of a c10::StorageImpl. `flags`: 1, devices only read there, and the caller promises that nobody
- * writes; 2, PyTorch's is_shared() is true. `processes`: how many pin the same memory, 1 or more. Writes the pin's number.
- * Copies why it does not, or an empty text, into `buffer`, as pinbuddy_stats_json does. */
-size_t pinbuddy_pin(size_t storage, int flags, size_t processes, uint64_t* pin, char* buffer, size_t capacity);
-/* Takes one pin back: that with this number, if it has not ended yet, or one of this storage if it is 0. */
-size_t pinbuddy_unpin(size_t storage, uint64_t pin, char* buffer, size_t capacity);
 
 /* Ends the trace, whether pinbuddy_trace_start or BUDDY_TRACE began it. 1 if there was one and it is written. */
 int pinbuddy_trace_stop(void);

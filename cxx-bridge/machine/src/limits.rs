@@ -37,8 +37,6 @@ pub struct Limits {
     pub available: Option<u64>,
     /// `MemTotal`: what the machine has.
     pub total: Option<u64>,
-    /// Of what is available, pages of files: `MemAvailable` less `MemFree`.
-    pub cached: u64,
     /// The control group that leaves least, of this process's and all above it.
     pub cgroup: Option<Cgroup>,
     /// `RLIMIT_MEMLOCK`.
@@ -51,11 +49,8 @@ impl Limits {
     /// Reads the limits. Whether GPUs share the memory is left to the caller.
     pub fn read(files: &Files) -> Self {
         let meminfo = files.text("proc/meminfo").unwrap_or_default();
-        let available = kib_field(&meminfo, "MemAvailable:");
-        let free = kib_field(&meminfo, "MemFree:").or(available);
         Self {
-            available,
-            cached: available.unwrap_or(0).saturating_sub(free.unwrap_or(0)),
+            available: kib_field(&meminfo, "MemAvailable:"),
             total: kib_field(&meminfo, "MemTotal:"),
             cgroup: Cgroup::tightest(files),
             lock: LockLimit::read(files),

@@ -34,14 +34,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ctypes.c_size_t,
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
     ),
-    "pinbuddy_pin": (
-        ctypes.c_size_t,
-        (ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
-    ),
-    "pinbuddy_unpin": (
-        ctypes.c_size_t,
-        (ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t),
-    ),
     "pinbuddy_iteration": (None, ()),
     "pinbuddy_config_json": _COPY,
     "pinbuddy_stats_json": _COPY,
@@ -82,14 +74,6 @@ class Absent:
         self, _plan: bytes | None, _trace: bytes | None, buffer: Any, _capacity: int
     ) -> int:
         buffer.value = b"the engine is off, so requests are not seen"
-        return len(buffer.value)
-
-    def pinbuddy_pin(self, _storage: int, _flags: int, _processes: int, _pin: Any, buffer: Any, _capacity: int) -> int:
-        buffer.value = b"the engine is off, so nobody would wait for copies"
-        return len(buffer.value)
-
-    def pinbuddy_unpin(self, _storage: int, _pin: int, buffer: Any, _capacity: int) -> int:
-        buffer.value = b"the engine is off, so nothing was pinned"
         return len(buffer.value)
 
     def pinbuddy_iteration(self) -> None:

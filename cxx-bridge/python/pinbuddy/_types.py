@@ -113,14 +113,6 @@ class SegmentBlocks(Segment):
     blocks: list[Block]
 
 
-class InPlace(TypedDict):
-    """Memory that ``pin_`` has pinned where it was."""
-
-    pins: int
-    bytes: int
-    """Of its pages, each once."""
-
-
 class Plan(TypedDict):
     """How a plan fares (``BUDDY_PLAN``)."""
 
@@ -181,8 +173,6 @@ class Stats(TypedDict):
     """``None`` once the engine is retired, and in a child."""
     plan: Plan | None
     """``None`` if no plan is in use, once the engine is retired, and in a child."""
-    in_place: InPlace | None
-    """``None`` in a child."""
     device: list[StreamPlan] | None
     """``None`` if no plan for device memory is in use, and in a child."""
     segments: list[Segment]

@@ -2,7 +2,7 @@
 
 /// The smallest page.
 pub(super) const PAGE: usize = 4096;
-pub(crate) const LARGE: usize = 2 << 20;
+pub(super) const LARGE: usize = 2 << 20;
 pub(super) const GIANT: usize = 1 << 30;
 
 /// The kind of a mapping's pages.

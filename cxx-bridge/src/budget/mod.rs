@@ -121,9 +121,7 @@ impl Budget {
         let (launched, variable) = processes.unwrap_or((1, ""));
         let in_use = limits.total.zip(limits.available);
         let in_use = in_use.map_or(u64::MAX, |(total, available)| {
-            // A file's pages that are pinned in place are claimed twice, and still available.
-            let cached = limits.cached.saturating_mul(2);
-            total.min(total.saturating_sub(available).saturating_add(cached))
+            total.saturating_sub(available)
         });
         let others = share::believed(others, in_use.saturating_sub(pinned));
         let fair = |limit: Limit| {

@@ -230,24 +230,3 @@ fn who_pinned_long_ago_has_what_it_holds() {
         );
     }
 }
-
-#[test]
-fn files_that_are_pinned_and_claimed_twice_leave_half_to_nobody() {
-    // As if all that is available were a file's pages, half of which are pinned.
-    let whole = 40 * GIB;
-    let limits = Limits {
-        total: Some(whole + GIB),
-        cached: whole,
-        ..limits(whole, None, None)
-    };
-    let pinned = whole / 2;
-    let alone = Budget::decide(&limits, None, (2 * pinned, 2 * pinned), &[]);
-    assert_eq!(alone.bytes as u64, 2 * pinned, "nothing is left");
-    let other = Other {
-        bytes: 2 * pinned,
-        grows: false,
-        inside: false,
-    };
-    let beside = Budget::decide(&limits, None, (0, 0), &[other]);
-    assert_eq!(beside.bytes, 0, "nor to another process: {}", beside.why);
-}

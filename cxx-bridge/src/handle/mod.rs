@@ -13,7 +13,6 @@ mod cell;
 mod clear;
 mod early;
 mod ends;
-mod in_place;
 mod live;
 mod notices;
 mod permits;

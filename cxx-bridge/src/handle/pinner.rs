@@ -145,31 +145,6 @@ impl<M: Memory> Pinner<M> {
         Ok(())
     }
 
-    /// A pin is about to begin: a child that is made from now on must not hand out what it pins.
-    pub(super) fn is_used(&self) {
-        self.used.store(true, Ordering::Relaxed);
-    }
-
-    /// Takes from the quota for memory that others pin, of which so many bytes are not there yet.
-    pub(super) fn take(&self, counted: usize, missing: usize) -> Result<(), Refused> {
-        let quota = self.quota();
-        if !quota.take(counted, |taken| self.budget(taken)) {
-            return Err(Refusal::Budget.into());
-        }
-        if missing > 0 && self.max_mb.is_none() && !self.capacity.has_room(missing) {
-            quota.put(counted);
-            return Err(Refusal::Machine.into());
-        }
-        self.capacity.claim(counted);
-        Ok(())
-    }
-
-    /// Puts back what `take` took.
-    pub(super) fn put(&self, bytes: usize) {
-        self.capacity.unclaim(bytes);
-        self.quota().put(bytes);
-    }
-
     /// How much may still be pinned, in regions of about `bytes` bytes. If that is too little, the budget
     /// may have been decided at a bad time, and is decided again.
     pub(super) fn left(&self, bytes: usize, now: Instant) -> usize {

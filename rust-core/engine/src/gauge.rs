@@ -14,17 +14,15 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// `amount` more.
     #[inline]
-    pub fn add(&mut self, amount: u64) {
+    pub(crate) fn add(&mut self, amount: u64) {
         self.current += amount;
         self.peak = self.peak.max(self.current);
         self.allocated += amount;
     }
 
-    /// `amount` less.
     #[inline]
-    pub fn remove(&mut self, amount: u64) {
+    pub(crate) fn remove(&mut self, amount: u64) {
         self.current -= amount;
         self.freed = self.freed.wrapping_add(amount);
     }

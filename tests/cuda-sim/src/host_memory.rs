@@ -74,9 +74,6 @@ pub(crate) fn host_free(address: usize) -> Status {
     Ok(())
 }
 
-/// `cudaHostRegisterReadOnly`.
-const READ_ONLY: u32 = 8;
-
 /// `cudaHostRegister`: lock someone else's memory.
 pub(crate) fn host_register(address: usize, bytes: usize, flags: u32) -> Status {
     capture_rules::unsafe_call()?;
@@ -86,10 +83,6 @@ pub(crate) fn host_register(address: usize, bytes: usize, flags: u32) -> Status 
     }
     if !config::get().registers {
         return Err(Error::cudaErrorNotPermitted);
-    }
-    // As a driver that locks pages for devices to write to.
-    if flags & READ_ONLY == 0 && !pages::is_writable(address) {
-        return Err(Error::cudaErrorInvalidValue);
     }
     let region = Region {
         base: address,

@@ -198,14 +198,6 @@ pub(crate) fn lock(address: usize, bytes: usize) -> io::Result<()> {
     }
 }
 
-/// Whether the program may write to the page at an address; true where the kernel cannot say (before Linux 5.14).
-pub(crate) fn is_writable(address: usize) -> bool {
-    let start = std::ptr::with_exposed_provenance_mut(address & !(PAGE - 1));
-    // SAFETY: populating a page changes no content, and the kernel refuses what is not mapped so.
-    let populate = |advice| unsafe { libc::madvise(start, PAGE, advice) } == 0;
-    populate(libc::MADV_POPULATE_WRITE) || !populate(libc::MADV_POPULATE_READ)
-}
-
 /// Refuse pages that are not mapped, and touch none.
 pub(crate) fn check_mapped(address: usize, bytes: usize) -> io::Result<()> {
     let start = std::ptr::with_exposed_provenance_mut(address);
@@ -246,17 +238,6 @@ mod tests {
         assert_eq!(span(4095, 2), (0, 8192));
         assert_eq!(round_up(1), Some(4096));
         assert_eq!(round_up(usize::MAX), None);
-    }
-
-    #[test]
-    fn what_may_not_be_written_is_not_writable() {
-        let address = map(2 * PAGE, Like::Driver).unwrap();
-        assert!(is_writable(address + 5));
-        let start = std::ptr::with_exposed_provenance_mut(address + PAGE);
-        // SAFETY: the page was mapped just now and is ours.
-        assert_eq!(unsafe { libc::mprotect(start, PAGE, libc::PROT_READ) }, 0);
-        assert!(is_writable(address) && !is_writable(address + PAGE));
-        unmap(address, 2 * PAGE);
     }
 
     #[test]

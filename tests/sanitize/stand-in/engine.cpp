@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "in_place.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "plan.h"
 
@@ -289,9 +288,6 @@ bool engine_enter_child() noexcept {
   return true;
 }
 void engine_made_child() noexcept {}
-bool use_in_place(const void*, c10::cuda::CUDAStream) {
-  return false;
-}
 bool engine_give_way(std::size_t) noexcept {
   return engine().clear(1) != 0;
 }

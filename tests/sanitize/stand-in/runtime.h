@@ -18,7 +18,6 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorNotReady = 600,
   cudaErrorHostMemoryNotRegistered = 713,
-  cudaErrorNotSupported = 801,
 };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
@@ -26,7 +25,6 @@ constexpr unsigned cudaEventDisableTiming = 2;
 constexpr unsigned cudaHostAllocDefault = 0;
 constexpr unsigned cudaHostRegisterDefault = 0;
 constexpr unsigned cudaHostRegisterPortable = 1;
-constexpr unsigned cudaHostRegisterReadOnly = 8;
 
 enum cudaDeviceAttr { cudaDevAttrIntegrated = 18, cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100 };
 

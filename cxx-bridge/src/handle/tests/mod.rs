@@ -8,7 +8,6 @@ mod clear;
 mod drift;
 mod early;
 mod ends;
-mod in_place;
 mod live;
 mod numbers;
 mod planned;
