@@ -40,10 +40,11 @@ impl Provisioner {
         let smallest = self.ahead.smallest_recent().unwrap_or(1).max(1);
         let more = bytes.saturating_sub(exact) / smallest * smallest;
         let bytes = match self.settings.growth {
-            // Rounded or not, no longer than a segment: such a region would serve only longer requests.
-            Growth::Exact if exact <= segment => with_neighbours(exact).min(segment),
-            _ => exact,
+            // Rounded, a region stays below a segment: from that length on it would not be given back between phases.
+            Growth::Exact => Some(with_neighbours(exact)).filter(|it| *it < segment),
+            Growth::Segment => None,
         };
+        let bytes = bytes.unwrap_or(exact);
         Engine::exact_region(bytes.max(exact + more)).unwrap_or(exact)
     }
 }
