@@ -68,7 +68,7 @@ fn trainings_waste_nothing_and_requests_of_other_runs_find_their_slots() {
         (|it| it.loader = true, 0.99, 99.0, 90.0),
         (|it| (it.loader, it.marks) = (true, false), 0.99, 99.0, 90.0),
         (|it| (it.evaluate, it.iterations) = (2, 8), 0.99, 95.0, 90.0),
-        (|it| (it.evaluate, it.iterations) = (3, 8), 0.99, 95.0, 88.0),
+        (|it| (it.evaluate, it.iterations) = (3, 8), 0.99, 95.0, 90.0),
         (|it| (it.evaluate, it.iterations) = (7, 8), 0.99, 95.0, 88.0),
         (
             |it| (it.layers, it.micro_batches) = (60, 16),

@@ -25,8 +25,6 @@ const MOST_ONCE: usize = 1 << 16;
 /// Room that is tried for what no slot serves, in thousandths of what is pinned for it one by one. With the last, less is missing than
 /// would be worth another look.
 const ROOM: [u64; 8] = [200, 400, 600, 800, 1000, 1250, 1500, 2000];
-/// The least that suffices is brought so near.
-const NEAR: u64 = 25;
 
 /// After so many questions whether to stop, over the square of the number of requests, nothing better is looked for: a second or
 /// less, since between two of them that takes longer with more requests.
@@ -86,37 +84,22 @@ pub(super) fn choose(record: &Record, options: &Options, watch: Watch<'_>) -> Pl
 }
 
 /// The plan with regions for what no slot serves; and whether nothing is pinned beside them when its record is run with it.
-fn with_room(record: &Record, plan: Plan, tried: Tried) -> (Plan, bool) {
+fn with_room(record: &Record, mut plan: Plan, tried: Tried) -> (Plan, bool) {
     if tried.pins == 0 {
         return (plan, true);
     }
     let most = tried.pinned - plan.reserved();
     let longest = record.requests.iter().map(Request::bytes).max();
     let longest = longest.unwrap_or(0).min(most);
-    let with = |part: u64| {
-        let ways = Regions::ways(most / 1000 * part, longest);
-        let mut plans = ways.map(|regions| {
-            let mut plan = plan.clone();
-            plan.regions.extend(regions.lengths());
-            plan
-        });
-        plans.find(|it| try_out(record, it).pins == 0)
-    };
-    let mut least = 0;
+    let count = plan.regions.len();
     for part in ROOM {
-        let Some(mut found) = with(part) else {
-            least = part;
-            continue;
-        };
-        let mut most = part;
-        while most - least > NEAR {
-            let middle = least.midpoint(most);
-            match with(middle) {
-                Some(less) => (found, most) = (less, middle),
-                None => least = middle,
+        for regions in Regions::ways(most / 1000 * part, longest) {
+            plan.regions.truncate(count);
+            plan.regions.extend(regions.lengths());
+            if try_out(record, &plan).pins == 0 {
+                return (plan, true);
             }
         }
-        return (found, true);
     }
     (plan, false)
 }
