@@ -12,11 +12,11 @@ mod trial;
 
 use std::collections::HashMap;
 
-use pinbuddy_device::replay::Replay;
 pub use pinbuddy_device::{Act, Kind, LENT_FROM};
 
 use crate::file::device::{DevicePlan, Stream};
 use crate::file::{GRANULE, Plan};
+use crate::replay::check_plan;
 use crate::script::{Options, Watch};
 use acts::{CLEAR, ITERATION, OVER, OneDevice, Packed, StreamRecord};
 use trial::Trial;
@@ -181,13 +181,14 @@ impl DeviceRecord {
     /// How many requests get their place when the record is replayed on its plans.
     #[must_use]
     pub fn hits(&self, plans: &DevicePlan) -> u64 {
-        let hits = self.devices.iter().map(|(device, own)| {
-            let Ok(planned) = plans.before(*device, Kind::Torch.model()) else {
-                return 0;
-            };
-            let mut replay = Replay::new(planned);
-            own.acts().for_each(|act| replay.step(act));
-            replay.model().counts().hits
+        let hits = self.devices.iter().flat_map(|(device, own)| {
+            own.streams(plans.threshold())
+                .into_iter()
+                .filter_map(|stream| {
+                    let own = Stream::from((*device, stream.number));
+                    let (_, plan) = plans.plans.iter().find(|(it, _)| *it == own)?;
+                    Some(check_plan(&stream.record, plan).hits)
+                })
         });
         hits.sum()
     }

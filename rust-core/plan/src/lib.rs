@@ -19,6 +19,7 @@
 
 mod check;
 mod classes;
+mod cursor;
 pub mod device;
 mod exact;
 pub mod file;
@@ -32,6 +33,7 @@ mod order;
 mod problem;
 mod random;
 pub mod record;
+mod replay;
 mod script;
 mod solve;
 mod trial;
@@ -40,6 +42,7 @@ pub use check::{Overlap, check};
 pub use file::Plan;
 pub use instance::{Block, Error, Instance, MOST_BYTES};
 pub use record::Record;
+pub use replay::{Replayed, check_plan, places};
 pub use script::{How, Options, Seen, Watch, plan, plan_watched};
 pub use solve::{Effort, Solution, solve};
-pub use trial::{Tried, places, try_out};
+pub use trial::{Tried, try_out};

@@ -3,12 +3,12 @@
 //! First the iterations that are alike are found: between the program's marks, or else in the sequences of sizes and
 //! lifetimes ([`iterations`], [`period`]). Requests that come again in them ([`steady`], [`align`]) get lifetimes on one scale
 //! ([`clock`], [`spans`]). They are placed as a cyclic instance, lanes together or apart ([`groups`], [`placing`]), with the
-//! requests before them, on a line of bytes that is cut into regions ([`line`]). Requests of pinned memory that no slot serves
-//! when the record is run with the plan get room beside it; those of device memory are left to PyTorch's allocator.
+//! requests before them, on a line of bytes that is cut into regions ([`line`]). What no slot serves when the record is
+//! replayed on the plan gets an amount ([`amount`]).
 //!
 //! Where that pins more than a plan may, or nothing repeats, each request of the record has a place of its own, or the plan is an
-//! amount alone ([`amount`]): which, is found by running the record with it ([`choice`]). Of device memory the caller tries each
-//! way to plan a record ([`candidate`]) instead.
+//! amount alone: which, is found by running the record with it ([`choice`]). Of device memory the caller tries each way to plan a
+//! record ([`candidate`]) instead.
 
 mod align;
 mod amount;
@@ -18,16 +18,19 @@ mod clears;
 mod clock;
 mod groups;
 mod iterations;
+mod like;
 mod line;
 mod period;
 mod placing;
 mod spans;
+mod spare;
 mod steady;
 #[cfg(test)]
 mod tests;
 
 use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
 use crate::record::{Levels, Record};
+use crate::replay::check_plan;
 pub use candidate::How;
 pub(crate) use candidate::{Candidate, candidates};
 use groups::Group;
@@ -36,8 +39,6 @@ use line::Walls;
 use pinbuddy_device::Kind;
 use spans::Spans;
 use steady::Steady;
-
-use crate::trial::{Tried, try_out};
 
 /// One of so many requests at least must come again; else what does may be chance.
 const COMING_AGAIN: usize = 8;
@@ -61,7 +62,7 @@ pub struct Options {
     pub together: bool,
     /// It is for device memory, where PyTorch's allocator stands behind the plan. What lives while little is in use has
     /// regions of its own, whether or not the record empties the cache, so that the others can be given back; and requests
-    /// without a slot are left to that allocator.
+    /// without a slot are left to that allocator, if room for them would take too much.
     pub device: bool,
     /// Of device memory: which of PyTorch's allocators serves what the plan does not. If that is not known, a plan is made where
     /// it is better than both.
@@ -163,14 +164,14 @@ fn amount_alone(record: &Record, options: &Options) -> Plan {
     }
 }
 
-/// A plan whose slots are what comes again in `steady`, the iterations of lane `main`, and what the record needs with it. None if
-/// its regions would be `too_much`, or slots serve too little.
+/// A plan whose slots are what comes again in `steady`, the iterations of lane `main`. None if its regions would be `too_much`,
+/// or slots serve too little.
 fn with_slots(
     task: Task<'_>,
     main: usize,
     steady: Steady,
     too_much: &dyn Fn(u64) -> bool,
-) -> Option<(Plan, Tried)> {
+) -> Option<Plan> {
     let Task {
         record,
         lanes,
@@ -196,9 +197,14 @@ fn with_slots(
         return None;
     }
     let placed = place_all(task, &groups, spans, ease);
-    let plan = of_places(task, main, &placed);
-    let tried = try_out(record, &plan);
-    (tried.hits * MOST_MISSED >= record.len() as u64).then_some((plan, tried))
+    let mut plan = of_places(task, main, &placed);
+    let replayed = check_plan(record, &plan);
+    let spare = amount::beside(record, &plan, &replayed);
+    let with_spare = plan.reserved() + spare.iter().sum::<u64>();
+    if !(options.device && too_much(with_spare)) {
+        plan.regions.extend(spare);
+    }
+    (replayed.hits * MOST_MISSED >= record.len() as u64).then_some(plan)
 }
 
 /// Places groups one behind the other; `ease` says whether turns and room are looked for first.
@@ -277,6 +283,7 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
                 })
                 .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
                 .collect(),
+            like: like::like(record, &early, spans),
             period: Some(spans.line()),
             apart: across.map(|across| {
                 let kept = early.iter().map(|it| spans.keeps(request(it)));

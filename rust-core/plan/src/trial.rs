@@ -6,10 +6,10 @@
 use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region};
 use pinbuddy_slots::{Borrowed, Slots, Taken};
 
-use crate::file::{MOST_REGION, Plan, Slot};
-use crate::record::{Change, Record};
+use crate::file::{MOST_REGION, Plan};
+use crate::record::Record;
 
-/// Slots that are looked at for requests that get what slots leave idle: a second or two. Behind them such requests have none.
+/// So many slots are looked at, for requests that get what slots leave idle: a second or two. Then such requests have none.
 const MOST_LOOKS: usize = 300_000_000;
 
 /// What a run needed.
@@ -17,8 +17,6 @@ const MOST_LOOKS: usize = 300_000_000;
 pub struct Tried {
     /// Requests that slots served.
     pub hits: u64,
-    /// Requests that found their slot taken, and no other of its size.
-    pub busy: u64,
     /// Requests for which memory was pinned.
     pub pins: u64,
     /// All that was pinned, the plan's regions too, in bytes.
@@ -31,7 +29,6 @@ enum Held {
     Borrowed(Borrowed),
 }
 
-/// A run with a plan under way.
 struct Run<'p> {
     plan: &'p Plan,
     slots: Option<Slots>,
@@ -39,64 +36,37 @@ struct Run<'p> {
     /// Where the next region begins.
     base: usize,
     looks: usize,
-    /// By the number of the request.
-    held: Vec<Option<Held>>,
     tried: Tried,
 }
 
 /// Replays a record with its plan. Of what has no region, since it is too long, nothing is counted.
 #[must_use]
 pub fn try_out(record: &Record, plan: &Plan) -> Tried {
-    replay(record, plan, &mut |_, _| {})
-}
-
-/// The same: the slot that each request gets.
-#[must_use]
-pub fn places(record: &Record, plan: &Plan) -> Vec<Option<Slot>> {
-    let mut places = vec![None; record.len()];
-    replay(record, plan, &mut |number, slot| {
-        places[number as usize] = Some(plan.slots[slot as usize]);
-    });
-    places
-}
-
-/// Whether regions without slots serve all that happens to these requests.
-pub(crate) fn serve(record: &Record, changes: &[Change], regions: Vec<u64>) -> bool {
-    let plan = &Plan {
-        regions,
-        ..Plan::default()
-    };
-    let mut run = Run::new(record, plan);
-    changes.iter().all(|change| {
-        run.change(record, change);
-        run.tried.pins == 0
-    })
-}
-
-fn replay(record: &Record, plan: &Plan, granted: &mut dyn FnMut(u32, u32)) -> Tried {
-    let mut run = Run::new(record, plan);
+    let mut run = Run::new(plan);
+    let mut held: Vec<Option<Held>> = Vec::new();
+    held.resize_with(record.requests.len(), || None);
     let mut lanes: Vec<u32> = record.requests.iter().map(|it| it.lane).collect();
     lanes.sort_unstable();
     lanes.dedup();
     let mut marks = record.marks.iter().peekable();
     for change in record.all_changes() {
         while marks.next_if(|&&mark| mark < change.moment).is_some() {
-            let slots = run.slots.iter_mut();
-            slots.for_each(|it| lanes.iter().for_each(|&lane| it.iteration(lane)));
+            lanes.iter().for_each(|&lane| run.iteration(lane));
         }
-        if let Some(slot) = run.change(record, &change) {
-            granted(change.number, slot);
+        let number = change.number as usize;
+        if change.begins {
+            let request = &record.requests[number];
+            held[number] = run.request(request.lane, request.bytes());
+        } else if let Some(it) = held[number].take() {
+            run.release(it);
         }
     }
-    run.tried.busy = run.slots.map_or(0, |it| it.counts().misses);
     run.tried
 }
 
 impl<'p> Run<'p> {
-    fn new(record: &Record, plan: &'p Plan) -> Self {
+    fn new(plan: &'p Plan) -> Self {
         let count = plan.with_slots();
-        let mut held = Vec::new();
-        held.resize_with(record.len(), || None);
         let mut run = Self {
             plan,
             slots: Slots::new(&plan.layout(count)).ok(),
@@ -107,7 +77,6 @@ impl<'p> Run<'p> {
             .mixing(),
             base: 1 << 40,
             looks: 0,
-            held,
             tried: Tried::default(),
         };
         for (region, &bytes) in plan.regions.iter().enumerate() {
@@ -133,25 +102,7 @@ impl<'p> Run<'p> {
         self.base += 2 * bytes as usize;
         self.tried.pinned += bytes;
         if let Ok(segment) = NewSegment::new(region) {
-            // Without its segment the engine serves less.
             let _adopted = self.engine.adopt(segment.mixing());
-        }
-    }
-
-    /// A request begins or is over. The slot that it got, if it did.
-    fn change(&mut self, record: &Record, change: &Change) -> Option<u32> {
-        let number = change.number as usize;
-        if !change.begins {
-            if let Some(it) = self.held[number].take() {
-                self.release(it);
-            }
-            return None;
-        }
-        let request = &record.requests[number];
-        self.held[number] = self.request(request.lane, request.bytes());
-        match self.held[number] {
-            Some(Held::Slot(taken)) => Some(taken.slot),
-            _ => None,
         }
     }
 
@@ -191,5 +142,11 @@ impl<'p> Run<'p> {
             (Held::Engine(block), _) => self.engine.release(block).is_ok(),
             (_, None) => false,
         };
+    }
+
+    fn iteration(&mut self, lane: u32) {
+        if let Some(slots) = &mut self.slots {
+            slots.iteration(lane);
+        }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
-use pinbuddy_plan::{Block, Effort, Instance, Options, check, plan, solve, try_out};
+use pinbuddy_plan::{Block, Effort, Instance, Options, check, check_plan, plan, solve};
 use pinbuddy_tools::effort::{gap_percent, threads};
 use pinbuddy_tools::input::Input;
 use serde_json::{Map, Value, json};
@@ -158,7 +158,7 @@ fn recorded(requests: usize, seconds: f64) -> Value {
     });
     let took = begun.elapsed().as_secs_f64();
     let memory = memory_mib();
-    let hits = try_out(&record, &made).hits as f64 / record.len() as f64;
+    let hits = check_plan(&record, &made).hits as f64 / record.len() as f64;
     json!({
         "requests": record.len(),
         "gap_percent": rounded(gap_percent(made.reserved(), record.peak())),

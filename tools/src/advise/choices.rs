@@ -1,7 +1,7 @@
 //! What a user can choose: allocators, settings, a plan; and what each would have come to on a trace.
 
 use pinbuddy_core::{Growth, WarmUp};
-use pinbuddy_plan::{Plan, Record, try_out};
+use pinbuddy_plan::{Plan, Record, check_plan};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay::{self, Outcome, Run};
@@ -189,7 +189,7 @@ pub(super) fn of_plan(
     let beyond = record.peak().saturating_sub(plan.facts.peak);
     let pinned = plan.reserved().saturating_add(beyond);
     let pinned = pinned.saturating_add(rest.peak_pinned_bytes);
-    let missed = || rest.misses + record.len() as u64 - try_out(record, plan).hits;
+    let missed = || rest.misses + check_plan(record, plan).missed.len() as u64;
     let places = if plan.slots.is_empty() {
         "amounts"
     } else {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use pinbuddy_plan::{Plan, try_out};
+use pinbuddy_plan::{Plan, check_plan};
 use serde::Serialize;
 
 use super::Read;
@@ -171,7 +171,7 @@ impl Planned {
     pub fn new(plan: &Plan, read: &Read, search: Search) -> Self {
         let (facts, peak) = (plan.facts, plan.reserved());
         let [stock, engine] = [0, 1].map(|it| Baseline::new(&read.outcomes[it], facts.peak));
-        let hits = try_out(&read.record, plan).hits;
+        let hits = check_plan(&read.record, plan).hits;
         // Of equals the first, since a plan has its places as well.
         let others = [(peak, PLAN), (engine.peak, ENGINE), (stock.peak, STOCK)];
         let best = others

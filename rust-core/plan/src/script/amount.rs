@@ -1,17 +1,23 @@
-//! Memory for requests without slots: the engine serves them in it, one after the other.
+//! How much memory requests need that have no slots: the engine serves them in it, one after the other.
 
 use pinbuddy_core::SMALL;
 
+use super::spare::{Regions, Spare};
 use crate::classes::Classes;
-use crate::file::{GRANULE, MOST_REGION, MOST_REGIONS};
+use crate::file::{GRANULE, MOST_REGION, Plan};
 use crate::random::Random;
 use crate::record::{Change, Record};
-use crate::trial::serve;
+use crate::replay::{Beside, Replayed, replay};
 
-/// Amounts are looked for between the most that lives at once and twice that, in which all fit somehow; to so many thousandths.
-const LEAST: u64 = 1000;
+/// Sizes that are tried, in thousandths of the most that lives at once. In the last, all fit somehow.
+const TRIED: [u64; 7] = [1000, 1020, 1040, 1080, 1150, 1300, MOST];
 const MOST: u64 = 2000;
+
+/// The last two that were tried are brought so near, in thousandths.
 const NEAR: u64 = 5;
+
+/// Parts of the amount that are tried where requests may also be served with what slots leave idle.
+const PARTS: [u64; 6] = [0, 200, 400, 600, 800, 900];
 
 /// One part in so many of what comes and goes is room at least: cached blocks lie in the way of others.
 const ROOM: u64 = 32;
@@ -34,43 +40,6 @@ const MOST_TRIED: u64 = 1 << 40;
 /// So many such runs are tried; fewer if there would be more events than that in them.
 const RUNS: usize = 7;
 const MOST_EVENTS: usize = 500_000;
-
-/// Ways to cut an amount that are tried: fewer regions waste less at their ends, more of them suit long requests.
-const MOST_WAYS: u64 = 4;
-
-/// Regions of one length, as segments are. None is longer than [`MOST_REGION`], nor shorter than the longest request, which
-/// would otherwise have no place though there is room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Regions {
-    count: u64,
-    bytes: u64,
-}
-
-impl Regions {
-    /// Ways to cut `bytes`, for requests of `longest` bytes at most; the one with the fewest regions first.
-    pub(super) fn ways(bytes: u64, longest: u64) -> impl Iterator<Item = Self> {
-        let fewest = bytes.div_ceil(MOST_REGION).min(MOST_REGIONS as u64);
-        let most = if fewest <= 1 {
-            fewest
-        } else {
-            // With more of them the longest request would have no place.
-            let holding = bytes / longest.max(1);
-            holding.clamp(fewest, (fewest + MOST_WAYS - 1).min(MOST_REGIONS as u64))
-        };
-        (fewest..=most).map(move |count| {
-            let even = bytes.div_ceil(count.max(1)).next_multiple_of(GRANULE);
-            Self {
-                count,
-                bytes: even.max(longest).min(MOST_REGION),
-            }
-        })
-    }
-
-    /// Their lengths.
-    pub(super) fn lengths(self) -> Vec<u64> {
-        vec![self.bytes; self.count as usize]
-    }
-}
 
 /// Regions in which the engine serves all requests, and how many classes each doubling of small sizes has.
 pub(super) fn alone(record: &Record) -> (Vec<u64>, u32) {
@@ -136,6 +105,24 @@ fn later(events: &[Change], random: &mut Random) -> Vec<Change> {
     events.into_iter().map(|it| it.1).collect()
 }
 
+/// Regions for what missed its slot. The least in which the engine serves it, with what slots leave idle
+/// where the engine has no room, at the cost of a hundredth of the hits at most.
+pub(super) fn beside(record: &Record, plan: &Plan, replayed: &Replayed) -> Vec<u64> {
+    let events = record.changes(&replayed.missed);
+    let peak = most_live(record, &events);
+    let most = length(peak, least(record, &events, peak));
+    let enough = replayed.hits - replayed.hits / 100;
+    let longest = longest(record, &events);
+    let cut = |bytes| Regions::ways(bytes, longest);
+    let parts = PARTS.map(|part| granules(most / 1000 * part));
+    let found = parts.into_iter().flat_map(cut).find(|&some| {
+        let mut spare = Spare::new(record, some);
+        let tried = replay(record, plan, Some(&mut spare));
+        tried.unserved == 0 && tried.hits >= enough
+    });
+    found.map_or_else(|| self::cut(record, &events, most), Regions::lengths)
+}
+
 fn granules(bytes: u64) -> u64 {
     bytes.next_multiple_of(GRANULE)
 }
@@ -146,7 +133,7 @@ fn cut(record: &Record, events: &[Change], bytes: u64) -> Vec<u64> {
     let first = ways.peek().copied();
     // A single one needs no try.
     let tried = bytes > MOST_REGION && bytes <= MOST_TRIED;
-    let found = ways.find(|&it| !tried || serve(record, events, it.lengths()));
+    let found = ways.find(|&it| !tried || fits(record, events, it));
     found.or(first).map_or_else(Vec::new, Regions::lengths)
 }
 
@@ -164,26 +151,37 @@ fn length(peak: u64, thousandths: u64) -> u64 {
 /// Nearly the least regions that serve requests which have `peak` bytes at once, in thousandths of that.
 fn least(record: &Record, events: &[Change], peak: u64) -> u64 {
     if peak > MOST_TRIED {
-        return LEAST;
+        return 1000;
     }
     let longest = longest(record, events);
-    let fits = |thousandths: u64| {
+    let fits = |&thousandths: &u64| {
         let mut ways = Regions::ways(length(peak, thousandths), longest);
-        ways.any(|it| serve(record, events, it.lengths()))
+        ways.any(|it| fits(record, events, it))
     };
-    if fits(LEAST) {
-        return LEAST;
-    }
-    let (mut least, mut most) = (LEAST, MOST);
+    let tried = &TRIED[..TRIED.len() - 1];
+    let found = tried.iter().position(fits).unwrap_or(tried.len());
+    let (mut least, mut most) = (TRIED[found.saturating_sub(1)], TRIED[found]);
     while most - least > NEAR {
         let middle = least.midpoint(most);
-        if fits(middle) {
+        if fits(&middle) {
             most = middle;
         } else {
             least = middle;
         }
     }
     most
+}
+
+/// Whether the engine serves them in these regions.
+fn fits(record: &Record, events: &[Change], regions: Regions) -> bool {
+    let mut spare = Spare::new(record, regions);
+    events.iter().all(|event| {
+        if event.begins {
+            return spare.request(event.number);
+        }
+        spare.over(event.number);
+        true
+    })
 }
 
 /// The most bytes that `requests` had at once.
@@ -203,30 +201,4 @@ fn most_live(record: &Record, events: &[Change]) -> u64 {
         peak = live.max(peak);
     }
     peak
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GIB: u64 = 1 << 30;
-
-    #[test]
-    fn regions_are_equal_hold_the_amount_and_the_longest_request_and_are_never_too_long() {
-        for gib in [1, 64, 65, 127, 128, 129, 1000] {
-            for longest in [1, 30, 60, 64].map(|it: u64| it.min(gib) * GIB) {
-                let ways: Vec<Regions> = Regions::ways(gib * GIB, longest).collect();
-                assert!((1..=MOST_WAYS as usize).contains(&ways.len()));
-                for way in ways {
-                    assert!(way.count * way.bytes >= gib * GIB, "{way:?} for {gib} GiB");
-                    assert!((longest..=MOST_REGION).contains(&way.bytes), "{way:?}");
-                    assert!(gib > 64 || way.count == 1, "{way:?} for {gib} GiB");
-                }
-            }
-        }
-        for (bytes, regions) in [(65 * GIB, vec![65 * GIB / 2; 2]), (0, vec![])] {
-            let first = Regions::ways(bytes, bytes.min(GIB)).next();
-            assert_eq!(first.map(Regions::lengths), Some(regions));
-        }
-    }
 }

@@ -89,7 +89,7 @@ impl Candidate {
             watch,
         };
         let mut plan = match &self.0 {
-            Some(steady) => with_slots(task, 0, steady.clone(), too_much)?.0,
+            Some(steady) => with_slots(task, 0, steady.clone(), too_much)?,
             None => whole(task),
         };
         let iterations = self.0.as_ref().map_or(0, |it| it.alike.len());
@@ -118,6 +118,7 @@ pub(super) fn once(task: Task<'_>) -> Plan {
     let stays = |it: &Block| (it.upper - it.lower) * 2 >= u64::from(end);
     let group = placing::Group {
         kinds: vec![placing::Kind::Again; blocks.len()],
+        like: Vec::new(),
         period: None,
         apart: Some(blocks.iter().map(stays).collect()),
         blocks,

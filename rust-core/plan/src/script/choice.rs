@@ -6,12 +6,11 @@ use std::cell::LazyCell;
 use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use super::amount::Regions;
 use super::candidate::once;
 use super::{Options, Seen, Task, Watch, amount_alone, lanes, set_facts, steady, with_slots};
 use crate::file::{GRANULE, MOST_REGION, Plan};
 use crate::random::Random;
-use crate::record::{Record, Request};
+use crate::record::Record;
 use crate::trial::{Tried, try_out};
 
 /// What a plan may pin when its own record is run with it, in thousandths of the largest set: where iterations ask for the
@@ -22,9 +21,8 @@ const DIFFERENT: u64 = 1050;
 /// So many requests have places of their own at most: a plan's text has some 60 bytes of each.
 const MOST_ONCE: usize = 1 << 16;
 
-/// Room that is tried for what no slot serves, in thousandths of what is pinned for it one by one. With the last, less is missing than
-/// would be worth another look.
-const ROOM: [u64; 8] = [200, 400, 600, 800, 1000, 1250, 1500, 2000];
+/// What has to be pinned beside a plan is added to it so often.
+const MOST_ROUNDS: usize = 3;
 
 /// After so many questions whether to stop, over the square of the number of requests, nothing better is looked for: a second or
 /// less, since between two of them that takes longer with more requests.
@@ -56,18 +54,16 @@ pub(super) fn choose(record: &Record, options: &Options, watch: Watch<'_>) -> Pl
             may_pin = record.peak() / 1000 * SAME;
         }
         let count = steady.alike.len();
-        let (plan, tried) = with_slots(task, main, steady, &too_much)?;
-        let (plan, is_served) = with_room(record, plan, tried);
-        (!too_much(plan.reserved())).then_some((plan, is_served, count))
+        let made = with_slots(task, main, steady, &too_much)?;
+        (!too_much(made.reserved())).then_some((made, count))
     });
     let once = || once_with_room(task, may_pin);
     let (mut plan, count) = match iterations {
-        Some((plan, is_served, count))
-            if lanes.len() > 1 || is_served && plan.reserved() <= may_pin =>
-        {
-            (plan, count)
-        }
-        Some((plan, _, count)) => once().map_or((plan, count), |plan| (plan, 0)),
+        Some((plan, count)) => match with_all(record, &plan, may_pin) {
+            Some(plan) => (plan, count),
+            None if lanes.len() > 1 => (plan, count),
+            None => once().map_or((plan, count), |plan| (plan, 0)),
+        },
         None => {
             let others = in_other_orders(record, lanes.len());
             let runs = || iter::once(record).chain(&others);
@@ -83,25 +79,26 @@ pub(super) fn choose(record: &Record, options: &Options, watch: Watch<'_>) -> Pl
     plan
 }
 
-/// The plan with regions for what no slot serves; and whether nothing is pinned beside them when its record is run with it.
-fn with_room(record: &Record, mut plan: Plan, tried: Tried) -> (Plan, bool) {
-    if tried.pins == 0 {
-        return (plan, true);
-    }
-    let most = tried.pinned - plan.reserved();
-    let longest = record.requests.iter().map(Request::bytes).max();
-    let longest = longest.unwrap_or(0).min(most);
-    let count = plan.regions.len();
-    for part in ROOM {
-        for regions in Regions::ways(most / 1000 * part, longest) {
-            plan.regions.truncate(count);
-            plan.regions.extend(regions.lengths());
-            if try_out(record, &plan).pins == 0 {
-                return (plan, true);
-            }
+/// The plan, and what has to be pinned beside it when its record is run with it. None if that is more than it may pin.
+fn with_all(record: &Record, plan: &Plan, may_pin: u64) -> Option<Plan> {
+    let mut plan = plan.clone();
+    for _ in 0..MOST_ROUNDS {
+        let Tried { pins, pinned, .. } = try_out(record, &plan);
+        if pinned > may_pin {
+            return None;
         }
+        if pins == 0 {
+            return Some(plan);
+        }
+        let more = pinned - plan.reserved();
+        // The engine's regions are equally long.
+        let others = plan.regions.split_off(plan.with_slots());
+        let bytes = others.iter().sum::<u64>() + more;
+        let count = bytes.div_ceil(MOST_REGION).max(others.len() as u64).max(1);
+        let each = bytes.div_ceil(count).next_multiple_of(GRANULE);
+        plan.regions.extend(vec![each; count as usize]);
     }
-    (plan, false)
+    None
 }
 
 /// A place for each request of the record, and room beside it for a run that differs. None if no placement was found that pins no more
