@@ -15,7 +15,9 @@ impl Course {
         };
         self.at = step;
         self.at = self.at_distance(1).unwrap_or(self.steps.len());
-        self.position = Position::Known;
+        if !matches!(self.position, Position::Marked(_)) {
+            self.position = Position::Known;
+        }
         Planned::FoundStep(step)
     }
 
