@@ -74,3 +74,23 @@ fn a_lost_lane_takes_no_step_of_another_size_though_the_hashes_are_equal() {
     course.position = Position::Lost;
     assert_eq!(course.ask(9 * GRANULE, 0), Planned::Nothing);
 }
+
+/// Found at rest, it still has to be shown that the plan fits from the mark on.
+#[test]
+fn a_marked_lane_that_is_found_at_rest_stays_marked() {
+    for (position, stays) in [(Position::Marked(2), true), (Position::Lost, false)] {
+        let mut course = course(&[1, 2, 3, 1, 2, 3], 0);
+        // Three periods, at rest where each iteration begins, make that known.
+        for _ in 0..3 {
+            for (step, granules) in [1, 2, 3, 1, 2, 3].into_iter().enumerate() {
+                course.ask(granules * GRANULE, (step % 3) << 28);
+            }
+        }
+        course.at = 2;
+        course.position = position;
+        let found = course.ask_at_rest(GRANULE, 0);
+        assert!(matches!(found, Planned::FoundStep(_)), "{found:?}");
+        assert_eq!(matches!(course.position, Position::Marked(2)), stays);
+        assert!(course.is_known());
+    }
+}
