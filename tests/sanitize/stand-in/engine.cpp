@@ -190,7 +190,8 @@ struct Waiting {
   bool is_asked = false;
 };
 std::mutex waiting_mutex;
-std::map<std::uint64_t, Waiting> waiting;
+// Leaked, as the bridge's is: blocks may wait for events at the end of the process.
+std::map<std::uint64_t, Waiting>& waiting = *new std::map<std::uint64_t, Waiting>;
 void PendingQueues::push(std::uint64_t stream, std::size_t event, std::size_t block) const noexcept {
   std::lock_guard<std::mutex> guard(waiting_mutex);
   waiting[stream].events.emplace_back(event, block);
