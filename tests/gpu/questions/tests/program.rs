@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn run(words: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_questions");
+    let program = env!("CARGO_BIN_EXE_pinbuddy-gpu-questions");
     Command::new(program).args(words).output().unwrap()
 }
 
@@ -47,7 +47,7 @@ fn without_a_driver_or_a_gpu_there_is_no_answer() {
         "unpinning",
         "bandwidth",
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_questions"))
+        let output = Command::new(env!("CARGO_BIN_EXE_pinbuddy-gpu-questions"))
             .args([question, "driver", "5"])
             // A GPU of this machine is none of this test's.
             .env("CUDA_VISIBLE_DEVICES", "")
