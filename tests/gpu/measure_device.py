@@ -1,7 +1,7 @@
 """Device memory of a training of one billion parameters on batches of several lengths: `measure_device.py FIXTURE OUT`.
 
-With PyTorch's allocator as it comes, with expandable segments, and with a plan that a recorded run has made; with the
-plan also on the same batches in another order. Each run has its own process and the device to itself.
+With PyTorch's allocator as it comes, with expandable segments, and with a plan that a recorded run has made; each also on
+the same batches in another order. Each run has its own process and the device to itself.
 """
 
 import json
@@ -27,6 +27,8 @@ RUNS = {
     "stock": "stock",
     "expandable segments": "stock",
     "planned": "ours",
+    "stock, another order": "stock",
+    "expandable segments, another order": "stock",
     "planned, another order": "ours",
 }
 COMPARED = ("reserved_gib", "step_s")
@@ -46,6 +48,8 @@ def measure(it: measuring.Fixture) -> None:
         "stock": {},
         "expandable segments": EXPANDABLE,
         "planned": {"BUDDY_DEVICE_PLAN": plan},
+        "stock, another order": {},
+        "expandable segments, another order": EXPANDABLE,
         "planned, another order": {"BUDDY_DEVICE_PLAN": plan},
     }
     seen: dict[str, list[dict]] = {name: [] for name in RUNS}

@@ -46,7 +46,7 @@ MEASUREMENTS = {
     "bandwidth": (["measure_bandwidth.py"], 25),
     "transformer": (["measure_steps.py", "transformer"], 100),
     "optimizer": (["measure_steps.py", "optimizer"], 55),
-    "device": (["measure_device.py"], 70),
+    "device": (["measure_device.py"], 100),
     "clients": (["measure_clients.py"], 120),
 }
 # A first look.
