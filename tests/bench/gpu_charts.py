@@ -1,7 +1,7 @@
 """The charts of a GPU run (tests/gpu), from its results.json. What was not measured is left out."""
 
 # Lines, by key of the results: stock's and ours.
-STEPS = ["stock", "warmed", "defaults"]
+STEPS = ["stock", "warmed", "planned", "defaults"]
 COPIES = ["stock", "engine", "engine, 4 KiB", "engine, chunks"]
 PAGES = ["4 KiB", "THP", "hugetlb"]
 THREADS = [1, 2, 4, 8, 16]

@@ -1,20 +1,22 @@
 """Times of a training run's steps: `measure_steps.py FIXTURE OUT transformer|optimizer`.
 
-Each round starts three processes: stock; ours as `warmed`, which calls `pinbuddy.warm_up()` before it makes the
-model, without waiting; and ours with `defaults`, where the first request starts the warm-up. Each in turn makes the
-model and takes its first ten steps; then all take turns with steady steps.
+Each round starts four processes: stock; ours as `warmed`, which calls `pinbuddy.warm_up()` before it makes the model,
+without waiting; ours with `defaults`, where the first request starts the warm-up; and ours `planned`, the second run with
+`BUDDY_PLAN`, of a program that is not changed. Each in turn makes the model and takes its first ten steps; then all take
+turns with steady steps.
 """
 
 import importlib
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import measuring
 from measuring import Worker, in_order, ratio, spread, together
 
 FIRST = 10
-WAYS = {"stock": "stock", "warmed": "ours", "defaults": "ours"}
+WAYS = {"stock": "stock", "warmed": "ours", "defaults": "ours", "planned": "ours"}
 WORKLOADS = {
     "transformer": {
         "module": "transformer",
@@ -122,8 +124,9 @@ def measure(it: measuring.Fixture) -> None:
     sizes = workload["small" if it.simulated else "sizes"]
     steady, turns = (2, 1) if it.simulated else (5, 3)
     seen: dict[str, list[dict]] = {name: [] for name in WAYS}
+    plan = record(it, workload["module"], sizes)
     for number in it.rounds(5):
-        workers = {name: worker(it, name) for name in WAYS}
+        workers = {name: worker(it, name, plan) for name in WAYS}
         with together(workers):
             this = {}
             for name in in_order(WAYS, number):
@@ -139,9 +142,24 @@ def measure(it: measuring.Fixture) -> None:
         it.write(results(seen) | {"sizes": sizes})
 
 
-def worker(it: measuring.Fixture, name: str) -> Worker:
-    ours = WAYS[name] == "ours"
-    return Worker(it.ways[WAYS[name]], "measure_steps", **(SMALL if ours and it.simulated else {}))
+def worker(it: measuring.Fixture, name: str, plan: Path) -> Worker:
+    settings = SMALL if WAYS[name] == "ours" and it.simulated else {}
+    if name == "planned":
+        settings = settings | {"BUDDY_PLAN": plan}
+    return Worker(it.ways[WAYS[name]], "measure_steps", **settings)
+
+
+def record(it: measuring.Fixture, module: str, sizes: dict) -> Path:
+    """A plan of the first steps."""
+    plan = it.out.with_suffix(".plan")
+    plan.unlink(missing_ok=True)
+    recorded = worker(it, "planned", plan)
+    with together({"recorded": recorded}):
+        recorded.ask("prepare", workload=module, warm_up=False, sizes=sizes)
+        recorded.ask("steps", count=FIRST)
+    if not plan.exists():
+        raise RuntimeError("the recorded run has written no plan")
+    return plan
 
 
 def results(seen: dict[str, list[dict]]) -> dict:

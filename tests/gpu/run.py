@@ -39,12 +39,12 @@ TESTS = {
 }
 MEASUREMENTS = {
     # First, since designs depend on the answers.
-    "questions": (["measure_questions.py"], 90),
+    "questions": (["measure_questions.py"], 60),
     "pins": (["measure_pins.py"], 75),
     "first": (["measure_first.py"], 30),
     "pairs": (["measure_pairs.py"], 20),
     "bandwidth": (["measure_bandwidth.py"], 25),
-    "transformer": (["measure_steps.py", "transformer"], 100),
+    "transformer": (["measure_steps.py", "transformer"], 130),
     "optimizer": (["measure_steps.py", "optimizer"], 55),
     "device": (["measure_device.py"], 100),
     "clients": (["measure_clients.py"], 120),

@@ -62,9 +62,10 @@ def main() -> None:
         except Exception:
             answer(error=traceback.format_exc())
     answers.close()
-    # Exits without tearing CUDA down, which takes long.
     sys.stderr.flush()
-    os._exit(0)
+    # A recorded run writes its plan when it ends; others exit without tearing CUDA down, which takes long.
+    if "BUDDY_PLAN" not in os.environ:
+        os._exit(0)
 
 
 if __name__ == "__main__":
