@@ -8,13 +8,17 @@ use std::path::Path;
 use anyhow::Result;
 use xshell::Shell;
 
+use super::git;
 use super::release::Release;
 use super::tree::Tree;
-use super::{form, git};
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
 
+/// `format-patch` as `patches/` has them: no hash of the commit, no renames, no version of git.
+const FORMAT_PATCH: &str = "format-patch --full-index --no-stat -p --unified=3 --src-prefix=a/ --dst-prefix=b/ \
+    --no-renames --no-signature --no-attach --no-cover-letter --no-add-header --no-signoff --no-from --no-base --no-notes \
+    --no-thread --encoding=UTF-8 --subject-prefix=PATCH";
 /// How far back from HEAD the release's own header is looked for.
 const FAR: &str = "--max-count=100";
 
@@ -27,10 +31,10 @@ pub fn export(patches: &Path, header: &str, tree: &Tree, release: &Release) -> R
     let scratch = Scratch::folder(&out)?;
     let mut list = String::new();
     for commit in &commits {
-        let arguments = git::FORMAT_PATCH.split_ascii_whitespace();
+        let arguments = FORMAT_PATCH.split_ascii_whitespace();
         let one = ["--no-numbered", "--stdout", "-1", "--zero-commit", commit];
         let patch = short_index(&git(&arguments.chain(one).collect::<Vec<_>>())?);
-        let name = form::file_name(&form::subject(&patch));
+        let name = file_name(&subject(&patch));
         list += &format!("{name}\n");
         fs::write(scratch.path().join(name), patch)?;
     }
@@ -87,6 +91,24 @@ fn none(tree: &Tree, release: &Release, found: &str) -> anyhow::Error {
             release.series
         ))
         .into()
+}
+
+/// A patch's subject. It may continue in lines that begin with a blank.
+fn subject(text: &str) -> String {
+    let headers = text.lines().take_while(|line| !line.is_empty());
+    let lines = headers.skip_while(|it| !it.starts_with("Subject: "));
+    let subject = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    subject.trim_start_matches("Subject: [PATCH] ").to_owned()
+}
+
+/// `open_the_seam.patch` of `Open the seam`.
+fn file_name(subject: &str) -> String {
+    let words = subject.split(|it: char| !it.is_ascii_alphanumeric());
+    let words: Vec<_> = words
+        .filter(|it| !it.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    words.join("_") + ".patch"
 }
 
 /// Shortens hashes of files to seven digits. git itself shows more of them in a large repository than in a small one.

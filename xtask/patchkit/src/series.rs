@@ -1,14 +1,14 @@
-//! A series: the patches of a release in order, and what is in them. Knows nothing of git.
+//! A series: the patches of a release in order, and what git says of them.
 //!
 //! Invariant: of what [`read`] returns, every name is once in the list, every path once in its patch, and nothing is a link.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use diffy::patch_set::{FileOperation, ParseOptions, PatchKind, PatchSet};
+use anyhow::{Context, Result, bail, ensure};
 
+use super::git;
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
 
@@ -43,7 +43,8 @@ pub fn read(folder: &Path) -> Result<Vec<Patch>> {
 
 /// The names in `patches/RELEASE/series`, as they stand there.
 fn listed(folder: &Path) -> Result<Vec<String>> {
-    let text = text(&folder.join("series"))?;
+    let list = folder.join("series");
+    let text = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     let lines = text.lines().map(str::trim);
     let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(names.map(str::to_owned).collect())
@@ -63,65 +64,38 @@ fn read_patch(folder: &Path, name: &str) -> Result<Patch> {
         .remedy("restore it, for example with `git checkout -- patches`")
         .into());
     }
-    let text = text(&path)?;
-    let diffs = diffs(&text).with_context(|| format!("in {}", path.display()))?;
     Ok(Patch {
         name: name.to_owned(),
-        sha256: Digest::of(text.as_bytes()).hex(),
+        sha256: Digest::of_file(&path)?.hex(),
+        files: files(&path).with_context(|| format!("in {}", path.display()))?,
         path,
-        files: diffs.into_iter().map(|it| (it.path, it.added)).collect(),
     })
 }
 
-/// The text of a patch or a list.
-pub fn text(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
-}
-
-/// The changes of a patch to one file.
-#[derive(Debug)]
-pub struct Diff<'a> {
-    /// The upstream path.
-    pub path: String,
-    /// Whether the patch adds the file.
-    pub added: bool,
-    /// Its hunks.
-    pub patch: diffy::Patch<'a, str>,
-}
-
-/// Splits a patch by files.
-pub fn diffs(patch: &str) -> Result<Vec<Diff<'_>>> {
-    // git makes links and submodules of files with such modes. Lines of hunks begin otherwise.
-    for line in patch.lines() {
-        let mode = ["new file mode ", "new mode "].map(|it| line.strip_prefix(it));
-        if let Some(mode) = mode.into_iter().flatten().next()
-            && !matches!(mode.trim(), "100644" | "100755")
-        {
-            bail!("it makes something else than a file: {line:?}");
+/// The upstream paths that a patch touches; true for a file that it adds. Refuses one that does anything else.
+fn files(patch: &Path) -> Result<BTreeMap<String, bool>> {
+    let mut files = BTreeMap::new();
+    for line in git::describe(patch)?.lines() {
+        let created = line.strip_prefix(" create ");
+        if let Some(path) = created.map(|it| it.trim_start_matches("mode 100644 ")) {
+            ensure!(
+                files.insert(path.to_owned(), true) == Some(false),
+                "it makes something else than a file: {line:?}"
+            );
+        } else if let [_, "-", path] = line.split('\t').collect::<Vec<_>>()[..] {
+            bail!("it changes a binary file: {path}");
+        } else if let [_, _, path] = line.split('\t').collect::<Vec<_>>()[..] {
+            ensure!(
+                !path.split('/').any(|it| matches!(it, "" | "." | "..")),
+                "a path that leaves the tree or is not plain: {path:?}"
+            );
+            let first = files.insert(path.to_owned(), false).is_none();
+            ensure!(first, "it changes a file twice: {path}");
+        } else {
+            bail!("it does more than to change files: {line:?}");
         }
     }
-    let mut seen = BTreeSet::new();
-    let each = PatchSet::parse(patch, ParseOptions::unidiff()).map(|file| {
-        let file = file?;
-        let (path, added) = match file.operation().strip_prefix(1) {
-            FileOperation::Create(path) => (path.into_owned(), true),
-            FileOperation::Modify { original, modified } if original == modified => {
-                (modified.into_owned(), false)
-            }
-            other => bail!("it deletes or renames a file: {other:?}"),
-        };
-        if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            bail!("a path that leaves the tree or is not plain: {path:?}");
-        }
-        if !seen.insert(path.clone()) {
-            bail!("it changes a file twice: {path}");
-        }
-        let PatchKind::Text(patch) = file.into_patch() else {
-            bail!("it changes a binary file: {path}");
-        };
-        Ok(Diff { path, added, patch })
-    });
-    each.collect()
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -132,29 +106,33 @@ mod tests {
 
     #[test]
     fn changed_and_added_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = |text: &str| {
+            fs::write(folder.path().join("a.patch"), text).unwrap();
+            files(&folder.path().join("a.patch")).map_err(|it| it.to_string())
+        };
         let patch = "Subject: x\n\n--- a/aten/src/A.h\n+++ b/aten/src/A.h\n@@ -1 +1 @@\n-a\n+b\n\
                      --- /dev/null\n+++ b/aten/src/B.h\n@@ -0,0 +1 @@\n+b\n-- \n2.40\n";
-        let found = diffs(patch).unwrap();
-        let files = found.iter().map(|it| (it.path.as_str(), it.added));
         let expected = [("aten/src/A.h", false), ("aten/src/B.h", true)];
-        assert_eq!(files.collect::<Vec<_>>(), expected);
-        let lines = found[1].patch.hunks()[0].lines().len();
-        assert_eq!(lines, 1, "without the signature");
+        let expected = expected.map(|(path, added)| (path.to_owned(), added));
+        assert_eq!(files(patch), Ok(BTreeMap::from(expected)));
+        let git = "diff --git a/aten/x.h b/aten/x.h\n";
+        let mode = |it: &str| format!("{git}new file mode {it}\n{ADDS}");
+        assert!(files(&mode("100644")).is_ok());
         for bad in [
             "no diff\n",
             "--- a/x.h\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n",
-            "--- a/x.h\n+++ b/y.h\n@@ -1 +1 @@\n-a\n+b\n",
             "--- a/x.h\n+++ b/x.h\n@@ -1,2 +1 @@\n-a\n",
             &[ADDS, ADDS].concat(),
-            &format!("diff --git a/aten/x.h b/aten/x.h\nnew file mode 120000\n{ADDS}"),
+            &mode("120000"),
+            &format!("{git}old mode 100644\nnew mode 100755\n"),
+            "diff --git a/x.h b/y.h\nsimilarity index 100%\nrename from x.h\nrename to y.h\n",
+            "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n",
         ] {
-            assert!(diffs(bad).is_err(), "{bad:?}");
+            assert!(files(bad).is_err(), "{bad:?}");
         }
-        for path in ["../x.h", "aten/../../x.h", "/etc/x", "aten//x.h", "aten/"] {
-            let error = diffs(&ADDS.replace("aten/x.h", path))
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains("leaves the tree"), "{path}: {error}");
+        for path in ["../x.h", "aten/../../x.h", "/etc/x", "aten/./x.h"] {
+            assert!(files(&ADDS.replace("aten/x.h", path)).is_err(), "{path}");
         }
     }
 
