@@ -11,7 +11,6 @@ pub mod lock;
 pub mod paths;
 pub mod progress;
 pub mod refusal;
-pub mod relay;
 pub mod scratch;
 pub mod table;
 pub mod tally;
