@@ -33,8 +33,7 @@ struct Marker {
     wheel_sha256: String,
     python: PathBuf,
     version: (u32, u32, u32),
-    /// Additional packages; empty in older markers.
-    #[serde(default)]
+    /// Additional packages.
     beside: Vec<String>,
 }
 
@@ -240,14 +239,6 @@ mod tests {
         let names: Vec<_> = found.iter().map(|it| it.file_name().unwrap()).collect();
         assert_eq!(names, ["2.15.0-fork-cp311", "2.9.1-fork-cp311"]);
         assert_eq!(forks(Path::new("/nowhere")), Vec::<PathBuf>::new());
-    }
-
-    /// An environment without numpy gets it, and nothing else is reinstalled.
-    #[test]
-    fn a_marker_of_before_asks_for_what_lies_beside() {
-        let text = r#"{"wheel_sha256":"","python":"/usr/bin/python3","version":[3,11,2]}"#;
-        let old: Marker = serde_json::from_str(text).unwrap();
-        assert!(old.beside.is_empty() && BESIDE.contains(&"numpy"));
     }
 
     #[test]

@@ -34,7 +34,10 @@ pub fn export(patches: &Path, header: &str, tree: &Tree, release: &Release) -> R
         let arguments = FORMAT_PATCH.split_ascii_whitespace();
         let one = ["--no-numbered", "--stdout", "-1", "--zero-commit", commit];
         let patch = short_index(&git(&arguments.chain(one).collect::<Vec<_>>())?);
-        let name = file_name(&subject(&patch));
+        // `Open-the-seam` of `Open the seam`.
+        let subject = git(&["log", "-1", "--format=%f", commit])?;
+        let words = subject.trim().to_ascii_lowercase();
+        let name = words.replace(['-', '.'], "_") + ".patch";
         list += &format!("{name}\n");
         fs::write(scratch.path().join(name), patch)?;
     }
@@ -91,24 +94,6 @@ fn none(tree: &Tree, release: &Release, found: &str) -> anyhow::Error {
             release.series
         ))
         .into()
-}
-
-/// A patch's subject. It may continue in lines that begin with a blank.
-fn subject(text: &str) -> String {
-    let headers = text.lines().take_while(|line| !line.is_empty());
-    let lines = headers.skip_while(|it| !it.starts_with("Subject: "));
-    let subject = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-    subject.trim_start_matches("Subject: [PATCH] ").to_owned()
-}
-
-/// `open_the_seam.patch` of `Open the seam`.
-fn file_name(subject: &str) -> String {
-    let words = subject.split(|it: char| !it.is_ascii_alphanumeric());
-    let words: Vec<_> = words
-        .filter(|it| !it.is_empty())
-        .map(str::to_ascii_lowercase)
-        .collect();
-    words.join("_") + ".patch"
 }
 
 /// Shortens hashes of files to seven digits. git itself shows more of them in a large repository than in a small one.
