@@ -188,6 +188,10 @@ def patches(files: Files) -> Iterator[str]:
     of_headers = {f"patches/{it['series']}" for it in told.get("release", []) + told.get("source_release", [])}
     changed = Counter()
     for path, text in files.items():
+        if path.startswith("patches/") and path.endswith("/series"):
+            for name, times in Counter(text.split()).items():
+                if times > 1 or f"{posixpath.dirname(path)}/{name}" not in files:
+                    yield f"{path}: {name} is named twice, or is not there"
         folder, name = posixpath.split(path)
         if not path.startswith("patches/") or not name.endswith(".patch"):
             continue
