@@ -6,7 +6,6 @@ pub mod cargo;
 pub mod disk;
 pub mod failure;
 pub mod hash;
-pub mod links;
 pub mod lock;
 pub mod paths;
 pub mod progress;
