@@ -9,7 +9,6 @@ ref=${1:-main}
 tree=target/pytorch-$ref out=target/drift
 mkdir -p "$out"
 ci/upstream-checkout.sh "$ref" "$tree" /version.txt /aten/src/ATen/core/ /c10/core/
-cargo xtask patch drift --source "$tree" --json >"$out/drift.json"
 cargo xtask patch drift --source "$tree" | tee "$out/drift.txt"
 if [[ -n ${GITHUB_STEP_SUMMARY:-} ]]; then
     {

@@ -5,8 +5,9 @@
 # usage: ci/full-source-build.sh TAG [DIR] [-- OPTIONS OF build-wheel]
 #   TAG      a release's tag in PyTorch's repository, for instance v2.15.0
 #   DIR      where its checkout is or goes (default: target/pytorch-TAG)
-#   OPTIONS  for instance --cuda-arch 9.0 --launcher sccache --jobs 32
+#   OPTIONS  for instance --keep
 #
+# PyTorch's own variables hold, for instance TORCH_CUDA_ARCH_LIST=9.0 MAX_JOBS=32 CMAKE_CUDA_COMPILER_LAUNCHER=sccache.
 # PYTORCH_REPOSITORY names another repository than PyTorch's own. REAL=1 also runs the tests on this machine's GPU.
 # The same command resumes an interrupted build.
 set -euo pipefail

@@ -26,7 +26,7 @@ ci/upstream-checkout.sh "v$version" "$tree" /version.txt '/test/*.py' /aten/src/
 step tests cargo xtask test --real --source "$tree"
 # The rest of docs/gpu.md, about seven minutes; PyTorch's tests and ours have already run. Named is what is left out, so that no
 # stage is forgotten.
-step programs cargo xtask gpu programs --torch "$version" --source "$tree" --out "$out/programs"
+step programs ci/gpu/programs.sh "$version" "$out/programs" --source "$tree"
 step gpu ci/gpu/run.sh --strict --without "our tests,PyTorch C++,PyTorch Python" \
     --stock "$(cargo xtask venv --stock)/bin/python" --fork "$(cargo xtask venv)/bin/python" \
     --programs "$out/programs/bin" --out "$out/measured"

@@ -5,4 +5,3 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo fmt --all --check
 cargo clippy --locked --workspace --all-targets -- --deny warnings
 ci/rules.sh
-cargo test --locked --package xtask-patchkit have_the_form | tee /dev/stderr | grep '^test result: ok. [1-9]' >/dev/null

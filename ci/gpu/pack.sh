@@ -41,7 +41,7 @@ python3 -m zipfile --extract "$plugin" "$work/plugin"
 rm -rf "$work/wheel"
 
 # The harness of the benchmark, PyTorch's C++ test of the allocator, its Python tests, and the questions for the driver.
-cargo xtask gpu programs --torch "$torch" "${source[@]}" --out "$work"
+ci/gpu/programs.sh "$torch" "$work" "${source[@]}"
 strip "$work"/bin/*
 
 cp -r ci/gpu "$work/ci/"

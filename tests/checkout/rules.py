@@ -6,7 +6,10 @@ Each rule takes all text files, by their paths from the root, and yields complai
 import posixpath
 import re
 import subprocess
+import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 Files = dict[str, str]
@@ -26,6 +29,9 @@ SAFE = [f"rust-core/{it}" for it in ("engine", "events", "replay", "snapshot", "
 SETTINGS = "cxx-bridge/src/config/variables.rs"
 SIMULATOR, SIMULATOR_PAGE = "tests/cuda-sim/src/", "docs/simulator.md"
 CI_PAGE = "ci/README.md"
+# Patches: how many lines of upstream's files a series may change, how many lines a hunk may have around a change, the first lines.
+SEAM, CONTEXT = 60, 3
+OPENING = [f"From {'0' * 40} Mon Sep 17 00:00:00 2001", "From: pinbuddy developers <pinbuddy@localhost>", "Date: ", "Subject: [PATCH] "]
 SETTING = re.compile(r"\b(?:BUDDY|PINBUDDY_SIM)_\w+")
 
 
@@ -162,6 +168,62 @@ def links(files: Files, exists: Callable[[str], bool] = lambda path: (ROOT / pat
                 yield f"{path}: there is no {to} to link to"
             elif part and part not in map(anchor, re.findall("^#+ (.*)", files.get(to, ""), re.MULTILINE)):
                 yield f"{path}: {to} has no heading {part} to link to"
+
+
+def diffs(patch: str) -> Iterator[tuple[str, bool, list[list[str]]]]:
+    """The path of each file, whether the patch adds it, and the lines of its hunks."""
+    for part in re.split(r"^(?=--- (?:a/|/dev/null\n))", patch, flags=re.MULTILINE)[1:]:
+        path = re.match(r".*\n\+\+\+ (?:b/)?(.*)\n", part)
+        hunks = [text.splitlines() for text in re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:]]
+        yield path[1], part.startswith("--- /"), [[*takewhile(lambda it: it[:1] in tuple("-+ "), hunk)] for hunk in hunks]
+
+
+def in_wheel(path: str) -> bool:
+    return re.fullmatch(r"(aten/src|c10|torch/csrc)/.*\.h", path) is not None and ".." not in path
+
+
+def patches(files: Files) -> Iterator[str]:
+    """Patches are as `patch export` writes them, say why, change few lines, and those of a release only headers that a wheel has."""
+    told = tomllib.loads(files.get("patches/versions.toml", ""))
+    of_headers = {f"patches/{it['series']}" for it in told.get("release", []) + told.get("source_release", [])}
+    changed = Counter()
+    for path, text in files.items():
+        if path.startswith("patches/") and path.endswith("/series"):
+            for name, times in Counter(text.split()).items():
+                if times > 1 or f"{posixpath.dirname(path)}/{name}" not in files:
+                    yield f"{path}: {name} is named twice, or is not there"
+        folder, name = posixpath.split(path)
+        if not path.startswith("patches/") or not name.endswith(".patch"):
+            continue
+        if name not in files.get(f"{folder}/series", "").split("\n"):
+            yield f"{path}: series does not name it"
+            continue
+        for expected, line in zip(OPENING, text.splitlines()):
+            if not line.startswith(expected):
+                yield f"{path}: expected {expected!r}, found {line!r}"
+        head, _, rest = text.partition("\n\n")
+        wanted = "_".join(re.findall("[a-z0-9]+", head.partition("\nSubject: [PATCH] ")[2].lower())) + ".patch"
+        if name != wanted:
+            yield f"{path}: its subject would name it {wanted}"
+        message = re.split("^(?:diff --git |---)", rest, maxsplit=1, flags=re.MULTILINE)[0]
+        if not re.sub("^(?:Reason|Forwarded): .*$", "", message, flags=re.MULTILINE).strip():
+            yield f"{path}: its message does not say why"
+        for trailer in ("Reason: ", "Forwarded: "):
+            if not re.search(f"^{trailer}.", message, re.MULTILINE):
+                yield f'{path}: expected "{trailer}…" in its message'
+        for file, added, hunks in diffs(text):
+            if folder in of_headers and not in_wheel(file):
+                yield f"{path}: {file} is no header that a wheel has"
+            for number, hunk in enumerate(hunks, 1):
+                around = [len([*takewhile(lambda it: it.startswith(" "), it)]) for it in (hunk, hunk[::-1])]
+                if max(around) > CONTEXT:
+                    yield f"{path}: hunk {number} of {file} has more than {CONTEXT} lines around its change"
+                # A line that replaces another counts once. Files that a patch adds are ours.
+                begins = Counter(it[0] for it in hunk)
+                changed[folder] += 0 if added else max(begins["-"], begins["+"])
+    for folder, lines in changed.items():
+        if lines > SEAM:
+            yield f"{folder}: changes {lines} lines of upstream's files, and {SEAM} are the most; put more of it into files of ours"
 
 
 if __name__ == "__main__":

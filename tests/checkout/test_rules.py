@@ -34,6 +34,10 @@ class ThisCheckout(unittest.TestCase):
     def test_links_of_documents(self):
         self.assertEqual([*rules.links(FILES)], [])
 
+    def test_patches(self):
+        self.assertGreater(sum(it.endswith(".patch") for it in FILES), 20)
+        self.assertEqual([*rules.patches(FILES)], [])
+
     def test_messages_and_their_explanations(self):
         self.assertEqual([*messages(FILES)], [])
 
@@ -78,6 +82,19 @@ class WhatBreaksARule(unittest.TestCase):
         files |= {"docs/x.md": "# X\n## What `it` does: 1\n[up](../README.md) [here](#here) [there](x.md#x)\n"}
         expected = ["README.md: there is no docs/gone.md", "docs/x.md: docs/x.md has no heading here"]
         self.complaints(lambda all_files: rules.links(all_files, all_files.__contains__), files, *expected)
+
+    def test_patches(self):
+        head = "\n".join(["From " + "0" * 40 + " Mon Sep 17 00:00:00 2001", "From: {}", "Date: x", "Subject: [PATCH] {}", "", "{}Reason: a test", "Forwarded: {}", "\n"])
+        diff = "diff --git a/c10/a.h b/c10/a.h\n--- a/c10/a.h\n+++ b/c10/a.h\n@@ -1,5 +1,66 @@\n-int a;\n+int b;\n" + "+x\n" * 61 + " b\n c\n d\n e\n"
+        diff += "--- a/setup.py\n+++ b/setup.py\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/c10/b.h\n@@ -0,0 +1,3 @@\n+a\n+b\n+c\n"
+        good = head.format("pinbuddy developers <pinbuddy@localhost>", "Open\n it", "Why.\n\n", "no") + diff.replace("+x\n", "").replace(" e\n", "").replace("setup.py", "c10/c.h")
+        files = {"patches/versions.toml": '[[release]]\nseries = "2"\n', "patches/2/series": "open_it.patch\n", "patches/2/open_it.patch": good}
+        self.complaints(rules.patches, files)
+        files["patches/2/series"] += "seam.patch\nseam.patch\ngone.patch\n"
+        files |= {"patches/2/other.patch": good, "patches/2/seam.patch": head.format("somebody", "Open it: all", "", "") + diff}
+        expected = ["seam.patch is named twice", "gone.patch is named twice, or is not there", "other.patch: series does not name it", "expected 'From: pinbuddy", "would name it open_it_all.patch", "does not say why", '"Forwarded: …"']
+        expected += ["hunk 1 of c10/a.h has more than 3 lines", "setup.py is no header", "patches/2: changes 65 lines"]
+        self.complaints(rules.patches, files, *expected)
 
     def test_messages_without_an_explanation_and_the_other_way_round(self):
         files = {

@@ -24,7 +24,7 @@ _FORK = Elsewhere(_ROWS, '"build the fork wheel"')
 _BENCH = Elsewhere(_ROWS, 'BENCH: &str = "a few turns of the benchmark"')
 _SEAM = Elsewhere("xtask/src/test/mod.rs", 'SEAM => pytorch.own(&["test_seam.py"])')
 _GPU = Elsewhere(_ROWS, 'GPU: &str = "a run for a GPU, tried in the simulator"')
-_PROPOSAL = Elsewhere("xtask/src/upstream_pr/tests.rs", "fn a_branch_and_patches_and_nothing_else_changes")
+_PROPOSAL = Elsewhere("tests/checkout/test_upstream_pr.py", "def test_a_branch_and_patches_and_nothing_else_changes")
 _RANKS = Elsewhere("tests/python/test_ranks.py", '("ddp", "fork"), ("fsdp", "fork")', "a GPU for each rank, with NCCL")
 _REPLAYED = Elsewhere("tools/src/simulate/tests.rs", "fn a_file_is_replayed_as_what_it_was_written_from")
 _SOURCE = Elsewhere("ci/full-source-build.sh", "cargo xtask build-wheel --source", "PyTorch's source, and hours")
@@ -46,7 +46,7 @@ ELSEWHERE = {
     "pinbuddy trace variable": _REPLAYED,
     "cargo xtask sim -- python tests/programs/measure_works.py": Elsewhere("tests/python/test_works.py", "measure.measure(", "half an hour"),
     "pinbuddy plan --instance": Elsewhere("tools/tests/program.rs", "--instance"),
-    "cargo xtask gpu programs": _GPU,
+    "ci/gpu/programs.sh": _GPU,
     "cargo xtask sim -- target/gpu-pack": _GPU,
     "ci/gpu/run.sh": _GPU,
     "ci/gpu/pack.sh": Elsewhere("tests/gpu/test_parts.py", "ways.of_pack(", "builds everything; what it lays out is tested"),

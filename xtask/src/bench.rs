@@ -53,12 +53,6 @@ pub fn harness(_fork: &Path, stock: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Compiles the harness to any path. It contains no path of libtorch.
-pub fn build(stock: &Environment, program: &Path) -> Result<()> {
-    let mut command = python("build.py");
-    succeed(command.arg(stock.torch()).arg(program).arg("--once"))
-}
-
 /// Draws the plots of a GPU run into a folder; returns how many it then has.
 pub fn plot(results: &Path, folder: &Path) -> Result<usize> {
     let mut command = program()?;

@@ -1,10 +1,7 @@
 //! The command line: options and help texts, no behaviour.
 
-pub mod gpu;
 pub mod patch;
-mod source_build;
 mod test;
-pub mod upstream_pr;
 #[cfg(test)]
 mod written;
 
@@ -14,7 +11,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 
 use crate::build_wheel::Wanted;
-pub use source_build::{Launcher, SourceBuild};
 pub use test::Test;
 
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
@@ -42,9 +38,8 @@ pub enum Command {
     /// Run the tests of a change: Rust, the fork wheel and the plug-in in the simulator, PyTorch's own
     Test(Test),
     /// Propose the extension points to PyTorch, or the whole fork to a mainline of one's own
-    UpstreamPr(upstream_pr::UpstreamPr),
-    /// Prepare a run on a machine with a GPU and no compiler (ci/gpu)
-    Gpu(gpu::Gpu),
+    #[command(disable_help_flag = true)]
+    UpstreamPr(Handed),
     /// Compare the fork with the official wheel and other allocators, in turns on the same requests
     #[command(disable_help_flag = true)]
     Bench(Handed),
@@ -60,8 +55,9 @@ pub struct Handed {
 /// Options of `build-wheel`.
 #[derive(Clone, Debug, Default, Args)]
 #[command(
-    after_help = "With --source, PyTorch itself is built, which takes hours: docs/source-builds.md. The tree is not \
-                  changed without --keep; the same command resumes an interrupted build."
+    after_help = "With --source, PyTorch itself is built, which takes hours: docs/source-builds.md. PyTorch's own variables \
+                  (TORCH_CUDA_ARCH_LIST, MAX_JOBS, CMAKE_CUDA_COMPILER_LAUNCHER) hold. The same command resumes an \
+                  interrupted build."
 )]
 pub struct BuildWheel {
     /// The torch release to fork: 2.15.0, 2.15 or latest [default: the newest supported one, or the wheel's]
@@ -88,8 +84,9 @@ pub struct BuildWheel {
     /// Build PyTorch from this source tree instead of forking an official wheel
     #[arg(long, value_name = "DIR", conflicts_with_all = ["wheel", "torch"])]
     pub source: Option<PathBuf>,
-    #[command(flatten)]
-    pub building: SourceBuild,
+    /// With --source: build in the tree itself, and leave the series and the build there
+    #[arg(long, requires = "source")]
+    pub keep: bool,
 }
 
 impl From<&BuildWheel> for Wanted {
@@ -190,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Includes the command that is handed on.
+    /// Includes commands that are handed on.
     #[test]
     fn the_page_lists_every_command() {
         let page = std::fs::read_to_string(crate::support::paths::root().join("docs/commands.md"));
@@ -207,7 +204,7 @@ mod tests {
 
     fn without_help(command: &mut clap::Command) -> impl Iterator<Item = &mut clap::Command> {
         let all = command.get_subcommands_mut();
-        // The help of the command that is handed on is tests/bench/run.py's.
+        // The help of a command that is handed on is its program's.
         all.filter(|it| it.get_name() != "help" && !it.is_disable_help_flag_set())
     }
 }

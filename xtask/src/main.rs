@@ -8,7 +8,6 @@
 mod bench;
 mod build_plugin;
 mod cli;
-mod gpu;
 mod patch;
 mod programs;
 mod runtime;
@@ -16,10 +15,10 @@ mod sanitize;
 mod sim;
 mod source_build;
 mod test;
-mod upstream_pr;
 mod venv;
 
-use std::process::ExitCode;
+use std::convert::Infallible;
+use std::process::{Command as Process, ExitCode};
 
 use build_wheel::plan::Plan;
 use clap::Parser as _;
@@ -46,8 +45,7 @@ fn main() -> ExitCode {
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Test(args) => test::run(args),
-        Command::UpstreamPr(args) => upstream_pr::run(args),
-        Command::Gpu(args) => gpu::run(args),
+        Command::UpstreamPr(words) => match upstream_pr(words)? {},
         Command::Bench(words) => match bench::run(words)? {},
     });
     match result {
@@ -59,15 +57,26 @@ fn main() -> ExitCode {
     }
 }
 
-/// Hands `help bench` on, and replaces this process. Returns an error if that fails, and None for other command lines.
+/// Hands help of what other programs do on, and replaces this process. Returns an error if that fails, and None for other command lines.
 fn help() -> Option<anyhow::Error> {
     let typed = support::typed::arguments();
     let words: Vec<_> = typed.iter().map(String::as_str).collect();
-    let words = match words[..] {
-        ["help", "bench"] => vec!["--help".into()],
-        _ => return None,
+    let help = cli::Handed {
+        words: vec!["--help".into()],
     };
-    bench::run(&cli::Handed { words }).err()
+    match words[..] {
+        ["help", "bench"] => bench::run(&help).err(),
+        ["help", "upstream-pr"] => upstream_pr(&help).err(),
+        _ => None,
+    }
+}
+
+/// Hands `upstream-pr` on to `ci/upstream_pr.py`, and replaces this process.
+fn upstream_pr(handed: &cli::Handed) -> anyhow::Result<Infallible> {
+    let mut command = Process::new("python3");
+    command.arg(support::paths::root().join("ci/upstream_pr.py"));
+    command.args(&handed.words);
+    programs::become_it(command)
 }
 
 fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {

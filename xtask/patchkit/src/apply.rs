@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::fit::{self, Files, Fit};
+use super::fit::{self, Files, Reader};
 use super::release::Release;
 use super::series::Patch;
 use super::tree::Tree;
@@ -49,33 +49,43 @@ pub fn to_headers(
     Ok(headers)
 }
 
-/// The files of a source tree after a release's series; none where they have it already.
+/// The files that `read` returns, after a release's series; none where they have it already. `shown` names them in messages.
 pub fn after(
-    tree: &Tree,
+    shown: &str,
     header: &str,
     release: &Release,
     series: &[Patch],
+    read: &Reader<'_>,
 ) -> Result<Option<Files>> {
-    let (root, version) = (tree.root.display(), &release.version);
-    match fit::fit(header, release, series, &|path| tree.read(path))? {
-        Fit::Applied => Ok(None),
-        Fit::Clean(after) => Ok(Some(after)),
-        Fit::Drifted(found) => Err(refuse(format!("the series for torch {version} was not applied to {root}"))
-            .found(format!("{header} with SHA-256 {found}"))
-            .expected(format!("SHA-256 {}, as the release ships it; nothing was changed", release.header_sha256))
-            .remedy(format!(
-                "git -C {root} checkout v{version} -- {header}\n\
-                 or, if its changes are to stay: git -C {root} apply FILE, with each patch of patches/{}",
-                release.series
-            ))
-            .into()),
+    let before = fit::read_all(series, read)?;
+    let hash = |files: &Files| {
+        let bytes = files.get(header).and_then(Option::as_deref);
+        Digest::of(bytes.unwrap_or_default()).hex()
+    };
+    let (found, version) = (hash(&before), &release.version);
+    if found == release.patched_sha256 {
+        return Ok(None);
     }
+    let after = fit::apply(series, &before)?;
+    if found == release.header_sha256 {
+        fit::check_pinned(&hash(&after), release, header)?;
+        return Ok(Some(after));
+    }
+    Err(refuse(format!("the series for torch {version} was not applied to {shown}"))
+        .found(format!("{header} with SHA-256 {found}"))
+        .expected(format!("SHA-256 {}, as the release ships it; nothing was changed", release.header_sha256))
+        .remedy(format!(
+            "git -C {shown} checkout v{version} -- {header}\n\
+             or, if its changes are to stay: git -C {shown} apply FILE, with each patch of patches/{}",
+            release.series
+        ))
+        .into())
 }
 
 /// Puts a release's series into a source tree. Returns a description for people.
 pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -> Result<String> {
-    let (root, version) = (tree.root.display(), &release.version);
-    let Some(after) = after(tree, header, release, series)? else {
+    let (root, version) = (tree.root.display().to_string(), &release.version);
+    let Some(after) = after(&root, header, release, series, &|path| tree.read(path))? else {
         return Ok(format!(
             "{root} has the series for torch {version} already; nothing was changed\n"
         ));

@@ -8,13 +8,17 @@ use std::path::Path;
 use anyhow::Result;
 use xshell::Shell;
 
+use super::git;
 use super::release::Release;
 use super::tree::Tree;
-use super::{form, git};
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
 
+/// `format-patch` as `patches/` has them: no hash of the commit, no renames, no version of git.
+const FORMAT_PATCH: &str = "format-patch --full-index --no-stat -p --unified=3 --src-prefix=a/ --dst-prefix=b/ \
+    --no-renames --no-signature --no-attach --no-cover-letter --no-add-header --no-signoff --no-from --no-base --no-notes \
+    --no-thread --encoding=UTF-8 --subject-prefix=PATCH";
 /// How far back from HEAD the release's own header is looked for.
 const FAR: &str = "--max-count=100";
 
@@ -27,10 +31,13 @@ pub fn export(patches: &Path, header: &str, tree: &Tree, release: &Release) -> R
     let scratch = Scratch::folder(&out)?;
     let mut list = String::new();
     for commit in &commits {
-        let arguments = git::FORMAT_PATCH.split_ascii_whitespace();
+        let arguments = FORMAT_PATCH.split_ascii_whitespace();
         let one = ["--no-numbered", "--stdout", "-1", "--zero-commit", commit];
         let patch = short_index(&git(&arguments.chain(one).collect::<Vec<_>>())?);
-        let name = form::file_name(&form::subject(&patch));
+        // `Open-the-seam` of `Open the seam`.
+        let subject = git(&["log", "-1", "--format=%f", commit])?;
+        let words = subject.trim().to_ascii_lowercase();
+        let name = words.replace(['-', '.'], "_") + ".patch";
         list += &format!("{name}\n");
         fs::write(scratch.path().join(name), patch)?;
     }

@@ -11,44 +11,16 @@ use anyhow::{Context, Result};
 
 use super::git;
 use super::release::Release;
-use super::series::{self, Patch};
-use xtask_support::hash::Digest;
+use super::series::Patch;
 use xtask_support::refusal::{Refusal, refuse};
+
+/// How many lines a refusal shows of a file that a patch does not fit.
+const SHOWN: usize = 6;
 
 /// Contents by upstream path; none where there is no such file.
 pub type Files = BTreeMap<String, Option<Vec<u8>>>;
 /// Reads a file by its upstream path.
 pub type Reader<'a> = dyn Fn(&str) -> Result<Option<Vec<u8>>> + 'a;
-
-/// How a series fits.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Fit {
-    /// The header is the release's own, and the result is pinned. The files after the series.
-    Clean(Files),
-    /// The header is the pinned result before the series is applied.
-    Applied,
-    /// The series applies to a header that is not the release's own: its SHA-256.
-    Drifted(String),
-}
-
-/// Tries a release's series on the files that `read` returns.
-pub fn fit(header: &str, release: &Release, series: &[Patch], read: &Reader<'_>) -> Result<Fit> {
-    let before = read_all(series, read)?;
-    let hash = |files: &Files| {
-        let bytes = files.get(header).and_then(Option::as_deref);
-        Digest::of(bytes.unwrap_or_default()).hex()
-    };
-    let found = hash(&before);
-    if found == release.patched_sha256 {
-        return Ok(Fit::Applied);
-    }
-    let after = apply(series, &before)?;
-    if found != release.header_sha256 {
-        return Ok(Fit::Drifted(found));
-    }
-    check_pinned(&hash(&after), release, header)?;
-    Ok(Fit::Clean(after))
-}
 
 /// The files that the patches touch.
 pub fn read_all(series: &[Patch], read: &Reader<'_>) -> Result<Files> {
@@ -85,32 +57,22 @@ pub fn check_pinned(found: &str, release: &Release, header: &str) -> Result<()> 
         .into())
 }
 
-/// git's words, with the number of the hunk, and the lines that are where it belongs.
+/// git's words, and the lines that are where the hunk belongs.
 fn does_not_apply(patch: &Patch, work: &Path, told: &str) -> Result<Refusal> {
     let mut found = told.to_owned();
-    let failed = told.lines().find_map(|line| {
-        let (path, line) = line
-            .strip_prefix("error: patch failed: ")?
-            .rsplit_once(':')?;
-        Some((path, line.parse::<usize>().ok()?))
-    });
-    if let Some((path, line)) = failed {
-        let text = series::text(&patch.path)?;
-        let diffs = series::diffs(&text)?;
-        let hunks = diffs.iter().filter(|it| it.path == path);
-        let mut hunks = hunks.flat_map(|it| it.patch.hunks()).zip(1..);
-        let hunk = hunks.find(|(hunk, _)| hunk.old_range().start() == line);
-        if let Some((hunk, number)) = hunk {
-            let bytes = read_below(work, path)?.unwrap_or_default();
-            if bytes.windows(2).any(|pair| pair == b"\r\n") {
-                found += &format!("\n{path} has CR LF at the ends of lines, and the patch LF");
-            }
-            let there = String::from_utf8_lossy(&bytes);
-            let there = there.lines().skip(line - 1).take(hunk.old_range().len());
-            let there = there.map(|it| format!("\n{it}")).collect::<String>();
-            found +=
-                &format!("\nhunk {number} is for line {line} of {path}, where there is:{there}");
+    let failed = told
+        .lines()
+        .find_map(|line| line.strip_prefix("error: patch failed: "));
+    if let Some((path, line)) = failed.and_then(|it| it.rsplit_once(':')) {
+        let bytes = read_below(work, path)?.unwrap_or_default();
+        let there = String::from_utf8_lossy(&bytes);
+        if there.contains("\r\n") {
+            found += &format!("\n{path} has CR LF at the ends of lines, and the patch LF");
         }
+        let above = line.parse::<usize>()?.saturating_sub(1);
+        let there = there.lines().skip(above).take(SHOWN);
+        let there = there.map(|it| format!("\n{it}")).collect::<String>();
+        found += &format!("\nin line {line} of {path} there is:{there}");
     }
     Ok(refuse(format!("{} does not apply", patch.name))
         .found(found)

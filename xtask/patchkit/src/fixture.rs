@@ -29,7 +29,7 @@ pub fn patched() -> String {
     text.replace("number 20\n", "number 20\nline number 20.5\n")
 }
 
-pub fn patch(subject: &str, diff: &str) -> String {
+fn patch(subject: &str, diff: &str) -> String {
     format!(
         "From {} Mon Sep 17 00:00:00 2001\nFrom: pinbuddy developers <pinbuddy@localhost>\n\
          Date: Sat, 21 Nov 2026 00:00:00 +0000\nSubject: [PATCH] {subject}\n\nWhy.\n\n\

@@ -3,14 +3,10 @@
 //! Knows nothing of series or trees.
 
 use std::path::Path;
+use std::process::Output;
 
 use anyhow::{Context, Result};
 use xshell::{Cmd, Shell, cmd};
-
-/// `format-patch` as `patches/` has them: no hash of the commit, no renames, no version of git.
-pub const FORMAT_PATCH: &str = "format-patch --full-index --no-stat -p --unified=3 --src-prefix=a/ --dst-prefix=b/ \
-    --no-renames --no-signature --no-attach --no-cover-letter --no-add-header --no-signoff --no-from --no-base --no-notes \
-    --no-thread --encoding=UTF-8 --subject-prefix=PATCH";
 
 /// Settings that win over a repository's own configuration, and over files that git reads without being told.
 const SETTINGS: [(&str, &str); 6] = [
@@ -38,25 +34,17 @@ pub fn is_applied(patch: &Path, folder: &Path) -> Result<bool> {
     Ok(run_apply(patch, folder, &["--reverse", "--check"])?.is_ok())
 }
 
+/// What a patch does, in git's words: a line for each file, with numbers of lines, then what else happens to files.
+pub fn describe(patch: &Path) -> Result<String> {
+    let folder = patch.parent().unwrap_or(patch);
+    let output = apply_command(patch, folder, &["--numstat", "--summary"])?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "git: {}", told.trim());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 fn run_apply(patch: &Path, folder: &Path, how: &[&str]) -> Result<Result<String, String>> {
-    let shell = Shell::new()?;
-    shell.change_dir(folder);
-    // As if no repository were around it: `git apply` would skip files outside the repository.
-    let command = neutral(cmd!(shell, "git"))
-        .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
-        .args([
-            "-c",
-            "core.whitespace=cr-at-eol",
-            "apply",
-            "-p1",
-            "--verbose",
-        ])
-        .arg("--whitespace=nowarn")
-        .args(how)
-        .arg(patch)
-        .quiet()
-        .ignore_status();
-    let output = command.output().context("running git apply")?;
+    let output = apply_command(patch, folder, &[how, &["--verbose"]].concat())?;
     let words = String::from_utf8_lossy(&output.stderr);
     let told = words.lines().filter(|it| !it.starts_with("Checking patch"));
     let told = told.collect::<Vec<_>>().join("\n");
@@ -65,6 +53,21 @@ fn run_apply(patch: &Path, folder: &Path, how: &[&str]) -> Result<Result<String,
     } else {
         Err(told)
     })
+}
+
+fn apply_command(patch: &Path, folder: &Path, how: &[&str]) -> Result<Output> {
+    let shell = Shell::new()?;
+    shell.change_dir(folder);
+    // As if no repository were around it: `git apply` would skip files outside the repository.
+    let command = neutral(cmd!(shell, "git"))
+        .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
+        .args(["-c", "core.whitespace=cr-at-eol", "apply", "-p1"])
+        .arg("--whitespace=nowarn")
+        .args(how)
+        .arg(patch)
+        .quiet()
+        .ignore_status();
+    command.output().context("running git apply")
 }
 
 /// git in a repository, with a committer that is the same for everybody.

@@ -1,7 +1,7 @@
 //! A release's series: exactly applied, or not at all.
 //!
 //! git applies, commits, exports, rebases and compares patches. This crate says which series each release has
-//! (`release`, `series`), how a series fits files (`fit`) and what a patch has to look like (`form`).
+//! (`release`, `series`), and how a series fits files (`fit`).
 //! Fetches nothing, and knows no wheel but where one has upstream's headers.
 
 pub mod apply;
@@ -11,7 +11,6 @@ pub mod fit;
 #[cfg(any(test, feature = "fixture"))]
 #[allow(missing_docs, reason = "for tests")]
 pub mod fixture;
-pub mod form;
 pub mod git;
 pub mod rebase;
 pub mod release;

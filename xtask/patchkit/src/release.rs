@@ -23,7 +23,7 @@ pub struct Versions {
     /// Releases of which only the sources can be forked, not the wheels: see the file.
     #[serde(rename = "source_release", default)]
     pub source_releases: Vec<Release>,
-    /// The folder of the series that a pull request has on top of a release's series.
+    /// The folder of the series that a pull request has on top of a release's series (`ci/upstream_pr.py`).
     #[serde(default)]
     pub pull_request: Option<String>,
     /// The headers to compile against, by CUDA version.

@@ -1,16 +1,16 @@
-//! A series: the patches of a release in order, and what is in them. Knows nothing of git.
+//! A series: the patches of a release in order, and what git says of them.
 //!
-//! Invariant: of what [`read`] returns, every name is once in the list, every path once in its patch, and nothing is a link.
+//! Invariant: a patch that [`read`] returns has each path once, and only changes or adds ordinary files. A rule of tests/checkout
+//! checks the lists.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use diffy::patch_set::{FileOperation, ParseOptions, PatchKind, PatchSet};
+use anyhow::{Context, Result, bail, ensure};
 
+use super::git;
 use xtask_support::hash::Digest;
-use xtask_support::refusal::refuse;
 
 /// One patch of a series.
 #[derive(Clone, Debug)]
@@ -27,101 +27,46 @@ pub struct Patch {
 
 /// Reads `patches/RELEASE/series` and the patches that it names.
 pub fn read(folder: &Path) -> Result<Vec<Patch>> {
-    let names = listed(folder)?;
-    for (number, name) in names.iter().enumerate() {
-        if names[..number].contains(name) {
-            let list = folder.join("series");
-            return Err(refuse(format!("{} names a patch twice", list.display()))
-                .found(name)
-                .expected("each patch once")
-                .remedy("remove one of the two lines")
-                .into());
-        }
-    }
-    names.iter().map(|name| read_patch(folder, name)).collect()
-}
-
-/// The names in `patches/RELEASE/series`, as they stand there.
-fn listed(folder: &Path) -> Result<Vec<String>> {
-    let text = text(&folder.join("series"))?;
+    let list = folder.join("series");
+    let text = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     let lines = text.lines().map(str::trim);
     let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(names.map(str::to_owned).collect())
-}
-
-fn read_patch(folder: &Path, name: &str) -> Result<Patch> {
-    let path = folder.join(name);
-    let is_file = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
-    if name.contains('/') || !is_file {
-        let list = folder.join("series");
-        return Err(refuse(format!(
-            "{} names a patch that is not there",
-            list.display()
-        ))
-        .found(name)
-        .expected(format!("a file in {}, and no link", folder.display()))
-        .remedy("restore it, for example with `git checkout -- patches`")
-        .into());
-    }
-    let text = text(&path)?;
-    let diffs = diffs(&text).with_context(|| format!("in {}", path.display()))?;
-    Ok(Patch {
-        name: name.to_owned(),
-        sha256: Digest::of(text.as_bytes()).hex(),
-        path,
-        files: diffs.into_iter().map(|it| (it.path, it.added)).collect(),
-    })
-}
-
-/// The text of a patch or a list.
-pub fn text(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
-}
-
-/// The changes of a patch to one file.
-#[derive(Debug)]
-pub struct Diff<'a> {
-    /// The upstream path.
-    pub path: String,
-    /// Whether the patch adds the file.
-    pub added: bool,
-    /// Its hunks.
-    pub patch: diffy::Patch<'a, str>,
-}
-
-/// Splits a patch by files.
-pub fn diffs(patch: &str) -> Result<Vec<Diff<'_>>> {
-    // git makes links and submodules of files with such modes. Lines of hunks begin otherwise.
-    for line in patch.lines() {
-        let mode = ["new file mode ", "new mode "].map(|it| line.strip_prefix(it));
-        if let Some(mode) = mode.into_iter().flatten().next()
-            && !matches!(mode.trim(), "100644" | "100755")
-        {
-            bail!("it makes something else than a file: {line:?}");
-        }
-    }
-    let mut seen = BTreeSet::new();
-    let each = PatchSet::parse(patch, ParseOptions::unidiff()).map(|file| {
-        let file = file?;
-        let (path, added) = match file.operation().strip_prefix(1) {
-            FileOperation::Create(path) => (path.into_owned(), true),
-            FileOperation::Modify { original, modified } if original == modified => {
-                (modified.into_owned(), false)
-            }
-            other => bail!("it deletes or renames a file: {other:?}"),
-        };
-        if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            bail!("a path that leaves the tree or is not plain: {path:?}");
-        }
-        if !seen.insert(path.clone()) {
-            bail!("it changes a file twice: {path}");
-        }
-        let PatchKind::Text(patch) = file.into_patch() else {
-            bail!("it changes a binary file: {path}");
-        };
-        Ok(Diff { path, added, patch })
+    let patches = names.map(|name| {
+        let path = folder.join(name);
+        Ok(Patch {
+            name: name.to_owned(),
+            sha256: Digest::of_file(&path)?.hex(),
+            files: files(&path).with_context(|| format!("in {}", path.display()))?,
+            path,
+        })
     });
-    each.collect()
+    patches.collect()
+}
+
+/// The upstream paths that a patch touches; true for a file that it adds. Refuses one that does anything else.
+fn files(patch: &Path) -> Result<BTreeMap<String, bool>> {
+    let mut files = BTreeMap::new();
+    for line in git::describe(patch)?.lines() {
+        let created = line.strip_prefix(" create ");
+        if let Some(path) = created.map(|it| it.trim_start_matches("mode 100644 ")) {
+            ensure!(
+                files.insert(path.to_owned(), true) == Some(false),
+                "it makes something else than a file: {line:?}"
+            );
+        } else if let [_, "-", path] = line.split('\t').collect::<Vec<_>>()[..] {
+            bail!("it changes a binary file: {path}");
+        } else if let [_, _, path] = line.split('\t').collect::<Vec<_>>()[..] {
+            ensure!(
+                !path.split('/').any(|it| matches!(it, "" | "." | "..")),
+                "a path that leaves the tree or is not plain: {path:?}"
+            );
+            let first = files.insert(path.to_owned(), false).is_none();
+            ensure!(first, "it changes a file twice: {path}");
+        } else {
+            bail!("it does more than to change files: {line:?}");
+        }
+    }
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -132,51 +77,48 @@ mod tests {
 
     #[test]
     fn changed_and_added_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = |text: &str| {
+            fs::write(folder.path().join("a.patch"), text).unwrap();
+            files(&folder.path().join("a.patch")).map_err(|it| it.to_string())
+        };
         let patch = "Subject: x\n\n--- a/aten/src/A.h\n+++ b/aten/src/A.h\n@@ -1 +1 @@\n-a\n+b\n\
                      --- /dev/null\n+++ b/aten/src/B.h\n@@ -0,0 +1 @@\n+b\n-- \n2.40\n";
-        let found = diffs(patch).unwrap();
-        let files = found.iter().map(|it| (it.path.as_str(), it.added));
         let expected = [("aten/src/A.h", false), ("aten/src/B.h", true)];
-        assert_eq!(files.collect::<Vec<_>>(), expected);
-        let lines = found[1].patch.hunks()[0].lines().len();
-        assert_eq!(lines, 1, "without the signature");
+        let expected = expected.map(|(path, added)| (path.to_owned(), added));
+        assert_eq!(files(patch), Ok(BTreeMap::from(expected)));
+        let git = "diff --git a/aten/x.h b/aten/x.h\n";
+        let mode = |it: &str| format!("{git}new file mode {it}\n{ADDS}");
+        assert!(files(&mode("100644")).is_ok());
         for bad in [
             "no diff\n",
             "--- a/x.h\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n",
-            "--- a/x.h\n+++ b/y.h\n@@ -1 +1 @@\n-a\n+b\n",
             "--- a/x.h\n+++ b/x.h\n@@ -1,2 +1 @@\n-a\n",
             &[ADDS, ADDS].concat(),
-            &format!("diff --git a/aten/x.h b/aten/x.h\nnew file mode 120000\n{ADDS}"),
+            &mode("120000"),
+            &format!("{git}old mode 100644\nnew mode 100755\n"),
+            "diff --git a/x.h b/y.h\nsimilarity index 100%\nrename from x.h\nrename to y.h\n",
+            "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n",
         ] {
-            assert!(diffs(bad).is_err(), "{bad:?}");
+            assert!(files(bad).is_err(), "{bad:?}");
         }
-        for path in ["../x.h", "aten/../../x.h", "/etc/x", "aten//x.h", "aten/"] {
-            let error = diffs(&ADDS.replace("aten/x.h", path))
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains("leaves the tree"), "{path}: {error}");
+        for path in ["../x.h", "aten/../../x.h", "/etc/x", "aten/./x.h"] {
+            assert!(files(&ADDS.replace("aten/x.h", path)).is_err(), "{path}");
         }
     }
 
     #[test]
-    fn lists_that_cannot_be_read() {
+    fn a_list_names_patches_in_their_order_and_all_of_them_are_there() {
         let folder = tempfile::tempdir().unwrap();
-        let refusal = |list: &str| {
+        let read = |list: &str| {
             fs::write(folder.path().join("series"), list).unwrap();
-            let said = format!("{:#}", read(folder.path()).unwrap_err());
-            said.replace(&folder.path().display().to_string(), "patches/2.15.0")
+            let patches = read(folder.path()).map_err(|error| format!("{error:#}"))?;
+            Ok::<Vec<_>, String>(patches.into_iter().map(|it| it.name).collect())
         };
-        insta::assert_snapshot!(refusal("# order matters\n\nopen.patch\n"), @r"
-        patches/2.15.0/series names a patch that is not there
-          found     open.patch
-          expected  a file in patches/2.15.0, and no link
-          to do     restore it, for example with `git checkout -- patches`
-        ");
-        fs::write(folder.path().join("open.patch"), ADDS).unwrap();
-        let said = refusal("open.patch\n# again\n open.patch \n");
-        assert!(said.contains("names a patch twice"), "{said}");
-        std::os::unix::fs::symlink("open.patch", folder.path().join("link.patch")).unwrap();
-        let said = refusal("link.patch\n");
-        assert!(said.contains("and no link"), "{said}");
+        fs::write(folder.path().join("b.patch"), ADDS).unwrap();
+        fs::write(folder.path().join("a.patch"), ADDS).unwrap();
+        let names = read("# order matters\n\n b.patch \na.patch\n");
+        assert_eq!(names.unwrap(), ["b.patch", "a.patch"]);
+        assert!(read("b.patch\nc.patch\n").unwrap_err().contains("c.patch"));
     }
 }

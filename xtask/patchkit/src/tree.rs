@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::fit::{self, Reader};
+use super::fit;
 use crate::release::{Release, Versions};
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
@@ -30,11 +30,7 @@ impl Tree {
     pub fn open(root: &Path, versions: &Versions) -> Result<Self> {
         let root = std::fs::canonicalize(root)
             .map_err(|error| not_a_tree(root, &error.to_string(), versions))?;
-        Self::read_by(&root, versions, &|path| fit::read_below(&root, path))
-    }
-
-    /// Opens a tree that is not in a folder; `root` names it in messages.
-    pub fn read_by(root: &Path, versions: &Versions, read: &Reader<'_>) -> Result<Self> {
+        let read = |path| fit::read_below(&root, path);
         let version = read(VERSION)?.and_then(|it| {
             let word = String::from_utf8_lossy(&it)
                 .split_whitespace()
@@ -45,10 +41,10 @@ impl Tree {
         let header = read(&versions.header)?;
         if version.is_none() && header.is_none() {
             let found = format!("neither {VERSION} nor {}", versions.header);
-            return Err(not_a_tree(root, &found, versions).into());
+            return Err(not_a_tree(&root, &found, versions).into());
         }
         Ok(Self {
-            root: root.to_path_buf(),
+            root,
             version,
             header: header.map(|bytes| Digest::of(&bytes).hex()),
         })

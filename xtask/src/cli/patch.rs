@@ -15,7 +15,7 @@ pub struct Patch {
 /// What can be done with a series.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Check the patches' form, and that a series gives what is pinned from what a release ships
+    /// Check that a series gives what is pinned from what a release ships
     Verify(Verify),
     /// Put a series into a PyTorch source tree, in git or not
     Apply(Apply),
@@ -54,7 +54,7 @@ pub struct Rebase {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Where a release's header is not in the cache, fetches the official wheel, keeps the header and not the \
-                  wheel."
+                  wheel. ci/rules.sh checks the patches' form."
 )]
 pub struct Verify {
     /// The torch release [default: the newest supported one]
@@ -94,9 +94,6 @@ pub struct Drift {
     /// The release whose series it is [default: the tree's own, or the newest supported one]
     #[arg(long, value_name = "VERSION")]
     pub torch: Option<String>,
-    /// Print the report as JSON on standard output
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Options of `patch export`.

@@ -1,5 +1,5 @@
-//! Checks that the parser accepts the `cargo xtask` commands of workflows, scripts and documents. `bench` is
-//! handed on: tests/python/test_bench.py checks it.
+//! Checks that the parser accepts the `cargo xtask` commands of workflows, scripts and documents. What is handed
+//! on, others check: `bench` tests/python/test_bench.py, `upstream-pr` tests/checkout/test_upstream_pr.py.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,11 +8,10 @@ use anyhow::Result;
 
 use crate::cli::patch::{Command, Drift, Export, Patch, Rebase, Verify};
 use crate::support::paths;
-use crate::support::refusal::refuse;
-use xtask_patchkit::fit::{self, Files, Fit};
+use xtask_patchkit::fit::{self, Files};
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::tree::Tree;
-use xtask_patchkit::{apply, drift, export, form, rebase, series};
+use xtask_patchkit::{apply, drift, export, rebase, series};
 
 /// The command.
 pub fn run(args: &Patch) -> Result<()> {
@@ -52,13 +51,6 @@ fn open<'a>(
 }
 
 fn verify(versions: &Versions, args: &Verify) -> Result<()> {
-    let wrong = form::check(&paths::root().join("patches"), versions)?;
-    if !wrong.is_empty() {
-        return Err(refuse("the patches are not as they should be")
-            .found(wrong.join("\n"))
-            .remedy("change what is named above, then run the same command again")
-            .into());
-    }
     let releases = match args.all {
         true => versions.with_sources().collect(),
         false => vec![versions.find(args.torch.as_deref())?],
@@ -67,12 +59,8 @@ fn verify(versions: &Versions, args: &Verify) -> Result<()> {
         let (series, header) = (series_of(release)?, &versions.header);
         let bytes = pristine::header(versions, release, &args.python)?;
         let read = |path: &str| Ok((path == header).then(|| bytes.clone()));
-        let fit = fit::fit(header, release, &series, &read)?;
-        anyhow::ensure!(
-            matches!(fit, Fit::Clean(_)),
-            "torch {}: {fit:?}",
-            release.version
-        );
+        let after = apply::after("the official wheel", header, release, &series, &read)?;
+        anyhow::ensure!(after.is_some(), "torch {} needs no series", release.version);
         println!(
             "torch {}: {} patches on the official wheel's header give SHA-256 {}, as pinned",
             release.version,
@@ -89,11 +77,7 @@ fn drift(versions: &Versions, args: &Drift) -> Result<()> {
         Some(version) => versions.find(Some(version))?,
         None => tree.release(versions).or_else(|_| versions.find(None))?,
     };
-    let drift = drift::look(tree, release, &series_of(release)?)?;
-    match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&drift)?),
-        false => print!("{}", drift::describe(&drift)),
-    }
+    print!("{}", drift::look(&tree, release, &series_of(release)?)?);
     Ok(())
 }
 

@@ -136,7 +136,10 @@ fn finish(plan: &Plan, built: &Path, progress: &Progress) -> Result<Summary> {
 /// What the series change in a tree, afterwards: the seam's, whose result is pinned, then the source build's. Patches that
 /// are applied already are left alone.
 fn patched(plan: &Plan, tree: &Tree) -> Result<Files> {
-    let after = apply::after(tree, &plan.header, &plan.release, &plan.series)?;
+    let (shown, read) = (tree.root.display().to_string(), |path: &str| {
+        tree.read(path)
+    });
+    let after = apply::after(&shown, &plan.header, &plan.release, &plan.series, &read)?;
     let mut all = after.unwrap_or_default();
     let mut left = Vec::new();
     for patch in &plan.source_series {

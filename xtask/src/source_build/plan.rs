@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use xshell::{Shell, cmd};
 
-use crate::cli::{BuildWheel, Launcher};
+use crate::cli::BuildWheel;
 use crate::python::Python;
 use crate::support::hash::Digest;
 use crate::support::paths;
@@ -103,7 +103,7 @@ impl Plan {
         let work = format!("{}-{}-{}", release.version, python.abi_tag(), &digest[..8]);
         let work = paths::target().join("source").join(work);
         Ok(Self {
-            variables: variables(args, root, &version, nvcc.as_ref(), &work),
+            variables: variables(root, &version, nvcc.as_ref(), &work),
             series: read(&release.series)?,
             header: versions.header.clone(),
             source_series: source_series.concat(),
@@ -114,7 +114,7 @@ impl Plan {
             legacy,
             nvcc,
             work,
-            keep: args.building.keep,
+            keep: args.keep,
             version,
             out: std::path::absolute(&args.out).context("finding the folder for the result")?,
         })
@@ -268,7 +268,6 @@ fn nvcc() -> Option<(PathBuf, String)> {
 
 /// What is set in the build's environment.
 fn variables(
-    args: &BuildWheel,
     root: &Path,
     version: &str,
     nvcc: Option<&(PathBuf, String)>,
@@ -283,29 +282,15 @@ fn variables(
         ("USE_PINBUDDY", "1".to_owned()),
         ("PINBUDDY_ROOT", root.display().to_string()),
         ("PINBUDDY_FORK_VERSION", version.to_owned()),
-        (
-            "MAX_JOBS",
-            args.building.jobs.unwrap_or_else(jobs).to_string(),
-        ),
         ("CMAKE_GENERATOR", "Ninja".to_owned()),
         ("PYTHONNOUSERSITE", "1".to_owned()),
         ("PATH", format!("{}:{path}", bin.display())),
     ];
     set.extend(nvcc.map(|(it, _)| ("CUDACXX", it.display().to_string())));
-    let arch = args.building.cuda_arch.clone();
-    set.extend(arch.map(|it| ("TORCH_CUDA_ARCH_LIST", it)));
-    if let Some(launcher) = args.building.launcher.map(Launcher::program) {
-        let languages = [
-            "CMAKE_C_COMPILER_LAUNCHER",
-            "CMAKE_CXX_COMPILER_LAUNCHER",
-            "CMAKE_CUDA_COMPILER_LAUNCHER",
-        ];
-        set.extend(languages.map(|it| (it, launcher.to_owned())));
-    }
+    let unset = |name: &str| env::var_os(name).is_none();
+    set.extend(unset("MAX_JOBS").then(|| ("MAX_JOBS", jobs().to_string())));
     // PyTorch's C++ tests are half of the work, so they are built only if requested.
-    if env::var_os("BUILD_TEST").is_none() {
-        set.push(("BUILD_TEST", "0".to_owned()));
-    }
+    set.extend(unset("BUILD_TEST").then(|| ("BUILD_TEST", "0".to_owned())));
     set
 }
 

@@ -1,6 +1,7 @@
 //! Tries ci/gpu/run.sh in the simulator: its tests, and every measurement once.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -10,9 +11,9 @@ use super::fork;
 use crate::bench;
 use crate::programs::QUESTIONS;
 use crate::runtime;
+use crate::support::paths;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
-use crate::support::{paths, relay};
 
 const SUITE: &str = "GPU tests";
 const MEASUREMENTS: [&str; 9] = [
@@ -53,10 +54,10 @@ pub fn trial(fork: &Path, stock: &Path, python: &Path) -> Result<Tally> {
         .arg("--out")
         .arg(out.path())
         .env("PYTHONDONTWRITEBYTECODE", "1");
-    let (_, success) = relay::run(&mut command)?;
+    let status = command.stdout(io::stderr()).status()?;
     let file = out.path().join("results.json");
     let text = fs::read_to_string(&file).context("the run wrote no results.json")?;
-    let tally = tally(&serde_json::from_str(&text)?)?.checked(success);
+    let tally = tally(&serde_json::from_str(&text)?)?.checked(status.success());
     let drawn = bench::plot(&file, out.path())?;
     anyhow::ensure!(drawn == PLOTS, "{drawn} plots were drawn, not {PLOTS}");
     Ok(tally)

@@ -7,7 +7,7 @@ mod gpu;
 mod page;
 mod plugin;
 pub mod pytest;
-pub mod pytorch;
+mod pytorch;
 mod rust;
 mod simulator;
 mod source;

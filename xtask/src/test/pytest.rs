@@ -18,7 +18,7 @@ pub fn command(mut python: Command, folder: &str) -> Command {
     python
         .current_dir(paths::root().join(folder))
         .args(["-m", "pytest", "--color=auto", "-p", "no:cacheprovider"])
-        .arg("--strict-markers")
+        .args(["--strict-markers", "--durations=10", "--durations-min=5"])
         .env("PYTHONDONTWRITEBYTECODE", "1");
     python
 }

@@ -1,12 +1,12 @@
 //! The workspace's Rust tests, by nextest, which writes JUnit (`.config/nextest.toml`).
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
 use super::{fork, pytest, simulator};
 use crate::support::tally::Tally;
-use crate::support::{cargo, lock, paths, relay};
+use crate::support::{cargo, lock, paths};
 
 /// Uses nextest if it is installed, otherwise cargo's own runner. With `explores` there are more random programs.
 pub fn whole(explores: bool) -> Result<Tally> {
@@ -49,16 +49,16 @@ fn cargo_test(arguments: &[&str], variables: &[(&str, String)]) -> Result<Tally>
     eprintln!(
         "counted as one test; `cargo install --locked cargo-nextest` has each of them counted, and is faster"
     );
-    let (output, success) = relay::run(&mut command(&["test"], arguments, variables))?;
-    let some = output
-        .lines()
-        .any(|line| line.starts_with("test ") && line.ends_with("... ok"));
-    let tally = if some && success {
-        Tally::one()
-    } else {
-        Tally::default()
+    let mut command = command(&["test"], arguments, variables);
+    let output = command.stderr(Stdio::inherit()).output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    eprint!("{said}");
+    let is_one = |line: &str| line.starts_with("test ") && line.ends_with("... ok");
+    let tally = match said.lines().any(is_one) {
+        true => Tally::one(),
+        false => Tally::default(),
     };
-    Ok(tally.checked(success))
+    Ok(tally.checked(output.status.success()))
 }
 
 fn command(runner: &[&str], arguments: &[&str], variables: &[(&str, String)]) -> Command {

@@ -1,7 +1,7 @@
 //! Tests of a fork wheel as a file.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
@@ -10,10 +10,10 @@ use crate::build_wheel::summary::Summary;
 use crate::build_wheel::{self, fetch};
 use crate::cli;
 use crate::python::tools;
+use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
-use crate::support::{paths, relay};
 
 /// An independent reader compares the fork wheel with the official one.
 pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
@@ -27,15 +27,15 @@ pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
         .arg(&built.path)
         .arg(official)
         .arg("--json");
-    let (text, success) = relay::run(&mut command)?;
-    let results: BTreeMap<String, Option<String>> = serde_json::from_str(text.trim())?;
+    let output = command.stderr(Stdio::inherit()).output()?;
+    let results: BTreeMap<String, Option<String>> = serde_json::from_slice(&output.stdout)?;
     let failed = results.values().flatten().count();
     Ok(Tally {
         passed: results.len() - failed,
         failed,
         ..Tally::default()
     }
-    .checked(success))
+    .checked(output.status.success()))
 }
 
 /// Builds again from scratch, and compares.

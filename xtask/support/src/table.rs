@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::tally::{Tally, Timed};
+use super::tally::Tally;
 
 /// Its rows so far.
 #[derive(Debug, Default)]
@@ -101,30 +101,8 @@ impl Table {
     /// All rows together.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
-        self.rows
-            .iter()
-            .for_each(|row| total.add(row.tally.clone()));
+        self.rows.iter().for_each(|row| total.add(row.tally));
         total
-    }
-}
-
-/// How many of the slowest tests are shown.
-const SLOWEST: usize = 10;
-
-impl Table {
-    fn slowest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut timed: Vec<(&Timed, &str)> = Vec::new();
-        for row in &self.rows {
-            timed.extend(row.tally.timed.iter().map(|it| (it, row.name.as_str())));
-        }
-        timed.sort_by_key(|(test, _)| std::cmp::Reverse(test.took));
-        if !timed.is_empty() {
-            writeln!(f, "\nseconds  the slowest tests")?;
-        }
-        for (Timed { name, took }, row) in timed.into_iter().take(SLOWEST) {
-            writeln!(f, "{:>7.1}  {name}  ({row})", took.as_secs_f64())?;
-        }
-        Ok(())
     }
 }
 
@@ -148,7 +126,6 @@ impl fmt::Display for Table {
                 passed,
                 failed,
                 skipped,
-                ..
             } = tally;
             let line = format!(
                 "{name:<width$}{passed:>7}{failed:>7}{skipped:>8}{:>9.1}  {note}",
@@ -156,7 +133,7 @@ impl fmt::Display for Table {
             );
             writeln!(f, "{}", line.trim_end())?;
         }
-        self.slowest(f)
+        Ok(())
     }
 }
 
@@ -168,15 +145,10 @@ mod tests {
     fn failures_and_what_was_not_run_count() {
         let mut table = Table::default();
         table.row("Rust tests", || {
-            let timed = (1..=12).map(|seconds| Timed {
-                name: format!("test_{seconds}"),
-                took: Duration::from_secs(seconds),
-            });
             Ok(Tally {
                 passed: 40,
                 failed: 0,
                 skipped: 2,
-                timed: timed.collect(),
             })
         });
         assert_eq!(table.value("wheel", || Ok(7)), Some(7));

@@ -41,14 +41,8 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Fingerprint>> {
         if line.is_empty() {
             continue;
         }
-        let fields = split(line).with_context(|| format!("RECORD, line {}", number + 1))?;
-        let [path, hash, size] = <[String; 3]>::try_from(fields).map_err(|it| {
-            anyhow::anyhow!(
-                "RECORD, line {}: {} fields instead of 3",
-                number + 1,
-                it.len()
-            )
-        })?;
+        let (path, hash, size) = fields(line)
+            .with_context(|| format!("RECORD, line {}: not three fields", number + 1))?;
         let fingerprint = if hash.is_empty() {
             None
         } else {
@@ -61,7 +55,7 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Fingerprint>> {
             let size = size
                 .parse()
                 .with_context(|| format!("RECORD, line {}: the size {size:?}", number + 1))?;
-            Some((hash, size))
+            Some((hash.to_owned(), size))
         };
         if rows.insert(path.clone(), fingerprint).is_some() {
             bail!("RECORD lists {path} twice");
@@ -91,48 +85,18 @@ fn quote(field: &str) -> String {
     }
 }
 
-/// One CSV line into its fields. Quoted fields may hold commas and doubled quotes, not line ends.
-fn split(line: &str) -> Result<Vec<String>> {
-    let mut fields = Vec::new();
-    let mut rest = line;
-    loop {
-        let field = if let Some(quoted) = rest.strip_prefix('"') {
-            let (field, after) = unquote(quoted)?;
-            rest = after;
-            field
-        } else {
-            let end = rest.find(',').unwrap_or(rest.len());
-            let field = rest[..end].to_owned();
-            rest = &rest[end..];
-            field
-        };
-        fields.push(field);
-        match rest.strip_prefix(',') {
-            Some(next) => rest = next,
-            None if rest.is_empty() => return Ok(fields),
-            None => bail!("text after a closing quote: {rest:?}"),
-        }
-    }
-}
-
-/// The field up to its closing quote, and what follows that.
-fn unquote(text: &str) -> Result<(String, &str)> {
-    let mut field = String::new();
-    let mut rest = text;
-    loop {
-        let Some(end) = rest.find('"') else {
-            bail!("a quote that never closes")
-        };
-        field.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(next) => {
-                field.push('"');
-                rest = next;
-            }
-            None => return Ok((field, rest)),
-        }
-    }
+/// The path, the hash and the size in a line of CSV; none if it has not three fields. A quoted path may hold commas and
+/// doubled quotes, not line ends.
+fn fields(line: &str) -> Option<(String, &str, &str)> {
+    let mut fields = line.rsplitn(3, ',');
+    let [size, hash] = [fields.next()?, fields.next()?].map(|it| it.trim_matches('"'));
+    let path = fields.next()?;
+    let Some(quoted) = path.strip_prefix('"') else {
+        return (!path.contains(',')).then(|| (path.to_owned(), hash, size));
+    };
+    let doubled = quoted.strip_suffix('"')?;
+    let is_one = !doubled.replace("\"\"", "").contains('"');
+    is_one.then(|| (doubled.replace("\"\"", "\""), hash, size))
 }
 
 #[cfg(test)]
@@ -163,7 +127,8 @@ mod tests {
         for (text, complaint) in [
             ("a,sha256=x,1\na,sha256=x,1\n", "twice"),
             ("a,md5=x,1\n", "only sha256"),
-            ("a,sha256=x\n", "2 fields"),
+            ("a,sha256=x\n", "not three fields"),
+            ("a,b,sha256=x,1\n", "not three fields"),
             ("\"a,sha256=x,1\n", "line 1"),
             ("\"a\"b,sha256=x,1\n", "line 1"),
             ("a,sha256=x,many\n", "the size"),

@@ -1,0 +1,397 @@
+"""`cargo xtask upstream-pr`: a proposal to PyTorch, as a branch, patches and a description.
+
+Invariants: the checkout gets a branch, and nothing else changes in it: commits are made with an index and in a folder of their
+own, and reach the checkout last. A series is only proposed for a header that it fits exactly. Every result in the description is
+of a run of the tests or of a file of results.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+VENDORED = "third_party/pinbuddy"
+BRANCHES = {"seam": "host-allocator-subclass", "full": "pinbuddy"}
+# Ours at the end of a patch's message, and for nobody else.
+TRAILERS = ("Reason: ", "Forwarded: ")
+# `format-patch` as `patches/` has them: no hash of the commit, no renames, no version of git.
+FORMAT_PATCH = (
+    "format-patch --full-index --no-stat -p --unified=3 --src-prefix=a/ --dst-prefix=b/ --no-renames --no-signature --no-attach "
+    "--no-cover-letter --no-add-header --no-signoff --no-from --no-base --no-notes --no-thread --encoding=UTF-8 "
+    "--subject-prefix=PATCH --quiet --numbered --output-directory"
+).split()
+# Settings that win over a repository's own configuration, and over files that git reads without being told.
+SETTINGS = {"core.attributesFile": "/dev/null", "core.autocrlf": "false", "core.excludesFile": "/dev/null", "core.hooksPath": "/dev/null",
+            "core.quotePath": "false", "i18n.commitEncoding": "UTF-8"}  # fmt: skip
+# The name of each figure with what it is relative to, and its place in the file of results.
+FIGURES = {
+    "allocate + free, 8 MiB, time, over stock's": "hit_pair_ratio/8MiB",
+    "allocate + free, 64 KiB, time, over stock's": "hit_pair_ratio/64KiB",
+    "the same, used on a stream, 8 MiB, over stock's": "hit_pair_ratio/event",
+    "eight threads, throughput, over stock's": "threads_ratio/8",
+    "first iteration, times faster, over stock": "first_iteration_speedup/background",
+    "pinned, sizes that vary: stock, over largest live set": "pinned_over_requested/stock/variable-lengths",
+    "pinned, sizes that vary: subclass, over largest live set": "pinned_over_requested/pinbuddy-exact/variable-lengths",
+    "pinned, 129.5 MiB x 40: stock, over largest live set": "pinned_over_requested/stock/fixed-129.5mib",
+    "pinned, 129.5 MiB x 40: subclass, over largest live set": "pinned_over_requested/pinbuddy-exact/fixed-129.5mib",
+}
+
+
+class Refusal(Exception):
+    def __init__(self, what: str, found: str = "", expected: str = "", todo: str = ""):
+        parts = {"found": found, "expected": expected, "to do": todo}
+        lines = [f"  {label:<10}" + text.strip().replace("\n", "\n" + " " * 12) for label, text in parts.items() if text]
+        super().__init__("\n".join([what, *lines]))
+
+
+class GitFailed(Exception):
+    """What git says."""
+
+
+class Checkout:
+    """A checkout, a commit of it, and the commits that are made on top. `own` is an empty folder."""
+
+    def __init__(self, folder: Path, base: str, own: Path):
+        def no_checkout(found):
+            todo = "pass the root of a clone; cargo xtask patch apply works on trees without git"
+            return Refusal(f"{folder} is not a git checkout", found, "the root of a clone of pytorch", todo)
+
+        self.root, self.own = folder.resolve(), {}
+        if not folder.is_dir():
+            raise no_checkout("no folder")
+        try:
+            top = self.git("rev-parse", "--show-toplevel")
+        except GitFailed as why:
+            raise no_checkout(str(why)) from None
+        if Path(top) != self.root:
+            raise no_checkout(f"a folder within {top}")
+        theirs = self.git("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        (own / "objects").mkdir()
+        self.own = {"GIT_INDEX_FILE": str(own / "index"), "GIT_OBJECT_DIRECTORY": str(own / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": theirs}
+        self.base = self.tip = self.resolve(base)
+        self.git("read-tree", self.base)
+
+    def raw(self, *words, users=False, data=b"", **variables) -> bytes:
+        """Without configuration but the repository's own; with `users`, also theirs. A hook's variables name another repository."""
+        env = os.environ | {"LC_ALL": "C"} | dict.fromkeys(["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_CONFIG_PARAMETERS"])
+        if not users:
+            env |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1", "GIT_CONFIG_COUNT": str(len(SETTINGS))}
+            for number, (name, value) in enumerate(SETTINGS.items()):
+                env |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        env = {name: it for name, it in (env | self.own | variables).items() if it is not None}
+        done = subprocess.run(["git", "-C", self.root, *words], input=data, capture_output=True, env=env)
+        if done.returncode != 0:
+            raise GitFailed(done.stderr.decode(errors="replace").strip())
+        return done.stdout
+
+    def git(self, *words, **more) -> str:
+        return self.raw(*words, **more).decode().rstrip()
+
+    def find(self, name: str) -> str | None:
+        """The full name of a commit or a file, if there is one of that name."""
+        try:
+            return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", name)
+        except GitFailed:
+            return None
+
+    def resolve(self, name: str) -> str:
+        if commit := self.find(f"{name}^{{commit}}"):
+            return commit
+        shallow = self.git("rev-parse", "--is-shallow-repository") == "true"
+        found = "a shallow clone, without it" if shallow else "no branch, tag or commit of that name"
+        todo = f"git -C {self.root} fetch origin {name}, then --base FETCH_HEAD"
+        raise Refusal(f"there is no {name} in {self.root}", found, "--base with a branch, a tag or a commit of that checkout", todo)
+
+    def require_free(self, branch: str):
+        """Refuses a name that no branch can have, or that one has."""
+        try:
+            self.git("check-ref-format", "--branch", branch)
+            what = f"{self.root} has a branch {branch} already" if self.find(f"refs/heads/{branch}") else None
+        except GitFailed:
+            what = f'"{branch}" is no name for a branch'
+        if what:
+            todo = "pass another one with --branch, or remove that branch if nobody needs it"
+            raise Refusal(what, expected="a name that is free; nothing was changed", todo=todo)
+
+    def read(self, path: str, commit: str | None = None) -> bytes | None:
+        """A file of the base, or of another commit."""
+        blob = self.find(f"{commit or self.base}:{path}")
+        return blob and self.raw("cat-file", "blob", blob)
+
+    def hash(self, path: str) -> str:
+        """SHA-256 of a file of the last commit."""
+        return hashlib.sha256(self.read(path, self.tip) or b"").hexdigest()
+
+    def apply(self, patch: Path, message: str, todo: str):
+        """Commits a patch, with no fuzz and no three-way merge."""
+        try:
+            self.git("apply", "--cached", "-p1", "--verbose", "--whitespace=nowarn", str(patch))
+        except GitFailed as why:
+            found = "\n".join(it for it in str(why).splitlines() if not it.startswith("Checking patch"))
+            expected = "every hunk's lines as the patch has them: no fuzz, no three-way merge; nothing was changed"
+            raise Refusal(f"{patch} does not apply", found, expected, todo) from None
+        self.commit(message)
+
+    def add(self, folder: Path, message: str):
+        """Commits what is in a folder beside what the tree has."""
+        variables = {"GIT_DIR": self.git("rev-parse", "--absolute-git-dir"), "GIT_WORK_TREE": str(folder)}
+        self.git("-C", str(folder), "-c", "core.fileMode=false", "add", "--force", "--ignore-removal", ".", **variables)
+        self.commit(message)
+
+    def commit(self, message: str):
+        """By the user's identity: the one thing that is taken from the user's configuration."""
+        # A partial clone does not have the files that nobody reads.
+        tree = self.git("write-tree", "--missing-ok")
+        try:
+            made = ["-c", "user.useConfigOnly=true", "-c", "i18n.commitEncoding=UTF-8", "commit-tree", "-p", self.tip, tree]
+            self.tip = self.git(*made, users=True, data=message.encode())
+        except GitFailed as why:
+            todo = f"git -C {self.root} config user.name NAME, and user.email ADDRESS"
+            raise Refusal("git does not know whose commits these will be", str(why), "user.name and user.email in git's configuration", todo) from None
+
+    def make_branch(self, name: str):
+        """Makes a branch of the commits, unless there is one of that name."""
+        packed = self.raw("pack-objects", "--quiet", "--revs", "--stdout", data=f"{self.tip}\n^{self.base}\n".encode())
+        theirs = dict.fromkeys(self.own)
+        self.raw("unpack-objects", "-q", data=packed, **theirs)
+        self.git("update-ref", f"refs/heads/{name}", self.tip, "0" * len(self.tip), **theirs)
+
+
+def message(patch: str) -> tuple[str, str]:
+    """A patch's subject, which may go on in lines that begin with a blank, and what is below it, without trailers of ours."""
+    head, _, rest = patch.partition("\n\n")
+    subject = re.search(r"^Subject: \[PATCH\] (.*(?:\n .*)*)", head, re.MULTILINE)[1]
+    body = re.split(r"^(?:diff --git |---)", rest, maxsplit=1, flags=re.MULTILINE)[0]
+    return " ".join(subject.split()), "\n".join(it for it in body.splitlines() if not it.startswith(TRAILERS)).strip()
+
+
+def patches(root: Path, folder: str) -> list[Path]:
+    names = (root / "patches" / folder / "series").read_text().splitlines()
+    return [root / "patches" / folder / it.strip() for it in names if it.strip() and not it.strip().startswith("#")]
+
+
+def release_of(checkout: Checkout, versions: dict, kind: str) -> dict:
+    """The release whose series is proposed: the one whose header the tree has, or else of its version, or else the newest."""
+    numbers = lambda it: [int(part) for part in it["version"].split(".")]  # noqa: E731
+    known = sorted(versions["release"], key=numbers)
+    every, newest = versions.get("source_release", []) + known, known[-1]
+    version, header = checkout.read("version.txt"), checkout.hash(versions["header"])
+    if version is None and checkout.read(versions["header"]) is None:
+        found = f"neither version.txt nor {versions['header']}"
+        raise Refusal(f"{checkout.root} is not a PyTorch source tree", found, "the root of a clone of pytorch")
+    named = re.match(r"[\d.]*", (version or b"").decode())[0]
+    ours = [it for it in every if header in (it["header_sha256"], it["patched_sha256"])]
+    of_version = lambda all: [it for it in all if it["version"] == named]  # noqa: E731
+    release = (of_version(ours) or ours[-1:] or of_version(every) or [newest])[0]
+    if kind == "full" or release["series"] == newest["series"]:
+        return release
+    version = release["version"]
+    raise Refusal(
+        f"PyTorch takes pull requests for its main branch, not for {version}",
+        f"{checkout.root}, with the header of torch {version}",
+        f"main, or a tree that the series for torch {newest['version']} fits",
+        "pass --base origin/main, or --kind full",
+    )
+
+
+def commit_series(checkout: Checkout, root: Path, versions: dict, release: dict, more: list[Path]) -> tuple[list, bool]:
+    """Commits the release's series and what follows it. Returns the messages, and whether the header is another than the release's."""
+    header, version = versions["header"], release["version"]
+    before = checkout.hash(header)
+    if before == release["patched_sha256"]:
+        found = f"a header that has the series for torch {version} already"
+        todo = "pass --base with a commit from before the series"
+        raise Refusal(f"there is nothing to propose for {checkout.root}", found, "a header that the series fits; nothing was changed", todo)
+    drifted, messages = before != release["header_sha256"], []
+    carry = f"cargo xtask patch rebase --from {version} --source DIR carries the series over"
+    of_release = patches(root, release["series"])
+    for number, patch in enumerate(of_release + more, 1):
+        subject, body = message(patch.read_text())
+        todo = carry if number <= len(of_release) else "refresh that patch, or pass another --base"
+        checkout.apply(patch, f"{subject}\n\n{body}\n", todo)
+        messages.append((subject, body))
+        if number == len(of_release) and not drifted and checkout.hash(header) != release["patched_sha256"]:
+            found, expected = f"SHA-256 {checkout.hash(header)}", f"SHA-256 {release['patched_sha256']}"
+            raise Refusal(f"after the series for {version}, {header} is not what patches/versions.toml pins", found, expected)
+    return messages, drifted
+
+
+def workspace(text: str, crates: list[str]) -> str:
+    """The workspace's manifest with these crates only. Settings of the profile `dev` for a package are for programs that stay here."""
+    text = re.sub(r"^default-members = \[.*?\]\n", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^members = \[.*?\]", "members = " + json.dumps(crates), text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r'^[\w-]+ = \{ path = "([^"]+)".*\n', lambda it: it[0] if it[1] in crates else "", text, flags=re.MULTILINE)
+    return re.sub(r"^\[profile\.dev\.package\b.*\n(?:[^\[\n].*\n|\n)*", "", text, flags=re.MULTILINE)
+
+
+def gather(root: Path, folder: Path) -> tuple[str, str]:
+    """Our library's crates, with their licence, as one folder of PyTorch's tree: a workspace without build tool. Subject and body."""
+    def cargo(*words, at):
+        done = subprocess.run([os.environ.get("CARGO", "cargo"), *words], cwd=at, capture_output=True, text=True)
+        if done.returncode != 0:
+            expected = f"{VENDORED} with what Cargo.toml and Cargo.lock name"
+            raise Refusal("our sources are no cargo workspace of their own", done.stderr, expected, "cargo fetch --locked, in the checkout of pinbuddy")
+        return done.stdout
+
+    root, into = root.resolve(), folder / VENDORED
+    linked = "tree --locked --package pinbuddy-bridge --features torch --edges normal,no-proc-macro --target x86_64-unknown-linux-gnu --prefix none"
+    listed = cargo(*linked.split(), at=root)
+    crates = sorted({it for it in re.findall(rf"\({re.escape(str(root))}/([^)]*)\)", listed)})
+    names = subprocess.run(["git", "ls-files", "-z", "--", *crates, "Cargo.lock", "LICENSE", "NOTICE"], cwd=root, check=True, capture_output=True)
+    for name in filter(None, names.stdout.decode().split("\0")):
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / name, into / name)
+    manifest = root / "Cargo.toml"
+    (into / "Cargo.toml").write_text(workspace(manifest.read_text(), crates))
+    # Removes from Cargo.lock what only other crates need, so that `--locked` works. Needs no network.
+    cargo("update", "--workspace", "--offline", "--quiet", at=into)
+    version = tomllib.loads(manifest.read_text())["workspace"]["package"]["version"]
+    return f"Add pinbuddy {version}", (
+        "The engine that decides which pinned memory serves which request, in Rust, and the host\n"
+        "allocator that asks it, in C++, with their licence, as a cargo workspace of its own. A build\n"
+        f"with USE_PINBUDDY=1 and PINBUDDY_ROOT={VENDORED}, as an absolute path, has it."
+    )
+
+
+def benchmark(file: Path) -> str:
+    """The table, with where it was measured. A figure is in the file, and its spread if the file has one."""
+    def inside(path, value):
+        for key in path.split("/"):
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    try:
+        results, why = json.loads(file.read_text()), "none of the figures of the table"
+    except (OSError, ValueError) as error:
+        results, why = {}, str(error)
+    rows = ""
+    for name, path in FIGURES.items():
+        if (value := inside(path, results)) is not None:
+            spread = inside(f"context/spread/{path}", results)
+            rows += f"| {name} | {value:.2f}{' ({:.2f} to {:.2f})'.format(*spread) if spread else ''} |\n"
+    if not rows:
+        expected = "a file that `cargo xtask bench --json FILE` wrote"
+        raise Refusal(f"{file} has no results of a benchmark", why, expected, "pass another one with --bench")
+    where = "Measured on {date}: {processor}, {cores} cores, {memory_mib} MiB, CUDA {cuda}, torch {fork};".format(**results["context"])
+    return (
+        f"{where} in turns on the same requests in one run, medians (least to most). Ratios are the result; times are of one "
+        f"machine.\n\n| | |\n|---|---|\n{rows}"
+    )
+
+
+def tested(file: Path, proposed: list[Path]) -> str | None:
+    """What `tests/upstream/test_seam.py` has kept, if it is of these patches."""
+    try:
+        kept = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    if kept["patches"] != {it.name: hashlib.sha256(it.read_bytes()).hexdigest() for it in proposed}:
+        return None
+    return (
+        "Run without a build of the tree: the tests compiled against an official wheel's headers with this change, and linked with "
+        f"its libraries ({kept['on']}; the simulator is a CUDA runtime with real streams and page-locked memory and no GPU).\n\n"
+    ) + "".join(f"- {it}\n" for it in kept["results"])
+
+
+def description(kind: str, messages: list, results: str, table: str, form: bytes | None) -> str:
+    """PR_BODY.md, in the form that PyTorch's pull requests have."""
+    form = "\n".join(it for it in (form or b"").decode(errors="replace").splitlines() if not it.startswith("Fixes #")).strip()
+    parts = {
+        "{commits}\n": "".join(f"**{subject}**\n\n{body}\n\n" for subject, body in messages),
+        "{tested}\n": results + "\n",
+        "{benchmark}\n": table + "\n",
+        "{form}\n": f"\n{form}\n" if form else "",
+    }
+    text = (ROOT / f"patches/upstream/{kind}.md").read_text()
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
+def propose(args: argparse.Namespace, own: Path, root: Path = ROOT) -> str:
+    """Does it, or with `--dry-run` only tries. `own` is an empty folder, `root` our own checkout. Returns a description for people."""
+    checkout = Checkout(args.source, args.base, own)
+    branch = args.branch or BRANCHES[args.kind]
+    checkout.require_free(branch)
+    if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
+        raise Refusal(f"{args.out} is in the way", expected="an empty folder, or none; nothing was changed", todo="pass another one with --out, or remove it")
+    versions = tomllib.loads((root / "patches/versions.toml").read_text())
+    release = release_of(checkout, versions, args.kind)
+    results = args.bench or max((root / "docs/results").glob("*-bench.json"))
+    table = benchmark(results)
+    follows = [versions["pull_request"]] if args.kind == "seam" else release.get("source_series", [])
+    more = [patch for folder in follows for patch in patches(root, folder)]
+    messages, drifted = commit_series(checkout, root, versions, release, more)
+    if args.kind == "full":
+        (own / "ours").mkdir()
+        messages.append(gather(root, own / "ours"))
+        checkout.add(own / "ours", "{}\n\n{}\n".format(*messages[-1]))
+    said = [
+        f"{'the extension points' if args.kind == 'seam' else 'the whole fork'}, by the series for torch {release['version']}"
+        + (", for a header that is another than that release's" if drifted else ""),
+        f"  checkout  {checkout.root}",
+        f"  base      {args.base} ({checkout.base[:12]})",
+        f"  branch    {branch}, {len(messages)} commits:",
+        *(f"    {subject}" for subject, _ in messages),
+        f"  patches   {args.out}/*.patch, {args.out}/PR_BODY.md",
+    ]
+    changed = checkout.git("diff", "--name-only", checkout.base, checkout.tip).splitlines()
+    status = ["status", "--porcelain", "--untracked-files=no", "--", *changed]
+    mine = checkout.git(*status, GIT_OPTIONAL_LOCKS="0", **dict.fromkeys(checkout.own))
+    if mine:
+        said += ["  not in it, since no commit has them, and left as they are:", *(f"    {it}" for it in mine.splitlines())]
+    if args.dry_run:
+        return "\n".join([*said, f"  table     from {results}", "nothing was changed (--dry-run)", ""])
+    kept = tested(root / "target/upstream/seam.json", patches(root, release["series"]) + more)
+    not_run = {"seam": "Not run on these patches yet: `cargo xtask test --only seam`.\n", "full": "Not run in this tree.\n"}
+    body = description(args.kind, messages, kept or not_run[args.kind], table, checkout.read(".github/PULL_REQUEST_TEMPLATE.md"))
+    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".pinbuddy-", dir=args.out.absolute().parent) as scratch:
+        whole = Path(scratch) / "out"
+        checkout.git(*FORMAT_PATCH, str(whole), f"{checkout.base}..{checkout.tip}")
+        (whole / "PR_BODY.md").write_text(body)
+        whole.rename(args.out)
+    try:
+        # Last: if anything failed before, the checkout is as it was.
+        checkout.make_branch(branch)
+    except GitFailed:
+        shutil.rmtree(args.out)
+        raise
+    if args.kind == "seam":
+        said += [] if kept else ["not tested: cargo xtask test --only seam, then run this again"]
+        said += ["before it is opened: PyTorch takes pull requests for issues that are labelled actionable; see #181094"]
+    return "\n".join([*said, ""])
+
+
+def options() -> argparse.ArgumentParser:
+    more = (
+        "Makes a branch in the checkout, and touches nothing else there: HEAD, the index, files and changes that are not committed "
+        "stay as they are. Does everything or nothing. docs/upstream.md says what is in it and why."
+    )
+    parser = argparse.ArgumentParser(prog="cargo xtask upstream-pr", description=__doc__.split("\n")[0], epilog=more)
+    add = parser.add_argument
+    add("--source", metavar="DIR", type=Path, required=True, help="the PyTorch checkout: the root of a git clone")
+    kinds = "only the extension points, with a test and documentation, for PyTorch's maintainers (seam), or the whole fork, for a mainline of one's own (full)"
+    add("--kind", choices=list(BRANCHES), default="seam", help=f"what to propose: {kinds} [default: seam]")
+    add("--base", metavar="BRANCH", default="HEAD", help="the branch or commit to start from [default: HEAD]")
+    add("--branch", metavar="NAME", help="the branch to make [default: host-allocator-subclass, or pinbuddy for --kind full]")
+    add("--out", metavar="DIR", type=Path, default=Path("upstream-pr"), help="where the patches and PR_BODY.md go: a folder that is not there yet, or empty [default: upstream-pr]")
+    add("--bench", metavar="FILE", type=Path, help="results of `bench --json` for the table [default: the newest in docs/results]")
+    add("--dry-run", action="store_true", help="say what would be done, and change nothing")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            print(propose(options().parse_args(), Path(folder)), end="")
+    except (Refusal, GitFailed) as why:
+        sys.exit(f"error: {why}")
