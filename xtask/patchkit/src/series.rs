@@ -1,9 +1,9 @@
 //! A series: the patches of a release in order, and what git says of them.
 //!
-//! Invariant: a patch that [`read`] returns has each path once, and only changes or adds ordinary files. A rule of tests/checkout
-//! checks the lists.
+//! Invariant: patches that [`read`] returns lie in the series' folder, each is named once, has each path once, and only changes or
+//! adds ordinary files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,13 @@ pub fn read(folder: &Path) -> Result<Vec<Patch>> {
     let text = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     let lines = text.lines().map(str::trim);
     let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut seen = HashSet::new();
     let patches = names.map(|name| {
+        ensure!(
+            !name.contains('/') && seen.insert(name),
+            "{}: a name of a file beside it, once, and not {name:?}",
+            list.display()
+        );
         let path = folder.join(name);
         Ok(Patch {
             name: name.to_owned(),
@@ -119,6 +125,8 @@ mod tests {
         fs::write(folder.path().join("a.patch"), ADDS).unwrap();
         let names = read("# order matters\n\n b.patch \na.patch\n");
         assert_eq!(names.unwrap(), ["b.patch", "a.patch"]);
-        assert!(read("b.patch\nc.patch\n").unwrap_err().contains("c.patch"));
+        for bad in ["b.patch\nc.patch\n", "c.patch\nc.patch\n", "../c.patch\n"] {
+            assert!(read(bad).unwrap_err().contains("c.patch"), "{bad:?}");
+        }
     }
 }
