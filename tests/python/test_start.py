@@ -68,7 +68,8 @@ def test_settings_that_a_program_makes_before_it_imports_torch_count(run):
         ("raise ValueError('broke')", 1),
         ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
         ("signal.raise_signal(signal.SIGINT)", -signal.SIGINT),
-        ("os.close(1); os.close(2)", 0),
+        # 120 where Python buffers what it prints, and 0 with PYTHONUNBUFFERED.
+        ("os.close(1); os.close(2)", None),
     ],
 )
 def test_it_ends_as_after_a_real_start(ending, status):
@@ -76,7 +77,7 @@ def test_it_ends_as_after_a_real_start(ending, status):
     head = "import atexit, os, signal, sys\natexit.register(print, 'at exit')\nprint('begun')\n"
     real, forked = both(head + ending)
     assert (forked.returncode, forked.stdout) == (real.returncode, real.stdout)
-    assert forked.returncode == status
+    assert status in (None, forked.returncode)
     # A traceback also has the zygote's line that runs the program.
     assert forked.stderr.splitlines()[-1:] == real.stderr.splitlines()[-1:]
 
