@@ -40,7 +40,6 @@ fi
 # Not unzipped: pinbuddy-tools has to stay executable.
 python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-compile --no-deps --no-index \
     --target "$work/plugin" "$plugin"
-rm -rf "$work/plugin/bin"
 rm -rf "$work/wheel"
 
 # The harness of the benchmark, PyTorch's C++ test of the allocator, its Python tests, and the questions for the driver.
