@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 
+import conftest
 import pytest
 from conftest import ALLOC_CONF, interpreter
 from measure import environment
@@ -179,3 +180,11 @@ def test_what_is_read_while_torch_is_imported_needs_a_real_start(name, value):
     stock, program = interpreter("stock"), "import os; print(os.getppid())"
     assert start(stock, program, environment(**{name: value}), 60, True).stdout == f"{os.getpid()}\n"
     assert start(stock, program, environment(), 60, True).stdout == f"{Zygote.of(stock).process.pid}\n"
+
+
+def test_what_only_the_simulator_does_is_skipped_on_a_real_gpu(monkeypatch):
+    monkeypatch.setattr(conftest, "REAL", True)
+    conftest.skip_on_a_real_gpu({"PINBUDDY_SIM_LOCK": 0, "PINBUDDY_SIM_QUIET": 1, "PINBUDDY_SIM_MEMORY": "", "BUDDY_MAX_MB": 7})
+    for variables, program in [({"PINBUDDY_SIM_DEVICE_MB": "64"}, ""), ({"PINBUDDY_SIM_DEVICES": 0}, ""), ({}, "print(sim())")]:
+        with pytest.raises(pytest.skip.Exception):
+            conftest.skip_on_a_real_gpu(variables, program)
