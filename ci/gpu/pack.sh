@@ -38,6 +38,8 @@ if [[ -z $plugin ]]; then
     plugin=$(echo "$work"/wheel/*.whl)
 fi
 python3 -m zipfile --extract "$plugin" "$work/plugin"
+# zipfile drops what may be executed.
+chmod +x "$work"/plugin/pinbuddy/bin/*
 rm -rf "$work/wheel"
 
 # The harness of the benchmark, PyTorch's C++ test of the allocator, its Python tests, and the questions for the driver.
@@ -49,10 +51,13 @@ for tests in gpu programs python upstream; do
     mkdir "$work/tests/$tests"
     cp tests/$tests/*.py "$work/tests/$tests/"
 done
-# These need a checkout.
-rm "$work"/tests/python/test_{bench,deploy,documents,tables}.py
-# Programs that tests run.
+# Single tests that need a checkout are left out by the same mark (tests/gpu/suites.py).
+grep -l '^pytestmark = pytest.mark.checkout' tests/python/test_*.py | sed "s|^|$work/|" | xargs rm
+# What tests import and run.
+cp -r tests/python/faults "$work/tests/python/"
+cp -r tests/stress "$work/tests/"
 cp -r examples "$work/"
+find "$work" -name __pycache__ -prune -exec rm -r {} +
 cp LICENSE NOTICE "$work/"
 
 # For any Python: packages are pure or use the stable ABI. numpy is neither, so the machine has to have it.

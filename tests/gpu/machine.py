@@ -12,6 +12,8 @@ from pathlib import Path
 from ways import Way
 
 GIB = 1 << 30
+# Device memory that a context and its torch may take.
+CONTEXT_MIB = 2048
 # Memory pinned by three processes of the transformer's run, and a margin.
 WANTED_MEMORY = 48 * GIB
 
@@ -27,6 +29,7 @@ except ImportError as error:
 print(json.dumps({
     "torch": torch.__version__, "cuda": torch.version.cuda, "python": sys.version.split()[0],
     "gpu": it and it.name, "gpu_mib": it and it.total_memory >> 20, "gpus": torch.cuda.device_count(),
+    "gpu_free_mib": seen and torch.cuda.mem_get_info()[0] >> 20,
     "numpy": importlib.util.find_spec("numpy") is not None, "pinbuddy": pinbuddy, "why": why,
 }))
 """
@@ -88,6 +91,9 @@ def warnings(seen: dict, simulated: bool) -> list[str]:
         said.append(f"RLIMIT_MEMLOCK is {seen['memlock']} bytes; the budget keeps to it if it is more than 64 MiB")
     if not simulated and seen["available_gib"] * GIB < WANTED_MEMORY:
         said.append(f"{seen['available_gib']} GiB are available; the transformer wants {WANTED_MEMORY / GIB:.0f}")
+    if not simulated and seen["gpu_mib"] - seen["gpu_free_mib"] > CONTEXT_MIB:
+        used = seen["gpu_mib"] - seen["gpu_free_mib"]
+        said.append(f"other programs have {used} MiB of the GPU's memory: tests may fail for want of it, and no figure counts")
     return said
 
 

@@ -15,18 +15,13 @@ SIMULATED = "CUDA is simulated, and answers for no driver"
 PLANNED = 0.8
 # What is asked, the design that depends on the answer, and seconds.
 QUESTIONS = {
-    "crossing": (
-        "May one copy and one kernel's access cross two registrations side by side?",
-        "if so: one arena that grows and shrinks in pieces, where a block may lie anywhere",
-        13,
-    ),
     "host pieces": (
         "Is host memory in the driver's own pieces (cuMemCreate) as good, and at what price?",
-        "if so: the same arena, made of the driver's pieces, with no pages of ours",
+        "if so: one arena that grows and shrinks in pieces, with no pages of ours",
         10,
     ),
     "pace": (
-        "What does cudaHostRegister cost by piece and page, alone and from four threads?",
+        "What do cudaHostRegister and cudaHostUnregister cost by piece and page, alone and from four threads?",
         "how long a piece is, and whether a second thread pins anything sooner",
         22,
     ),
@@ -36,14 +31,9 @@ QUESTIONS = {
         21,
     ),
     "unpinning": (
-        "What does cudaHostUnregister cost, and does it wait for the device?",
+        "Do pins and unpins wait for the device?",
         "when idle memory may be unpinned: at any time, or only while nothing runs",
-        13,
-    ),
-    "bandwidth": (
-        "Do copies from shared huge pages run at cudaHostAlloc's bandwidth?",
-        "whether they can be what memory is made of by default",
-        9,
+        4,
     ),
 }
 

@@ -70,10 +70,10 @@ def _tests(tests: dict) -> str:
     for suite, it in tests.items():
         for title, outcomes in it["runs"].items():
             counted = [outcome for outcome, _ in outcomes.values()]
-            counts = [str(counted.count(word)) for word in ("passed", "failed", "crashed", "skipped")]
+            counts = [str(counted.count(word)) for word in ("passed", "failed", "crashed", "skipped", suites.NOT_RUN)]
             rows.append([suite, title, *counts])
         wrong += [f"- {suite}: {line}" for line in suites.broken(it["runs"])]
-    text = table(["tests", "with", "passed", "failed", "crashed", "skipped"], rows)
+    text = table(["tests", "with", "passed", "failed", "crashed", "skipped", suites.NOT_RUN], rows)
     return text + ("\n\nNot as with stock:\n\n" + "\n".join(wrong) if wrong else "")
 
 

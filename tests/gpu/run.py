@@ -32,7 +32,7 @@ EXPECTED = "a GPU, python3 (or PYTHON) with the torch that ci/gpu/pack.sh was to
 WHOLE = 760
 # Tests measure no time, so they run in parallel, for as long as the longest.
 TESTS = {
-    "our tests": ("ours", 140),
+    "our tests": ("ours", 200),
     "GPU tests": ("gpu", 100),
     "PyTorch C++": ("cpp", 100),
     "PyTorch Python": ("python", 120),
@@ -116,6 +116,7 @@ class Run:
         seen = machine.context() | {
             "gpu": stock["gpu"],
             "gpu_mib": stock["gpu_mib"],
+            "gpu_free_mib": stock["gpu_free_mib"],
             "python": stock["python"],
             "stock_torch": stock["torch"],
             "ours_torch": ours["torch"],

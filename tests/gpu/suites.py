@@ -2,7 +2,7 @@
 if it is stopped.
 
 `ours` is tests/python, `gpu` this folder, `cpp` and `python` PyTorch's own tests of pinned memory, with stock
-beside each configuration of ours. OUTCOME is a pair: passed, failed, skipped or crashed, and why.
+beside each configuration of ours. OUTCOME is a pair: passed, failed, skipped, crashed or not run, and why.
 """
 
 import json
@@ -30,22 +30,23 @@ CONFIGURATIONS = {
         {"BUDDY_THRESHOLD_MB": 0, "BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2},
     ),
 }
+# Of a test behind which the stage was stopped.
+NOT_RUN = "not run"
 # The most processes per configuration; with more crashes everything is broken.
 PROCESSES = 6
 
 
 def pytest(it: measuring.Fixture, folder: Path, *options: str) -> None:
     """Runs a folder's tests with ours; they compare with stock."""
-    way = it.ways["ours"]
-    stock = _wrapper(it.ways["stock"], it.out.with_suffix(".stock-python"))
+    ours, stock = (_environment(it.ways[name], it.out.with_suffix(f".{name}")) for name in ("ours", "stock"))
     lines = it.out.with_suffix(".lines")
     real = 0 if it.simulated else 1
-    environment = way.environment(OUTCOMES=lines, PINBUDDY_STOCK_PYTHON=stock, PINBUDDY_TEST_REAL=real)
+    environment = it.ways["ours"].environment(OUTCOMES=lines, PINBUDDY_STOCK_PYTHON=stock, PINBUDDY_TEST_REAL=real)
     # Ignore pytest plug-ins of this machine.
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     # For importing `outcomes`.
-    environment["PYTHONPATH"] = os.pathsep.join([*way.packages, str(HERE)])
-    command = [way.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-p", "outcomes"]
+    environment["PYTHONPATH"] = str(HERE)
+    command = [ours, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-p", "outcomes"]
     command += [*options, "."]
     try:
         done = subprocess.run(command, cwd=folder, env=environment)
@@ -57,31 +58,42 @@ def pytest(it: measuring.Fixture, folder: Path, *options: str) -> None:
         raise RuntimeError(f"pytest ended with status {done.returncode} after {len(outcomes)} tests")
 
 
-def _wrapper(way: Way, file: Path) -> Path:
-    """A script that runs an allocator's interpreter, for tests that only take an interpreter."""
-    variables = "".join(f"export {name}={value}\n" for name, value in way.variables.items())
-    packages = f"export PYTHONPATH='{os.pathsep.join(way.packages)}'\n" if way.packages else "unset PYTHONPATH\n"
-    file.write_text(f"#!/bin/sh\n{packages}{variables}exec '{way.python}' \"$@\"\n")
-    file.chmod(0o755)
-    return file
+def _environment(way: Way, folder: Path) -> str:
+    """The interpreter of an environment with an allocator's packages before those of `way.python`: tests set each program's
+    variables, PYTHONPATH among them, so what makes it stock or ours has to lie in the interpreter."""
+    if not way.packages:
+        return way.python
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def paths(*options: str) -> list[str]:
+        command = [way.python, *options, "-c", "import sys; print(*sys.path[1:], sep='\\n')"]
+        return subprocess.run(command, env=inherited, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    library = paths("-S")
+    subprocess.run([way.python, "-m", "venv", "--without-pip", str(folder)], env=inherited, check=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    (site / "way.pth").write_text("\n".join([*way.packages, *(it for it in paths() if it not in library)]) + "\n")
+    return str(folder / "bin/python")
 
 
 def _read(lines: Path) -> dict:
     """The outcome of each test. A failed test stays failed if its teardown passes."""
     outcomes: dict[str, list[str]] = {}
+    collected: list[str] = []
     for line in lines.read_text().splitlines() if lines.exists() else []:
         try:
             it = json.loads(line)
         except json.JSONDecodeError:
             # The last line of a stopped process may be cut off.
             continue
+        collected = it.get("collected", collected)
         if "test" not in it:
             continue
         outcome = ["crashed", ""] if it["outcome"] == "started" else [it["outcome"], it["detail"]]
         before = outcomes.get(it["test"], ["", ""])
         if not (before[0] == "failed" and outcome[0] == "passed"):
             outcomes[it["test"]] = outcome
-    return outcomes
+    return outcomes | {test: [NOT_RUN, ""] for test in collected if test not in outcomes}
 
 
 def cpp(it: measuring.Fixture) -> None:
@@ -154,20 +166,20 @@ def broken(runs: dict) -> list[str]:
         for test, (outcome, detail) in outcomes.items():
             passes = stock is None or stock.get(test, ["passed"])[0] == "passed"
             if title != "stock" and outcome in ("failed", "crashed") and passes:
-                wrong.append(f"{test} {outcome} with {title}: {detail}".rstrip(": "))
+                wrong.append(f"{test} {outcome} with {title}: {' '.join(detail.split())}".rstrip(": "))
     return wrong
 
 
 SUITES = {
-    "ours": lambda it: pytest(it, TESTS / "python", "-m", "not timing", "-n", _processes(it)),
-    "gpu": lambda it: pytest(it, HERE, "-n", _processes(it)),
+    "ours": lambda it: pytest(it, TESTS / "python", "-m", "not timing and not checkout", "-n", _processes(it, 14)),
+    "gpu": lambda it: pytest(it, HERE, "-n", _processes(it, 4)),
     "cpp": cpp,
     "python": python,
 }
 
 
-def _processes(it: measuring.Fixture) -> str:
-    return str(2 if it.simulated else max(2, min(8, len(os.sched_getaffinity(0)) // 2)))
+def _processes(it: measuring.Fixture, most: int) -> str:
+    return str(2 if it.simulated else max(2, min(most, len(os.sched_getaffinity(0)) - 2)))
 
 
 def measure(it: measuring.Fixture) -> None:

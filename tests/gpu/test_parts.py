@@ -1,8 +1,11 @@
 """The parts of a run: budgets, rounds, figures, verdicts, and the table."""
 
 import json
+import os
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import measure_device
@@ -134,6 +137,40 @@ def test_a_failure_counts_where_stock_passes():
     ours = {"a": ["passed", ""], "b": ["failed", "as ever"], "c": ["crashed", ""]}
     assert suites.broken({"stock": stock, "ours": ours}) == ["c crashed with ours"]
     assert suites.broken({"ours": {"a": ["failed", "1 != 2"]}}) == ["a failed with ours: 1 != 2"]
+
+
+def test_what_did_not_run_is_told(tmp_path):
+    lines = [{"collected": ["a", "b", "c"]}, {"test": "a", "outcome": "passed", "detail": ""}, {"test": "b", "outcome": "failed", "detail": "why"}]
+    file = tmp_path / "lines"
+    file.write_text("\n".join(map(json.dumps, lines)) + '\n{"test": "c", "outc')
+    seen = suites._read(file)
+    assert seen == {"a": ["passed", ""], "b": ["failed", "why"], "c": [suites.NOT_RUN, ""]}
+    assert "| 1      | 1      | 0       | 0       | 1       |" in report._tests({"s": {"runs": {"ours": seen}}})
+
+
+def test_a_failed_test_says_where_and_what(tmp_path):
+    """Run as a stage runs it; a long text keeps its beginning and its end."""
+    program = "def test_it():\n    assert [1, 2] == [1, 3], 'said ' + 400 * 'y' + ' the end'\n"
+    (tmp_path / "test_sample.py").write_text(program)
+    environment = os.environ | {"OUTCOMES": str(tmp_path / "lines"), "PYTHONPATH": os.pathsep.join([str(Path(suites.__file__).parent), *sys.path])}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "outcomes", "test_sample.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    outcome, detail = suites._read(tmp_path / "lines")["test_sample.py::test_it"]
+    assert outcome == "failed", done.stdout
+    assert detail.startswith("test_sample.py:2: AssertionError: said y") and "assert [1, 2] == [1, 3]" in detail and len(detail) < 520
+
+
+def test_an_interpreter_has_its_packages_whatever_a_program_is_told(tmp_path):
+    for name in ("ours", "stock"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sample_of_ways.py").write_text(f"print({name!r})")
+    way = lambda name: ways.Way(name, sys.executable, [str(tmp_path / name)])
+    pythons = {name: suites._environment(way(name), tmp_path / f"{name}-environment") for name in ("ours", "stock")}
+    for name, python in pythons.items():
+        # torch is the interpreter's own.
+        program = "import sample_of_ways, torch"
+        done = subprocess.run([python, "-c", program], env=os.environ | {"PYTHONPATH": "/nowhere"}, capture_output=True, text=True)
+        assert done.stdout == f"{name}\n", done.stderr
 
 
 def test_googletests_lines():

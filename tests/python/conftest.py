@@ -45,6 +45,10 @@ counts_active = pytest.mark.skipif(
 )
 
 
+# On a real GPU (tests/gpu/suites.py), and the reason why a test is skipped there.
+REAL = os.environ.get("PINBUDDY_TEST_REAL") == "1"
+ONLY_SIMULATED = "only the simulator can do this"
+
 # Marks: the passes of `cargo xtask test` that a test is in (xtask/src/test/fork.rs), and how its programs start.
 MARKS = [
     "timing: compares times; with the released library alone and nothing beside it; has three tries, or with again=False one",
@@ -53,6 +57,8 @@ MARKS = [
     "real_start(why): its programs import torch themselves, and are not forked",
     "whole_end(why): its programs end as after a real start, torch's own objects included",
     "slow(why): run only with `cargo xtask test --all`, or PINBUDDY_TEST_ALL=1",
+    "simulated(why): skipped on a real GPU, beside tests whose programs set what is simulated (CHANGES_NOTHING)",
+    "checkout(why): needs files of a checkout or an installed wheel; not in a run on a GPU (ci/gpu/pack.sh, tests/gpu/suites.py)",
 ]
 
 
@@ -68,6 +74,8 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
     for item in items:
+        if REAL and (mark := item.get_closest_marker("simulated")):
+            item.add_marker(pytest.mark.skip(reason=f"{ONLY_SIMULATED}: {mark.args[0]}"))
         if item.get_closest_marker("fork_wheel"):
             # The pass with assertions has no timing tests, so they would not run at all.
             item.add_marker("release")
@@ -117,19 +125,15 @@ def interpreter(which: str) -> str:
     return path
 
 
-# Settings that only the simulator has: failing or slow pins, invented GPUs, and counts.
-ONLY_SIMULATED = {
-    f"PINBUDDY_SIM_{name}"
-    for name in ("FAIL_PIN_AFTER_MB", "PIN_MS_PER_GB", "REGISTER", "DEVICES", "FAULTS", "FAULT_PLAN", "HAZARDS")
-}
+# The simulator's settings under which a program does what it does on a real GPU. Any other is of the simulator alone.
+CHANGES_NOTHING = {f"PINBUDDY_SIM_{name}" for name in ("LOCK", "LOG", "QUIET", "SHARED")}
 
 
-def skip_on_a_real_gpu(program: str, variables: dict) -> None:
-    """Leaves the test out where there is a GPU and it needs a simulated one."""
-    if os.environ.get("PINBUDDY_TEST_REAL") == "1" and (
-        "sim()" in program or ONLY_SIMULATED & variables.keys()
-    ):
-        pytest.skip("only the simulator can do this")
+def skip_on_a_real_gpu(variables: dict, program: str = "") -> None:
+    """Skips the test where there is a GPU and its program needs a simulated one."""
+    settings = {name for name, value in variables.items() if name.startswith("PINBUDDY_SIM_") and value != ""}
+    if REAL and ("sim()" in program or settings - CHANGES_NOTHING):
+        pytest.skip(ONLY_SIMULATED)
 
 
 class Outcome:
@@ -155,6 +159,7 @@ def forking(which: str = "fork") -> str:
 
 def command_line(*arguments, python: str = sys.executable, **variables: str) -> subprocess.CompletedProcess:
     """``python -m pinbuddy``, forked where programs are."""
+    skip_on_a_real_gpu(variables)
     program = f"""
 import runpy, sys
 sys.argv[1:] = {[str(it) for it in arguments]!r}
@@ -175,7 +180,7 @@ def run(request):
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
         if not from_minor(10) and ALLOC_CONF in variables:
             variables["PYTORCH_CUDA_ALLOC_CONF"] = variables.pop(ALLOC_CONF)
-        skip_on_a_real_gpu(program, variables)
+        skip_on_a_real_gpu(variables, program)
         text, own = textwrap.dedent(program), environment(**variables)
         done = start(interpreter(which), text, own, 300, forked[which], ends_wholly)
         if check and done.returncode != 0:

@@ -7,6 +7,7 @@ compiled against: whoever needs the same program finds it, and one that has chan
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -41,6 +42,11 @@ def program(source: Path, torch: Path, *flags: str) -> Path:
 
 def compile(command: list[str]) -> None:
     """Runs a compiler, which is no program for the simulator."""
+    if os.environ.get("PINBUDDY_TEST_REAL") == "1" and shutil.which(command[0]) is None:
+        import pytest
+
+        # A machine with a GPU may have only Python; elsewhere a missing compiler is a failure.
+        pytest.skip(f"there is no {command[0]} on this machine")
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -222,6 +222,7 @@ def test_half_a_region_is_unregistered_again(run):
     assert locked == (6 << 20) + 2 * page
 
 
+@pytest.mark.simulated("a driver need not count what it locks against the limit")
 def test_a_container_that_may_lock_little(run):
     """Neither CAP_IPC_LOCK nor a limit that holds two blocks: one is pinned, and training goes on."""
     program = REFUSED.replace("pinned(20)", "pinned(1.5)")

@@ -23,6 +23,8 @@ import worst  # noqa: E402
 
 sys.path.pop(0)
 
+pytestmark = pytest.mark.checkout("tries the benchmark")
+
 
 def some() -> results.Results:
     it = results.Results()

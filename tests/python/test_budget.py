@@ -29,6 +29,7 @@ def test_a_warm_up_shrinks_to_the_maximum_and_says_so_once(run):
         assert number in warning
 
 
+@pytest.mark.simulated("eight ranks pin half of the machine's memory, which takes room and minutes")
 def test_eight_ranks_together_stay_within_half_of_the_machine():
     """Eight processes of torchrun's, each with the default of 8 x 1 GiB."""
     available = next(

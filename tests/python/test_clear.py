@@ -141,6 +141,7 @@ UNDER_UPSTREAMS_LOCK = """
 """
 
 
+@pytest.mark.simulated("a driver itself may let a pin wait for an unpin")
 def test_nobody_waits_for_a_lock_while_memory_is_unpinned(run):
     """I5, below the threshold too: stock frees under its pool's lock, so that others wait."""
     waited, unpinning = run(UNDER_UPSTREAMS_LOCK, **SETTINGS).value

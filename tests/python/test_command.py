@@ -141,6 +141,7 @@ def test_options_may_stand_before_a_command(tmp_path):
     assert json.loads(command_line("--json", "doctor").stdout)["served"] is True
 
 
+@pytest.mark.checkout("pip installs the command")
 def test_help_is_of_the_name_that_was_typed():
     script = Path(sys.executable).with_name("pinbuddy")
     for arguments in (["--help"], ["plan", "--help"], ["try", "--help"]):
@@ -203,6 +204,7 @@ def test_help_and_version_are_where_they_are_looked_for(capsys):
     assert capsys.readouterr().out == f"{pinbuddy.version()}\n"
 
 
+@pytest.mark.checkout("pip installs the command")
 def test_the_command_pinbuddy_is_installed():
     script = Path(sys.executable).with_name("pinbuddy")
     done = subprocess.run([script, "plan", "--help"], capture_output=True, text=True, timeout=300)
@@ -243,9 +245,12 @@ def test_the_example_runs_with_its_plan_and_its_own_options(tmp_path):
         assert plan.is_file()
 
 
-def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):
+def test_the_example_says_that_there_is_no_gpu():
     done = command_line("try", **NO_GPU)
     assert done.returncode == 1 and done.stderr.startswith("there is no GPU here. Run it on a machine with one") and done.stderr.count("\n") == 1
+
+
+def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):
     assert str(_try.PROGRAM) in command_line("try", "--help", COLUMNS="400").stdout
     with monkeypatch.context() as without_torch:
         without_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)

@@ -13,6 +13,7 @@ import yaml
 from conftest import forking
 from documents import ROOT, blocks
 
+pytestmark = pytest.mark.checkout("the page is in docs")
 PAGE = ROOT / "docs/deploy.md"
 GIB = 1 << 30
 

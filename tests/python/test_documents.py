@@ -18,6 +18,8 @@ import yaml
 from conftest import forking
 from documents import ELSEWHERE, ROOT, VARIES, agrees, all_documents, blocks, commands, elsewhere
 
+pytestmark = pytest.mark.checkout("they are in docs")
+
 # In place of cargo, which the tested environment need not have: the tests are in the simulator already, and the commands of a
 # checkout that are the program in the wheel are that program.
 CARGO = f"""#!/bin/bash

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(not from_minor(15), reason="what differs from stock is listed for torch 2.15"),
     # A fork wheel's torch is imported anew each time.
     pytest.mark.skipif(not IS_PLUGIN, reason="programs are forked, which needs the plug-in"),
-    pytest.mark.skipif(os.environ.get("PINBUDDY_TEST_REAL") == "1", reason="only the simulator can do this"),
+    pytest.mark.simulated("calls fail"),
 ]
 
 

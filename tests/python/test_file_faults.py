@@ -12,6 +12,7 @@ from start import start
 
 pytestmark = [
     pytest.mark.skipif(not IS_PLUGIN, reason="programs are forked, which needs the plug-in"),
+    pytest.mark.simulated("calls fail"),
 ]
 
 # Faults are there until the process has ended. There are enough requests for a plan before that, if there are 300 turns.

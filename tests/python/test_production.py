@@ -1,16 +1,12 @@
 """The bounds of `production.py`: what a clear leaves pinned, and how exactly requests fit."""
 
-import os
 import sys
 
 import production
 import pytest
 from conftest import interpreter
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("PINBUDDY_TEST_REAL") == "1",
-    reason="counts pins of more memory than there is, which only the simulator does",
-)
+pytestmark = pytest.mark.simulated("counts pins of more memory than there is")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Torchrun:
     """What torchrun and its ranks said and how it ended."""
 
     def __init__(self, ranks: int, folder: Path, *command, which: str = "fork", **variables):
-        skip_on_a_real_gpu("", variables)
+        skip_on_a_real_gpu(variables)
         python = forking(which)
         # In packet mode each read returns the data of one write(2).
         reading, writing = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)

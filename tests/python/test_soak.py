@@ -10,7 +10,7 @@ from pathlib import Path
 import figures
 import native
 import pytest
-from conftest import ALL, interpreter, skip_on_a_real_gpu
+from conftest import ALL, REAL, interpreter, skip_on_a_real_gpu
 from measure import environment, torch_folder
 from plugin import for_cpp
 
@@ -58,7 +58,7 @@ def test_nothing_is_lost_and_memory_does_not_creep():
     assert seen["marks_lost"] == seen["hazards"] == 0
     for name in ("forks", "uses_on_streams", "copies_checked"):
         assert seen[name] > 0, seen
-    if os.environ.get("PINBUDDY_TEST_REAL") != "1":
+    if not REAL:
         assert seen["freed_in_flight"] > 0 and seen["epochs_with_faults"] > 0, seen
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_lost_and_memory_does_not_creep():
     ids=["threads write where they must not", "blocks are handed out in flight"],
 )
 def test_a_seeded_defect_loses_marks_and_fails_the_soak(defect, hazards):
-    skip_on_a_real_gpu("", defect)
+    skip_on_a_real_gpu(defect)
     done, seen = soak(8, **defect)
     assert done.returncode == 1, f"{done.stdout}\n{done.stderr}"
     assert seen["marks_lost"] > 0 and (seen["hazards"] > 0) == hazards, seen

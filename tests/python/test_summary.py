@@ -105,6 +105,7 @@ def test_a_plan_has_a_row_and_its_regions_are_counted():
     assert cells(_summary.summary(STATS | {"plan": nothing}), "Plan") == ["no request yet"]
 
 
+@pytest.mark.checkout("the page is in docs")
 def test_the_table_in_the_documentation_is_this_one():
     page = Path(__file__).parents[2] / "docs" / "python.md"
     assert TABLE in page.read_text()

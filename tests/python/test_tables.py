@@ -11,6 +11,8 @@ import tables  # noqa: E402
 
 sys.path.pop(0)
 
+pytestmark = pytest.mark.checkout("the tables are in docs")
+
 
 def test_every_table_and_the_picture_are_what_the_runs_say(capsys):
     code = tables.main(check=True)

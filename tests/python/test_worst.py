@@ -1,6 +1,5 @@
 """The programs of `cargo xtask bench --only worst` run with either wheel, and print the judged figures."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ QUICK = ("captures", "growing_small")
 SLOW = pytest.mark.slow("it is run as the others are, and by the benchmark")
 
 
-@pytest.mark.skipif(os.environ.get("PINBUDDY_TEST_REAL") == "1", reason="the simulator counts")
+@pytest.mark.simulated("it counts")
 @pytest.mark.parametrize("which", ["stock", "fork"])
 @pytest.mark.parametrize("name", [it if it in QUICK else pytest.param(it, marks=SLOW) for it in PRINTED])
 def test_prints_its_figures(run, name, which):

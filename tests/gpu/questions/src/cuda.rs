@@ -67,8 +67,6 @@ pub trait Cuda: Sync {
     fn host_free(&self, address: usize) -> Result<()>;
     fn device_alloc(&self, size: usize) -> Result<usize>;
     fn device_free(&self, address: usize) -> Result<()>;
-    /// The device's address of pinned memory.
-    fn seen_by_device(&self, address: usize) -> Result<usize>;
     /// A new stream, which is not ordered with others.
     fn stream(&self) -> Result<Stream>;
     fn copy(

@@ -145,16 +145,6 @@ impl Cuda for Driver {
         call!(cuMemFree_v2(address as u64))
     }
 
-    fn seen_by_device(&self, address: usize) -> Result<usize> {
-        let mut seen = 0;
-        call!(cuMemHostGetDevicePointer_v2(
-            &raw mut seen,
-            pointer(address),
-            0
-        ))?;
-        Ok(seen as usize)
-    }
-
     fn stream(&self) -> Result<Stream> {
         let kind = result::stream::StreamKind::NonBlocking;
         Ok(called("cuStreamCreate", result::stream::create(kind))?.expose_provenance())

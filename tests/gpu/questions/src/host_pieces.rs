@@ -4,9 +4,8 @@
 use std::time::{Duration, Instant};
 
 use crate::asking::{Asking, Told, seconds};
-use crate::crossing::{copy_arrives, pattern};
 use crate::cuda::{Cuda, Direction, Piece, Range, Result, unavailable};
-use crate::memory::{GIB, MIB, fill_with, room, write};
+use crate::memory::{GIB, MIB, Region, fill_with, read, room, write};
 
 const ROUNDS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -140,6 +139,56 @@ fn costs(it: &mut Asking, arena: &mut Arena<'_>, size: usize) {
     it.tell("giving it back", &on, Ok(Told::figure("s/GiB", give_back)));
 }
 
+/// Bytes whose period is not a power of two, so that a page that is missing or copied twice is detected.
+fn pattern(size: usize, step: usize) -> Vec<u8> {
+    (0..size).map(|at| (at % 251 * step % 251) as u8).collect()
+}
+
+/// Whether all bytes are as expected, or which is the first that is not.
+fn compare(seen: &[u8], wanted: &[u8]) -> Told {
+    let length = wanted.len();
+    match seen
+        .iter()
+        .zip(wanted)
+        .position(|(one, other)| one != other)
+    {
+        None => Told::said(true, format!("each of {length} bytes is right")),
+        Some(at) => {
+            let (found, expected) = (seen[at], wanted[at]);
+            Told::said(
+                false,
+                format!(
+                    "byte {at} of {length} is {found}, expected {expected}; the border is in the middle"
+                ),
+            )
+        }
+    }
+}
+
+/// The other side is ordinary memory that CUDA does not know.
+fn copy_arrives(cuda: &dyn Cuda, host: usize, size: usize, direction: Direction) -> Result<Told> {
+    let (stream, device) = (cuda.stream()?, cuda.device_alloc(size)?);
+    let wanted = pattern(size, 3);
+    let plain = Region::untouched(size)?;
+    let there_and_back = || {
+        let (from, to) = if direction == Direction::ToDevice {
+            (host, plain.address)
+        } else {
+            (plain.address, host)
+        };
+        fill_with(to, 0, size);
+        write(from, &wanted);
+        cuda.copy(Direction::ToDevice, from, device, size, stream)?;
+        cuda.finish(stream)?;
+        cuda.copy(Direction::ToHost, to, device, size, stream)?;
+        cuda.finish(stream)?;
+        Ok(compare(&read(to, size), &wanted))
+    };
+    let told = there_and_back();
+    cuda.device_free(device)?;
+    told
+}
+
 /// Whether a newly forked child reads these bytes. It may crash or hang.
 fn child_reads(address: usize, wanted: &[u8]) -> Result<Told> {
     // SAFETY: the child only reads, compares and ends: it takes no lock that another thread, the driver's included, may hold.
@@ -243,5 +292,16 @@ mod tests {
             panic!()
         };
         assert!(!yes && why == "the child died of signal 11", "{why}");
+    }
+
+    #[test]
+    fn a_byte_that_is_wrong_is_found() {
+        let Told::Said { yes, why, .. } = compare(b"abcd", b"abxd") else {
+            panic!()
+        };
+        assert!(
+            !yes && why.starts_with("byte 2 of 4 is 99, expected 120"),
+            "{why}"
+        );
     }
 }

@@ -10,8 +10,6 @@
 )]
 
 mod asking;
-mod bandwidth;
-mod crossing;
 mod cuda;
 mod driver;
 mod host_pieces;
@@ -30,13 +28,11 @@ use cuda::{Cuda, Result};
 /// A question and the program that asks it.
 type Question = fn(&mut Asking, &dyn Cuda);
 
-const QUESTIONS: [(&str, Question); 6] = [
-    ("crossing", crossing::ask),
+const QUESTIONS: [(&str, Question); 4] = [
     ("host pieces", host_pieces::ask),
     ("pace", pace::ask),
     ("stalls", stalls::ask),
     ("unpinning", unpinning::ask),
-    ("bandwidth", bandwidth::ask),
 ];
 
 fn main() -> ExitCode {

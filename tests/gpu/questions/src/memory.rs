@@ -3,7 +3,6 @@
 //! Shared huge pages work whatever /sys says of shared memory, unless it says `deny`: one byte is touched in each 2 MiB, and the
 //! kernel is told to collapse them (Linux 6.1 and later).
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 use std::ptr;
@@ -137,15 +136,6 @@ impl Region {
                     .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
             })
         })
-    }
-
-    /// How much of what, for the results.
-    pub fn about(&self) -> String {
-        let mut told = on(self.size, self.kind);
-        if self.kind.is_huge() {
-            write!(told, ", {:.0}% huge", 100.0 * self.huge()).unwrap_or_default();
-        }
-        told
     }
 
     /// How much of it is mapped in huge pages, according to the kernel.
@@ -290,11 +280,6 @@ mod tests {
             assert!(
                 read(region.address, region.size).iter().all(|it| *it == 7),
                 "{kind:?}"
-            );
-            assert!(
-                region
-                    .about()
-                    .starts_with(&format!("6 MiB of {}", kind.name()))
             );
             assert!(kind.is_huge() || region.huge() == 0.0, "{}", region.huge());
         }
