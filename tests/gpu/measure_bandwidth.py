@@ -1,7 +1,6 @@
 """Bandwidth of copies to and from blocks of the engine, by page size, relative to cudaHostAlloc's.
 
-One process for each kind of pinned memory: stock's cudaHostAlloc; the engine's by default, in pages of 4 KiB, and
-registered in chunks of 64 MiB, so that each copy of 256 MiB crosses registrations.
+One process for each kind of pinned memory: stock's cudaHostAlloc; the engine's by default, and in pages of 4 KiB.
 """
 
 import time
@@ -14,7 +13,6 @@ DEFAULT = "engine"
 OURS = {
     DEFAULT: {},
     "engine, 4 KiB": {"BUDDY_HUGE_PAGES": "off"},
-    "engine, chunks": {"BUDDY_REGISTER_CHUNK_MB": 64},
 }
 
 
