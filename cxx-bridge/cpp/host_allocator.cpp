@@ -146,16 +146,16 @@ rust::String pci_address(int32_t device) {
   return pci_address_of(static_cast<c10::DeviceIndex>(device));
 }
 
-void register_piece(std::size_t address, std::size_t bytes, int32_t device) {
+void register_mapped(std::size_t address, std::size_t bytes, int32_t device) {
   register_memory(
       reinterpret_cast<void*>(address), bytes, static_cast<c10::DeviceIndex>(device));
 }
 
-void check_piece(std::size_t address) {
+void check_mapped(std::size_t address) {
   require_one_address(reinterpret_cast<void*>(address));
 }
 
-bool unregister_piece(std::size_t address) {
+bool unregister_mapped(std::size_t address) {
   return unregister_memory(reinterpret_cast<void*>(address));
 }
 

@@ -44,13 +44,13 @@ void initialise(int32_t device);
 rust::String pci_address(int32_t device);
 
 // Registers memory that Rust mapped. Throws c10::Error.
-void register_piece(std::size_t address, std::size_t bytes, int32_t device);
+void register_mapped(std::size_t address, std::size_t bytes, int32_t device);
 
 // Throws c10::Error where the device sees what was registered at another address.
-void check_piece(std::size_t address);
+void check_mapped(std::size_t address);
 
-// Undoes `register_piece`. False if somebody else has. Throws c10::Error.
-bool unregister_piece(std::size_t address);
+// Undoes `register_mapped`. False if somebody else has. Throws c10::Error.
+bool unregister_mapped(std::size_t address);
 
 // Counts and traces a segment that Rust mapped and registered, and the time that it took.
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds);

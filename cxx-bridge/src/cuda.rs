@@ -59,21 +59,21 @@ impl Driver for Cuda {
         ffi::unpin_region(region.base, region.bytes).map_err(|error| first_line(error.what()))
     }
 
-    fn register(&self, piece: Region, device: Device) -> Result<(), String> {
-        ffi::register_piece(piece.base, piece.bytes, device.0)
+    fn register(&self, region: Region, device: Device) -> Result<(), String> {
+        ffi::register_mapped(region.base, region.bytes, device.0)
             .map_err(|error| first_line(error.what()))
     }
 
-    fn check(&self, piece: Region) -> Result<(), String> {
-        ffi::check_piece(piece.base).map_err(|error| first_line(error.what()))
+    fn check(&self, region: Region) -> Result<(), String> {
+        ffi::check_mapped(region.base).map_err(|error| first_line(error.what()))
     }
 
-    fn unregister(&self, piece: Region) -> Result<(), String> {
+    fn unregister(&self, region: Region) -> Result<(), String> {
         let was_registered =
-            ffi::unregister_piece(piece.base).map_err(|error| first_line(error.what()))?;
+            ffi::unregister_mapped(region.base).map_err(|error| first_line(error.what()))?;
         if !was_registered {
             // No device uses it any more, so it may go.
-            let Region { base, bytes } = piece;
+            let Region { base, bytes } = region;
             let bytes = Bytes(bytes as u64);
             static SAID: AtomicBool = AtomicBool::new(false);
             if SAID.swap(true, Ordering::Relaxed) {

@@ -292,9 +292,9 @@ mod ffi {
         fn unpin_region(address: usize, bytes: usize) -> Result<()>;
         fn initialise(device: i32) -> Result<()>;
         fn pci_address(device: i32) -> Result<String>;
-        fn register_piece(address: usize, bytes: usize, device: i32) -> Result<()>;
-        fn check_piece(address: usize) -> Result<()>;
-        fn unregister_piece(address: usize) -> Result<bool>;
+        fn register_mapped(address: usize, bytes: usize, device: i32) -> Result<()>;
+        fn check_mapped(address: usize) -> Result<()>;
+        fn unregister_mapped(address: usize) -> Result<bool>;
         fn segment_pinned(address: usize, bytes: usize, microseconds: i64) -> Result<()>;
         fn segment_goes(address: usize, bytes: usize) -> Result<()>;
         fn count_unpin(microseconds: i64);

@@ -2,7 +2,7 @@
 
 # Lines, by key of the results: stock's and ours.
 STEPS = ["stock", "warmed", "planned", "defaults"]
-COPIES = ["stock", "engine", "engine, 4 KiB", "engine, chunks"]
+COPIES = ["stock", "engine", "engine, 4 KiB"]
 PAGES = ["4 KiB", "THP", "hugetlb"]
 THREADS = [1, 2, 4, 8, 16]
 

@@ -20,7 +20,7 @@ SHOWN = {"stock-tuned": "stock tuned", "reserve": "reserved", "buddy-181094": "#
 COLOURS = {"stock": "#000000", "stock-tuned": "#0072b2", "reserve": "#cc79a7", "buddy-181094": "#e69f00",
            "pinbuddy": "#009e73", "pinbuddy-exact": "#56b4e9", "pinbuddy-plan": "#d55e00",
            "THP": "#009e73", "engine": "#009e73", "warmed": "#009e73", "planned": "#d55e00", "hugetlb": "#56b4e9", "defaults": "#56b4e9",
-           "4 KiB": "#d55e00", "engine, 4 KiB": "#d55e00", "engine, chunks": "#f0e442"}
+           "4 KiB": "#d55e00", "engine, 4 KiB": "#d55e00"}
 # Later lines are thinner, so that lines below them stay visible.
 WIDTHS = {"pinbuddy": 5, "reserve": 3.5, "pinbuddy-exact": 2.5}
 

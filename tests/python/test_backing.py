@@ -64,7 +64,6 @@ def copies():
         ({"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "thp"}, "pages"),
         ({"BUDDY_BACKING": "pages", "BUDDY_PIN_THREADS": "1"}, "pages"),
         ({"BUDDY_BACKING": "pages", "BUDDY_PIN_THREADS": "7"}, "pages"),
-        ({"BUDDY_BACKING": "pages", "BUDDY_REGISTER_CHUNK_MB": "3"}, "pages"),
     ],
 )
 def test_copies_both_ways_are_right_with_each_backing(run, settings, backing):
@@ -119,11 +118,9 @@ answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_re
 """,
         BUDDY_BLOCK_SIZE_MB=256,
         BUDDY_BLOCK_COUNT=2,
-        BUDDY_REGISTER_CHUNK_MB=64,
     )
     allocs, timed, registers, share, frees, times, share_of_free = outcome.value
-    assert (allocs, timed, frees, times) == (2, 2, 2, 2), "regions, not registrations"
-    assert registers == 8
+    assert (allocs, timed, registers, frees, times) == (2, 2, 2, 2, 2)
     assert 0.7 < share <= 1.01 and 0.5 < share_of_free <= 1.01
 
 
@@ -200,26 +197,15 @@ def test_where_registering_is_not_permitted_cuda_allocates(run, way):
 
 def test_what_could_not_be_registered_is_unmapped(run):
     """A block of 512 MiB is refused both ways, but a region for the request alone fits."""
-    outcome = run(REFUSED_BLOCK, **LARGE, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
-    backings, used, whole, _ = outcome.value
+    beside = 'sim()["pinned_bytes"] - sum(it["bytes"] for it in pinbuddy.stats()["segments"])'
+    program = REFUSED_BLOCK.replace('sim()["host_registers"]', beside)
+    outcome = run(program, **LARGE, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
+    backings, used, whole, locked_beside = outcome.value
     assert backings == ["pages", "pages"] and whole
+    page = 4 << 10  # before each region, so that no registration begins where a block does
+    assert locked_beside == 2 * page
     assert used < 400, f"{used} MiB of addresses: the block is still mapped"
     assert outcome.stderr.count("could not register") == 0, "CUDA could not either"
-
-
-def test_half_a_region_is_unregistered_again(run):
-    """Two of four chunks of 4 MiB are registered. They are unlocked again and leave no error for the next kernel,
-    and the request is served."""
-    outcome = run(
-        REFUSED_BLOCK.replace("pinned(20)", "pinned(3)").replace("host_registers", "pinned_bytes"),
-        **SMALL | {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact", "BUDDY_THRESHOLD_MB": "1"},
-        BUDDY_REGISTER_CHUNK_MB=4,
-        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=11,
-    )
-    backings, _, whole, locked = outcome.value
-    assert whole and backings == ["pages"] * 2, "regions of just the request, in one piece"
-    page = 4 << 10  # before each region, so that no registration begins where a block does
-    assert locked == (6 << 20) + 2 * page
 
 
 @pytest.mark.simulated("a driver need not count what it locks against the limit")

@@ -128,7 +128,7 @@ def test_a_line_that_is_not_true_is_found(tmp_path, monkeypatch):
     # A pattern speaks of each program, and each has to show it.
     file.write_text("serv*; cudaFreeHost:1; once; clear; AcceleratorError = a reason\n")
     assert listed.against_the_list([difference], {case}) == ([], [])
-    more = replace(case, program="serve, in pieces")
+    more = replace(case, program="serve, on a node")
     assert listed.against_the_list([difference], {case, more}) == ([], file.read_text().splitlines())
     unlike = replace(difference, case=replace(case, program="streams"))
     assert listed.against_the_list([difference, unlike], {case}) == ([unlike], [])

@@ -29,7 +29,6 @@ UNUSABLE = [
         "BUDDY_FORK": ("copy", "share"),
         "BUDDY_PIN_THREADS": ("all", None),
         "BUDDY_NUMA": ("near", "off"),
-        "BUDDY_REGISTER_CHUNK_MB": ("512", 0),
         "BUDDY_LOG": ("loud", "warn"),
     },
     {
@@ -62,6 +61,8 @@ when_imported = pytest.mark.real_start("what an import says is what is tested")
         ({"BUDDY_BLOCKSIZE_MB": "4"}, "did you mean BUDDY_BLOCK_SIZE_MB?"),
         ({"BUDDY_MAX_MB": "1073741824"}, "BUDDY_MAX_MB is 1073741824, more than the "),
         ({"BUDDY_TYPO": "1", "PINBUDDY_SIM_DEVICES": "0"}, "BUDDY_TYPO is no setting"),
+        # A setting that is gone.
+        ({"BUDDY_REGISTER_CHUNK_MB": "64"}, "is no setting and has no effect; `python -m pinbuddy` lists all"),
     ],
 )
 def test_settings_are_reported_when_torch_is_imported(run, variables, said):
@@ -89,7 +90,6 @@ def test_good_values_are_used_and_say_nothing(run):
         "BUDDY_FORK": "share",
         "BUDDY_PIN_THREADS": None,
         "BUDDY_NUMA": "off",
-        "BUDDY_REGISTER_CHUNK_MB": 0,
         "BUDDY_TRACE": None,
         "BUDDY_DEVICE_TRACE": None,
         "BUDDY_PLAN": None,

@@ -24,13 +24,13 @@ pub trait Driver: Send + Sync + 'static {
     fn unpin(&self, region: Region) -> Result<(), String>;
 
     /// Registers memory that is mapped.
-    fn register(&self, piece: Region, device: Device) -> Result<(), String>;
-    /// Whether devices see a registered piece where it is; an error where they do not.
-    fn check(&self, _piece: Region) -> Result<(), String> {
+    fn register(&self, region: Region, device: Device) -> Result<(), String>;
+    /// Whether devices see a registered region where it is; an error where they do not.
+    fn check(&self, _region: Region) -> Result<(), String> {
         Ok(())
     }
     /// Undoes `register`.
-    fn unregister(&self, piece: Region) -> Result<(), String>;
+    fn unregister(&self, region: Region) -> Result<(), String>;
 
     /// Reports that a region was mapped and registered, and how long that took.
     fn pinned(&self, region: Region, taken: Duration);

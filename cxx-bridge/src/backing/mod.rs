@@ -4,7 +4,7 @@
 //! The only seam between this crate's decisions and CUDA; tests put numbers behind it. In a process,
 //! [`Memory`] is the chain in `register`. `region` makes memory of our own: `huge` chooses the pages from
 //! what the `machine` offers, `numa` the node; `mapping` maps it; `touch`, `collapse` and `compaction`
-//! fill it. CUDA registers it in `pieces`, or allocates if that fails. The budget decides how much it
+//! fill it. CUDA registers it with a `lead`, or allocates if that fails. The budget decides how much it
 //! may be.
 
 mod areas;
@@ -14,11 +14,11 @@ mod compaction;
 mod crew;
 mod driver;
 mod huge;
+mod lead;
 mod machine;
 mod mapping;
 mod numa;
 mod pages;
-mod pieces;
 mod placement;
 mod refusal;
 mod region;

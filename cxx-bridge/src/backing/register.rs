@@ -5,23 +5,23 @@
 //! which something is registered never; a stopped pin leaves nothing behind, is not logged and decides
 //! nothing; nothing is mapped, registered or read from the kernel under a lock (I5).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Region, Settings};
 
 use super::driver::Driver;
+use super::lead::{self, Unregistered};
 use super::machine::Machine;
-use super::mapping::{LEAD, Mapping};
-use super::pieces::{self, Rest, Unregistered};
+use super::mapping::Mapping;
 use super::placement::{Placement, look};
 use super::refusal::{Refusal, unless_stopped};
 use super::region::{Made, Maker, Unmade};
 use super::said::Said;
 use super::{Control, Device, Memory, Pinned, Source, Unpinned};
+use crate::config::Config;
 use crate::config::memory::Way;
-use crate::config::{Config, MIB};
 use crate::lock::{self, Lock};
 use crate::log::{self, Bytes};
 
@@ -32,14 +32,10 @@ struct Held {
     mapping: Option<Mapping>,
     /// What is registered: more than the region.
     registered: Region,
-    /// How much of it one registration covers.
-    piece: usize,
     source: Source,
     placement: Option<Placement>,
-    /// Whether the driver was told that it goes, and which pieces are unregistered: it is tried again
-    /// where not all could be.
+    /// Whether the driver was told that it goes, which may then be tried several times.
     goes: bool,
-    gone: BTreeSet<usize>,
 }
 
 /// See the module's documentation.
@@ -47,11 +43,10 @@ struct Held {
 pub struct Chain<D> {
     driver: D,
     way: Way,
-    chunk: usize,
     maker: Maker,
     regions: Lock<HashMap<usize, Held>>,
     /// Of pins that failed: what the driver would not unregister again.
-    rests: Lock<Vec<(Mapping, Rest)>>,
+    rests: Lock<Vec<(Mapping, Region)>>,
     /// CUDA allocated a region that it could not register: it gets every region from then on.
     fallen: AtomicBool,
     said: Said,
@@ -70,7 +65,6 @@ impl<D: Driver> Chain<D> {
         Self {
             driver,
             way: memory.backing.value,
-            chunk: memory.register_chunk_mb.value * MIB,
             maker: Maker::new(memory.clone(), ahead, machine),
             regions: Lock::default(),
             rests: Lock::default(),
@@ -91,7 +85,7 @@ impl<D: Driver> Chain<D> {
         source: Source,
         control: &dyn Control,
     ) -> Result<Pinned, Refusal> {
-        let piece = pieces::length(bytes + LEAD, self.chunk).map_err(Refusal::NotThis)?;
+        lead::check_length(bytes).map_err(Refusal::NotThis)?;
         if !control.go_on() {
             return Err(Refusal::Stopped);
         }
@@ -105,7 +99,7 @@ impl<D: Driver> Chain<D> {
         let base = mapping.base();
         let region = Region { base, bytes };
         let (registered, registering) =
-            match pieces::register_with_lead(&self.driver, region, piece, device, control) {
+            match lead::register_with_lead(&self.driver, region, device, control) {
                 Ok(registered) => registered,
                 Err(failed) => return Err(self.give_up(mapping, bytes, failed)),
             };
@@ -118,7 +112,7 @@ impl<D: Driver> Chain<D> {
                 "{size} mapped and touched in {filling:.1?} (threads: {threads}), then registered"
             )
         });
-        self.remember(region, Some(mapping), (registered, piece), source);
+        self.remember(region, Some(mapping), registered, source);
         Ok(Pinned {
             base,
             filling,
@@ -146,7 +140,7 @@ impl<D: Driver> Chain<D> {
             })
     }
 
-    /// Unmaps memory that could not be registered, or keeps it while some of it is.
+    /// Unmaps memory that could not be registered, or keeps it while it is.
     fn give_up(&self, mapping: Mapping, bytes: usize, failed: Unregistered) -> Refusal {
         match failed.rest {
             None => self.maker.unmap(mapping),
@@ -198,7 +192,7 @@ impl<D: Driver> Chain<D> {
         let pinned = self.allocate(bytes, device, control)?;
         let base = pinned.base;
         let region = Region { base, bytes };
-        self.remember(region, None, (region, bytes), source);
+        self.remember(region, None, region, source);
         match refusal {
             None | Some(Refusal::Short(_) | Refusal::Stopped) => {}
             Some(Refusal::NotThis(why)) => self.said.not_this(|| why + "; CUDA allocates it"),
@@ -242,17 +236,15 @@ impl<D: Driver> Chain<D> {
         &self,
         region: Region,
         mapping: Option<Mapping>,
-        (registered, piece): (Region, usize),
+        registered: Region,
         source: Source,
     ) {
         let held = Held {
             mapping,
             registered,
-            piece,
             source,
             placement: None,
             goes: false,
-            gone: BTreeSet::new(),
         };
         self.regions.lock().insert(region.base, held);
     }
@@ -261,12 +253,7 @@ impl<D: Driver> Chain<D> {
         if !std::mem::replace(&mut pinned.goes, true) {
             self.driver.goes(region);
         }
-        pieces::unregister(
-            &self.driver,
-            pinned.registered,
-            pinned.piece,
-            &mut pinned.gone,
-        )
+        self.driver.unregister(pinned.registered)
     }
 }
 
@@ -335,8 +322,8 @@ impl<D: Driver> Memory for Chain<D> {
     fn unpin_rests(&self) {
         lock::assert_none_held("unregistering");
         let rests = std::mem::take(&mut *self.rests.lock());
-        for (mapping, mut rest) in rests {
-            match rest.unregister(&self.driver) {
+        for (mapping, rest) in rests {
+            match self.driver.unregister(rest) {
                 Ok(()) => self.maker.unmap(mapping),
                 Err(_) => self.rests.lock().push((mapping, rest)),
             }

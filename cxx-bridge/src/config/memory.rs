@@ -73,15 +73,10 @@ pub struct Memory {
     pub pin_threads: Setting<Option<usize>>,
     /// Where they lie.
     pub numa: Setting<Numa>,
-    /// The most that one registration covers, in MiB; 0 is the whole region.
-    pub register_chunk_mb: Setting<usize>,
 }
 
 /// More threads do not help: the kernel zeroes pages no faster.
 const MOST_THREADS: usize = 256;
-/// Registrations of so many MiB or more allocate large page tables under a driver-wide lock
-/// (NVIDIA/open-gpu-kernel-modules#1383), which chunks avoid.
-const CHUNKS_BELOW_MB: usize = 512;
 
 impl Memory {
     pub(super) fn read<L: Fn(&str) -> Option<OsString>>(reader: &mut Reader<L>) -> Self {
@@ -122,12 +117,6 @@ impl Memory {
                         u32::try_from(node).map_err(|_| parse::TOO_LARGE)?,
                     ))
                 })
-            }),
-            register_chunk_mb: reader.read(variables::REGISTER_CHUNK_MB, 0, |text| {
-                match number(text)? {
-                    chunk if chunk >= CHUNKS_BELOW_MB => Err("is not below 512"),
-                    chunk => Ok(chunk),
-                }
             }),
         }
     }

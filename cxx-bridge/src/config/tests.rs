@@ -28,7 +28,6 @@ fn defaults_are_the_documented_ones_and_say_nothing() {
     assert_eq!(config.memory.fork.value, Fork::Share);
     assert_eq!(config.memory.pin_threads.value, None);
     assert_eq!(config.memory.numa.value, Numa::Off);
-    assert_eq!(config.memory.register_chunk_mb.value, 0);
     assert_eq!(config.trace.value, None);
     assert_eq!(config.log.value, Level::Warn);
     assert!(!config.guard.value && !config.disable.value);
@@ -84,7 +83,6 @@ fn usable_values_are_taken() {
         ("BUDDY_FORK", "Hide"),
         ("BUDDY_PIN_THREADS", "3"),
         ("BUDDY_NUMA", "1"),
-        ("BUDDY_REGISTER_CHUNK_MB", "511"),
         ("BUDDY_TRACE", " /tmp/Trace of {rank} "),
         ("BUDDY_LOG", "DEBUG"),
         ("BUDDY_DISABLE", "1"),
@@ -100,7 +98,6 @@ fn usable_values_are_taken() {
     assert_eq!(config.memory.fork.value, Fork::Hide);
     assert_eq!(config.memory.pin_threads.value, Some(3));
     assert_eq!(config.memory.numa.value, Numa::Node(1));
-    assert_eq!(config.memory.register_chunk_mb.value, 511);
     assert_eq!(config.trace.value.as_deref(), Some("/tmp/Trace of {rank}"));
     assert_eq!(config.log.value, Level::Debug);
     assert!(config.disable.value);
@@ -129,7 +126,6 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
         ("BUDDY_FORK", "copy"),
         ("BUDDY_PIN_THREADS", "0"),
         ("BUDDY_NUMA", "near"),
-        ("BUDDY_REGISTER_CHUNK_MB", "512"),
         ("BUDDY_TRACE", ""),
         ("BUDDY_LOG", "verbose"),
         ("BUDDY_DISABLE", "maybe"),
@@ -146,7 +142,6 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     BUDDY_FORK="copy" is neither share nor hide; using the default, share
     BUDDY_PIN_THREADS="0" is zero, and somebody has to touch the pages; using the default, min(8, cores / LOCAL_WORLD_SIZE)
     BUDDY_NUMA="near" is neither off, auto nor the number of a node; using the default, off
-    BUDDY_REGISTER_CHUNK_MB="512" is not below 512; using the default, 0
     BUDDY_TRACE="" is empty, and a file has a name; using the default, no file
     BUDDY_LOG="verbose" is none of off, warn, info and debug; using the default, warn
     BUDDY_DISABLE="maybe" is neither 1 nor 0; using the default, 0
@@ -252,7 +247,6 @@ fn the_memory_of_regions_is_asked_for_in_words_and_numbers() {
         ("BUDDY_PIN_THREADS", "257"),
         ("BUDDY_NUMA", "-1"),
         ("BUDDY_NUMA", "99999999999"),
-        ("BUDDY_REGISTER_CHUNK_MB", "524288"),
     ] {
         let (config, warnings) = read(&[(name, value)]);
         assert_eq!(warnings.len(), 1, "{name}={value}: {warnings:?}");

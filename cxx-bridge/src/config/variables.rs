@@ -91,12 +91,6 @@ pub(super) const NUMA: Variable = variable(
     "off",
     "the NUMA node of the blocks; `auto`: the node of the device in use; a number: this node",
 );
-pub(super) const REGISTER_CHUNK_MB: Variable = variable(
-    "BUDDY_REGISTER_CHUNK_MB",
-    "0",
-    "register blocks in pieces of this many MiB, below 512; 0: whole. Not tried on a real GPU \
-     yet",
-);
 pub(super) const TRACE: Variable = variable(
     "BUDDY_TRACE",
     "no file",
@@ -156,7 +150,7 @@ pub(super) const DISABLE: Variable = variable(
 );
 
 /// All of them, in the order of docs/variables.md.
-pub const VARIABLES: [Variable; 21] = [
+pub const VARIABLES: [Variable; 20] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
     THRESHOLD_MB,
@@ -168,7 +162,6 @@ pub const VARIABLES: [Variable; 21] = [
     FORK,
     PIN_THREADS,
     NUMA,
-    REGISTER_CHUNK_MB,
     PLAN,
     PLAN_UPDATE,
     DEVICE_PLAN,
@@ -180,20 +173,28 @@ pub const VARIABLES: [Variable; 21] = [
     DISABLE,
 ];
 
+/// How every variable's name begins.
+const PREFIX: &str = "BUDDY_";
+
 /// A warning for each of `names` that starts like one of our variables and is none.
 pub(super) fn misspelt(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut unknown: Vec<String> = names
         .into_iter()
-        .filter(|name| name.starts_with("BUDDY_"))
+        .filter(|name| name.starts_with(PREFIX))
         .filter(|name| VARIABLES.iter().all(|known| known.name != name))
         .collect();
     unknown.sort_unstable();
     let warning = |name: &String| {
-        let nearest = VARIABLES
-            .iter()
-            .min_by_key(|known| strsim::damerau_levenshtein(known.name, name))
-            .map_or("", |known| known.name);
-        format!("{name} is no setting and has no effect; did you mean {nearest}?")
+        let distance = |known: &str| strsim::damerau_levenshtein(known, name);
+        let nearest = VARIABLES.map(|known| known.name).into_iter();
+        let advice = match nearest.min_by_key(|known| distance(known)) {
+            Some(near) if 2 * distance(near) <= name.len() - PREFIX.len() => {
+                format!("did you mean {near}?")
+            }
+            // A setting that is gone resembles none.
+            _ => "`python -m pinbuddy` lists all".to_owned(),
+        };
+        format!("{name} is no setting and has no effect; {advice}")
     };
     unknown.iter().map(warning).collect()
 }
@@ -225,12 +226,14 @@ mod tests {
         let names = [
             "BUDDY_BLOCKSIZE_MB",
             "BUDDY_LOG",
+            "BUDDY_REGISTER_CHUNK_MB",
             "BUDDY_TRESHOLD",
             "PATH",
             "buddy_x",
         ];
         insta::assert_snapshot!(misspelt(names.map(str::to_owned)).join("\n"), @r"
         BUDDY_BLOCKSIZE_MB is no setting and has no effect; did you mean BUDDY_BLOCK_SIZE_MB?
+        BUDDY_REGISTER_CHUNK_MB is no setting and has no effect; `python -m pinbuddy` lists all
         BUDDY_TRESHOLD is no setting and has no effect; did you mean BUDDY_THRESHOLD_MB?
         ");
     }

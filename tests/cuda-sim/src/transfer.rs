@@ -183,6 +183,35 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_across_two_registrations_is_refused_and_one_within_is_not() {
+        let host = vec![0_u8; 2 * BYTES];
+        let address = host.as_ptr().expose_provenance();
+        let device = memory::device_alloc(BYTES).unwrap();
+        let halves = [address, address + BYTES];
+        for half in halves {
+            host_memory::host_register(half, BYTES, 0).unwrap();
+        }
+        let both_ways = |at| {
+            let (host, device) = (Area::line(at, BYTES), Area::line(device, BYTES));
+            let (down, up) = (
+                CopyKind::cudaMemcpyHostToDevice,
+                CopyKind::cudaMemcpyDeviceToHost,
+            );
+            [
+                copy(device, host, down, 0, Call::Async),
+                copy(host, device, up, 0, Call::Async),
+            ]
+        };
+        let refused = Err(Error::cudaErrorInvalidValue);
+        assert_eq!(both_ways(address + BYTES / 2), [refused, refused]);
+        assert_eq!(halves.map(both_ways), [[Ok(()); 2]; 2]);
+        for half in halves {
+            host_memory::host_unregister(half).unwrap();
+        }
+        memory::device_free(device).unwrap();
+    }
+
+    #[test]
     fn rows_are_copied_with_their_pitch() {
         let device = memory::device_alloc(BYTES).unwrap();
         let source: Vec<u8> = (0..16).collect();

@@ -248,7 +248,6 @@ TWO_NODES = SYNC | {
 PROGRAMS = {
     "serve": (SERVE, SYNC, True),
     "serve, CUDA's memory": (SERVE, SYNC | {"BUDDY_BACKING": "cuda"}, False),
-    "serve, in pieces": (SERVE, SYNC | {"BUDDY_REGISTER_CHUNK_MB": "4"}, False),
     "serve, on a node": (SERVE, TWO_NODES, False),
     "in C++": (Path(__file__).with_name("steps.cpp"), SYNC, False),
     "streams": (STREAMS, LATE, True),

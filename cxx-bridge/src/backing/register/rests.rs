@@ -4,11 +4,15 @@ use super::super::Foreground;
 use super::super::Memory as _;
 use super::tests::{DEVICE, chain, is_mapped};
 use super::*;
+use crate::config::MIB;
 
 #[test]
-fn what_stays_registered_in_part_stays_mapped_until_it_can_be_unregistered() {
-    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
-    chain.driver.registrations_left.store(1, Ordering::Relaxed);
+fn what_stays_registered_stays_mapped_until_it_can_be_unregistered() {
+    let chain = chain(&[]);
+    chain
+        .driver
+        .sees_it_elsewhere
+        .store(true, Ordering::Relaxed);
     chain
         .driver
         .refuses_to_unregister

@@ -8,6 +8,7 @@ use super::super::Foreground;
 use super::super::machine::tests::made_up;
 use super::tests::{DEVICE, Fake, areas, chain};
 use super::*;
+use crate::config::MIB;
 
 /// Goes on until it was asked so often; may refuse registration; may take time to answer.
 #[derive(Debug)]
@@ -108,17 +109,6 @@ fn a_stop_before_the_driver_is_asked_leaves_nothing_behind() {
         assert_eq!(stopped, Err(Unpinned::Stopped));
         assert_nothing_is_left(&chain, bytes);
     }
-}
-
-#[test]
-fn a_stop_between_two_pieces_unregisters_the_first() {
-    let bytes = 2 * MIB + ODD;
-    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
-    // Asked before anything, before the only slice, and before the first piece.
-    let until = Until::asked(3);
-    let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &until);
-    assert_eq!(stopped, Err(Unpinned::Stopped));
-    assert_nothing_is_left(&chain, bytes);
 }
 
 #[test]

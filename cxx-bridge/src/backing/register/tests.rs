@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicUsize;
 
 use super::super::Foreground;
 use super::super::machine::tests::made_up;
+use super::super::mapping::LEAD;
 use super::*;
+use crate::config::MIB;
 use crate::config::tests::read;
 
 /// A driver that keeps registrations in a list, and hands out numbers as allocations.
@@ -62,32 +64,32 @@ impl Driver for Fake {
         Ok(())
     }
 
-    fn register(&self, piece: Region, _device: Device) -> Result<(), String> {
-        if self.takes_one_mapping.load(Ordering::Relaxed) && is_mapped(piece.base + LEAD) {
+    fn register(&self, region: Region, _device: Device) -> Result<(), String> {
+        if self.takes_one_mapping.load(Ordering::Relaxed) && is_mapped(region.base + LEAD) {
             return Err("CUDA error: invalid argument".to_owned());
         }
         let spend = |left: usize| left.checked_sub(1);
         self.registrations_left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend)
             .map_err(|_| "CUDA error: operation not permitted")?;
-        self.registered.lock().unwrap().push(piece);
+        self.registered.lock().unwrap().push(region);
         Ok(())
     }
 
-    fn check(&self, _piece: Region) -> Result<(), String> {
+    fn check(&self, _region: Region) -> Result<(), String> {
         let elsewhere = self.sees_it_elsewhere.load(Ordering::Relaxed);
         let why = || "CUDA error: invalid argument".to_owned();
         elsewhere.then(why).map_or(Ok(()), Err)
     }
 
-    fn unregister(&self, piece: Region) -> Result<(), String> {
+    fn unregister(&self, region: Region) -> Result<(), String> {
         if self.refuses_to_unregister.load(Ordering::Relaxed) {
             return Err("CUDA error: unspecified launch failure".to_owned());
         }
         let mut registered = self.registered.lock().unwrap();
         let at = registered
             .iter()
-            .position(|it| *it == piece)
+            .position(|it| *it == region)
             .ok_or("not registered")?;
         registered.swap_remove(at);
         Ok(())
@@ -192,6 +194,7 @@ fn memory_is_mapped_registered_and_unpinned_whole() {
             bytes: bytes + LEAD,
         };
         assert_eq!(*chain.driver.registered.lock().unwrap(), [registered]);
+        assert_eq!(*chain.driver.segments.lock().unwrap(), [region]);
         let (placement, again) = (chain.placements(&[region]), chain.placements(&[region]));
         assert_eq!(placement, again);
         assert_eq!(placement[0].backing, "pages");
@@ -203,6 +206,7 @@ fn memory_is_mapped_registered_and_unpinned_whole() {
         assert!(is_mapped(base));
         chain.unpin(region).unwrap();
         assert!(!is_mapped(base) && chain.driver.registered.lock().unwrap().is_empty());
+        assert!(chain.driver.segments.lock().unwrap().is_empty());
         assert_eq!(chain.driver.unpins.load(Ordering::Relaxed), 1);
         assert!(chain.regions.lock().is_empty());
     }
@@ -278,12 +282,12 @@ fn what_cannot_be_unregistered_stays_mapped() {
 }
 
 #[test]
-fn memory_that_cannot_be_mapped_is_left_to_cuda() {
-    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "256")]);
-    let bytes = 1 << 50;
-    let base = pin(&chain, bytes);
-    assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
-    chain.unpin(Region { base, bytes }).unwrap();
+fn memory_that_cannot_be_mapped_is_refused_like_a_region_too_long() {
+    let made = chain(&[]).make(1 << 50, DEVICE, Source::Ordinary, &Foreground);
+    let Err(Refusal::NotThis(why)) = made else {
+        panic!("{made:?}")
+    };
+    assert!(why.contains("could not map 1"), "{why}");
 }
 
 const LONG: usize = 512 << 30;
@@ -302,29 +306,6 @@ fn a_region_too_long_for_a_registration_is_left_to_cuda() {
             bytes: MIB,
         })
         .unwrap();
-}
-
-#[test]
-fn pieces_are_registered_and_unregistered_alike() {
-    let chain = chain(&[("BUDDY_REGISTER_CHUNK_MB", "1")]);
-    let base = pin(&chain, 2 * MIB + 4096);
-    let region = Region {
-        base,
-        bytes: 2 * MIB + 4096,
-    };
-    let lengths: Vec<_> = chain
-        .driver
-        .registered
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|it| it.bytes)
-        .collect();
-    assert_eq!(lengths, [MIB, MIB, 4096]);
-    assert_eq!(*chain.driver.segments.lock().unwrap(), [region]);
-    chain.unpin(region).unwrap();
-    assert!(chain.driver.registered.lock().unwrap().is_empty());
-    assert!(chain.driver.segments.lock().unwrap().is_empty());
 }
 
 #[test]
