@@ -245,7 +245,8 @@ def gather(root: Path, folder: Path) -> tuple[str, str]:
     linked = "tree --locked --package pinbuddy-bridge --features torch --edges normal,no-proc-macro --target x86_64-unknown-linux-gnu --prefix none"
     listed = cargo(*linked.split(), at=root)
     crates = sorted({it for it in re.findall(rf"\({re.escape(str(root))}/([^)]*)\)", listed)})
-    names = subprocess.run(["git", "ls-files", "-z", "--", *crates, "Cargo.lock", "LICENSE", "NOTICE"], cwd=root, check=True, capture_output=True)
+    env = {name: it for name, it in os.environ.items() if not name.startswith("GIT_")}
+    names = subprocess.run(["git", "ls-files", "-z", "--", *crates, "Cargo.lock", "LICENSE", "NOTICE"], cwd=root, env=env, check=True, capture_output=True)
     for name in filter(None, names.stdout.decode().split("\0")):
         (into / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / name, into / name)

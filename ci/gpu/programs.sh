@@ -14,16 +14,17 @@ usage="usage: ci/gpu/programs.sh VERSION OUT [--source DIR]"
 version=${1:?$usage} out=${2:?$usage}
 shift 2
 python=$(cargo xtask venv --torch "$version" --stock)/bin/python
-read -r torch cuda < <("$python" -c 'import torch; print(torch.__path__[0], torch.version.cuda)')
+read -r cuda torch < <("$python" -c 'import torch; print(torch.version.cuda, torch.__path__[0])')
 
 # CUDA's headers that the wheel's own packages lack.
 named() {
     python3 -c 'import sys, tomllib; print(*tomllib.load(open("patches/versions.toml", "rb"))["cuda"][sys.argv[1]][sys.argv[2]], sep="\n")' "$cuda" "$1"
 }
-headers=$PWD/target/cuda-$cuda
+packages=$(named packages)
+headers=$PWD/target/cuda-$cuda-$(sha256sum <<<"$packages" | cut -c1-16)
 if [[ ! -d $headers ]]; then
     rm -rf "$headers.part"
-    named packages | xargs "$python" -m pip install --quiet --no-deps --target "$headers.part"
+    xargs "$python" -m pip install --quiet --no-deps --only-binary=:all: --target "$headers.part" <<<"$packages"
     mv "$headers.part" "$headers"
 fi
 include=$(named include | sed "s|^|$headers/|" | paste -sd :)
@@ -31,5 +32,5 @@ include=$(named include | sed "s|^|$headers/|" | paste -sd :)
 mkdir -p "$out/bin"
 python3 tests/upstream/compiled.py --stock "$python" --include "$include" "$@" "$out"
 python3 tests/bench/build.py "$torch" "$out/bin/harness" --once
-cargo build --quiet --locked --package pinbuddy-gpu-questions
-cp "${CARGO_TARGET_DIR:-target}/debug/pinbuddy-gpu-questions" "$out/bin/questions"
+env --unset CARGO_BUILD_TARGET cargo build --quiet --locked --package pinbuddy-gpu-questions --target-dir target
+cp target/debug/pinbuddy-gpu-questions "$out/bin/questions"

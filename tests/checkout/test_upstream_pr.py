@@ -14,6 +14,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "ci"))
 import upstream_pr  # noqa: E402
 
+# Those of a hook or of `git rebase -x` would send what is done here to the repository that they name.
+for name in subprocess.run(["git", "rev-parse", "--local-env-vars"], check=True, capture_output=True, text=True).stdout.split():
+    os.environ.pop(name, None)
+
 HEADER, ADDED, NOTE = "aten/src/ATen/core/A.h", "aten/src/ATen/core/B.h", "docs/note.md"
 PRISTINE = "".join(f"line number {it}\n" for it in range(1, 31))
 PATCHED = PRISTINE.replace("number 5\n", "number five\n").replace("number 20\n", "number 20\nline number 20.5\n")

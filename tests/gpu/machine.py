@@ -30,6 +30,7 @@ print(json.dumps({
     "torch": torch.__version__, "cuda": torch.version.cuda, "python": sys.version.split()[0],
     "gpu": it and it.name, "gpu_mib": it and it.total_memory >> 20, "gpus": torch.cuda.device_count(),
     "gpu_free_mib": seen and torch.cuda.mem_get_info()[0] >> 20,
+    "has_package": importlib.util.find_spec("pinbuddy") is not None,
     "numpy": importlib.util.find_spec("numpy") is not None, "pinbuddy": pinbuddy, "why": why,
 }))
 """
@@ -54,6 +55,9 @@ def complaints(stock: dict, ours: dict, wanted_torch: str | None) -> list[str]:
         wrong.append("torch sees no GPU")
     if stock["pinbuddy"]:
         wrong.append("what is to be stock has pinbuddy in it")
+    elif stock["has_package"]:
+        # Tests start stock with variables of their own, so nothing can keep torch from loading it.
+        wrong.append("a package pinbuddy is installed beside what is to be stock; `python3 -m pip uninstall pinbuddy` removes it")
     if not ours["pinbuddy"]:
         wrong.append(f"pinbuddy does not serve: {ours['why']} {ours['said']}".strip())
     if ours["torch"].split("+")[0] != base:
@@ -91,7 +95,7 @@ def warnings(seen: dict, simulated: bool) -> list[str]:
         said.append(f"RLIMIT_MEMLOCK is {seen['memlock']} bytes; the budget keeps to it if it is more than 64 MiB")
     if not simulated and seen["available_gib"] * GIB < WANTED_MEMORY:
         said.append(f"{seen['available_gib']} GiB are available; the transformer wants {WANTED_MEMORY / GIB:.0f}")
-    if not simulated and seen["gpu_mib"] - seen["gpu_free_mib"] > CONTEXT_MIB:
+    if not simulated and seen["gpu"] and seen["gpu_mib"] - seen["gpu_free_mib"] > CONTEXT_MIB:
         used = seen["gpu_mib"] - seen["gpu_free_mib"]
         said.append(f"other programs have {used} MiB of the GPU's memory: tests may fail for want of it, and no figure counts")
     return said

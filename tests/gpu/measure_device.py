@@ -82,19 +82,23 @@ FIGURES = {
 
 def results(seen: dict[str, list[dict]]) -> dict:
     by_run = {
-        name: {what: [of(*both) for both in zip(rounds, seen["stock"])] for what, of in FIGURES.items()}
+        name: {what: [of(*both) for both in zip(rounds, seen[stock_of(name)])] for what, of in FIGURES.items()}
         for name, rounds in seen.items()
     }
-    stock = by_run["stock"]
     return {
         "figures": {name: {what: spread(own) for what, own in by.items()} for name, by in by_run.items()},
         "ratio": {
-            name: {what: ratio(by[what], stock[what]) for what in COMPARED}
+            name: {what: ratio(by[what], by_run[stock_of(name)][what]) for what in COMPARED}
             for name, by in by_run.items()
-            if name != "stock"
+            if name != stock_of(name)
         },
         "served": {name: served(rounds[0]) for name, rounds in seen.items() if RUNS[name] == "ours"},
     }
+
+
+def stock_of(name: str) -> str:
+    """Stock's run on batches in the same order."""
+    return "stock, another order" if "another" in name else "stock"
 
 
 def served(run: dict) -> dict:

@@ -10,6 +10,7 @@ import importlib
 import statistics
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import measuring
@@ -71,6 +72,16 @@ def pins() -> tuple[int, float]:
     return stats["num_host_alloc"], stats["host_alloc_time.total"] / 1e6
 
 
+def plan_counts() -> dict | None:
+    """What a plan has served so far; none without a plan."""
+    try:
+        import pinbuddy
+    except ImportError:
+        return None
+    plan = pinbuddy.stats()["plan"] if pinbuddy.enabled() else None
+    return plan and {what: plan[what] for what in ("hits", "misses", "unplanned")}
+
+
 _clock: AllocationClock | None = None
 _step = None
 
@@ -109,6 +120,7 @@ def steps(count: int) -> dict:
         calls += asked
     now, driver_seconds = pins()
     return {
+        "plan": plan_counts(),
         "seconds": seconds,
         "allocating": allocating,
         "requests": calls,
@@ -123,23 +135,34 @@ def measure(it: measuring.Fixture) -> None:
     workload = WORKLOADS[sys.argv[3]]
     sizes = workload["small" if it.simulated else "sizes"]
     steady, turns = (2, 1) if it.simulated else (5, 3)
-    seen: dict[str, list[dict]] = {name: [] for name in WAYS}
-    plan = record(it, workload["module"], sizes)
+    ways, plan, failed = list(WAYS), it.out.with_suffix(".plan"), None
+    try:
+        record(it, workload["module"], sizes, plan)
+    except RuntimeError:
+        # The others need no plan, and are measured all the same.
+        failed = traceback.format_exc()
+        ways.remove("planned")
+    seen: dict[str, list[dict]] = {name: [] for name in ways}
     for number in it.rounds(5):
-        workers = {name: worker(it, name, plan) for name in WAYS}
+        workers = {name: worker(it, name, plan) for name in ways}
         with together(workers):
             this = {}
-            for name in in_order(WAYS, number):
+            for name in in_order(ways, number):
                 ready = workers[name].ask(
                     "prepare", workload=workload["module"], warm_up=name == "warmed", sizes=sizes
                 )
                 this[name] = {"prepare": ready, "first": workers[name].ask("steps", count=FIRST), "steady": []}
             for turn in range(turns):
-                for name in in_order(WAYS, number + turn):
+                for name in in_order(ways, number + turn):
                     this[name]["steady"] += workers[name].ask("steps", count=steady)["seconds"]
         for name, own in this.items():
             seen[name].append(own)
         it.write(results(seen) | {"sizes": sizes})
+        served = this["planned"]["first"]["plan"] if "planned" in this else None
+        if "planned" in this and not (served and served["hits"]):
+            failed = f"the plan served nothing: {served}"
+    if failed:
+        sys.exit(failed)
 
 
 def worker(it: measuring.Fixture, name: str, plan: Path) -> Worker:
@@ -149,17 +172,15 @@ def worker(it: measuring.Fixture, name: str, plan: Path) -> Worker:
     return Worker(it.ways[WAYS[name]], "measure_steps", **settings)
 
 
-def record(it: measuring.Fixture, module: str, sizes: dict) -> Path:
-    """A plan of the first steps."""
-    plan = it.out.with_suffix(".plan")
+def record(it: measuring.Fixture, module: str, sizes: dict, plan: Path) -> None:
+    """Makes a plan of the first steps."""
     plan.unlink(missing_ok=True)
     recorded = worker(it, "planned", plan)
     with together({"recorded": recorded}):
         recorded.ask("prepare", workload=module, warm_up=False, sizes=sizes)
         recorded.ask("steps", count=FIRST)
-    if not plan.exists():
-        raise RuntimeError("the recorded run has written no plan")
-    return plan
+    if recorded.process.returncode != 0 or not plan.exists():
+        raise RuntimeError(f"the recorded run ended with status {recorded.process.returncode}; its plan is there: {plan.exists()}")
 
 
 def results(seen: dict[str, list[dict]]) -> dict:
@@ -175,6 +196,7 @@ def results(seen: dict[str, list[dict]]) -> dict:
         },
         "first_steps_s": {name: by_step(rounds) for name, rounds in seen.items()},
         "results": {name: rounds[0]["first"]["results"] for name, rounds in seen.items()},
+        "plan": {name: rounds[0]["first"]["plan"] for name, rounds in seen.items() if rounds[0]["first"]["plan"]},
     }
 
 

@@ -11,6 +11,7 @@ import pytest
 import measure_device
 import measuring
 import report
+import run as whole_run
 import stage
 import suites
 import targets
@@ -116,10 +117,19 @@ def test_figures_of_device_memory():
 
     stream = {"hits": 5, "misses": 1, "unplanned": 0, "borrowed": 2, "dropped": False}
     ours = {name: [run(10, [stream, stream])] for name, way in measure_device.RUNS.items() if way == "ours"}
-    it = measure_device.results({"stock": [run(12)], "expandable segments": [run(11)]} | ours)
+    stock = {"stock": [run(12)], "stock, another order": [run(20)]}
+    expandable = {"expandable segments": [run(11)], "expandable segments, another order": [run(13)]}
+    it = measure_device.results(stock | expandable | ours)
     assert it["figures"]["planned"]["efficiency"]["median"] == 0.9
     assert it["ratio"]["planned"]["reserved_gib"]["ratio"] == 10 / 12
+    assert it["ratio"]["planned, another order"]["reserved_gib"]["ratio"] == 10 / 20
+    assert "stock, another order" not in it["ratio"]
     assert it["served"]["planned"] == {"hits": 10, "misses": 2, "unplanned": 0, "borrowed": 4, "dropped": False}
+
+
+def test_stages_fit_the_whole_time():
+    tests, measurements = ([seconds for _, seconds in it.values()] for it in (whole_run.TESTS, whole_run.MEASUREMENTS))
+    assert max(tests) + sum(measurements) <= whole_run.WHOLE
 
 
 def test_nothing_is_judged_in_the_simulator():

@@ -46,7 +46,7 @@ ELSEWHERE = {
     "pinbuddy trace variable": _REPLAYED,
     "cargo xtask sim -- python tests/programs/measure_works.py": Elsewhere("tests/python/test_works.py", "measure.measure(", "half an hour"),
     "pinbuddy plan --instance": Elsewhere("tools/tests/program.rs", "--instance"),
-    "ci/gpu/programs.sh": _GPU,
+    "ci/gpu/programs.sh": Elsewhere("ci/gpu/pack.sh", "ci/gpu/programs.sh", "builds for minutes; a pack needs it"),
     "cargo xtask sim -- target/gpu-pack": _GPU,
     "ci/gpu/run.sh": _GPU,
     "ci/gpu/pack.sh": Elsewhere("tests/gpu/test_parts.py", "ways.of_pack(", "builds everything; what it lays out is tested"),

@@ -17,6 +17,7 @@ SETTINGS = {"BUDDY_MAX_MB": "7", "PINBUDDY_SIM_DEVICES": "2", "PYTHONPATH": "/no
 
 def both(program: str, **variables: str) -> list:
     """What becomes of it, started for real and forked."""
+    conftest.skip_on_a_real_gpu(variables, program)
     stock = interpreter("stock")
     return [start(stock, program, environment(**variables), 60, forked) for forked in (False, True)]
 

@@ -60,8 +60,9 @@ pub(super) fn register_with_lead(
                 log::info(|| format!("the page before a block is not registered with it: {why}"));
                 Ok(alone)
             }
-            Err(Unregistered { rest: None, .. }) => Err(failed),
-            Err(stays) => Err(stays),
+            // Stopped while it waited, which decides nothing, or it stays registered.
+            Err(other) if other.why.is_none() || other.rest.is_some() => Err(other),
+            Err(_) => Err(failed),
         }
     })
 }
