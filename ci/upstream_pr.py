@@ -1,8 +1,7 @@
 """`cargo xtask upstream-pr`: a proposal to PyTorch, as a branch, patches and a description.
 
 Invariants: the checkout gets a branch, and nothing else changes in it: commits are made with an index and in a folder of their
-own, and reach the checkout last. A series is only proposed for a header that it fits exactly. Every result in the description is
-of a run of the tests or of a file of results.
+own, and reach the checkout last. A series is only proposed for a header that it fits exactly.
 """
 
 import argparse
@@ -16,6 +15,8 @@ import sys
 import tempfile
 import tomllib
 from pathlib import Path
+
+from upstream_text import Refusal, benchmark, description, tested
 
 ROOT = Path(__file__).parent.parent
 VENDORED = "third_party/pinbuddy"
@@ -31,25 +32,6 @@ FORMAT_PATCH = (
 # Settings that win over a repository's own configuration, and over files that git reads without being told.
 SETTINGS = {"core.attributesFile": "/dev/null", "core.autocrlf": "false", "core.excludesFile": "/dev/null", "core.hooksPath": "/dev/null",
             "core.quotePath": "false", "i18n.commitEncoding": "UTF-8"}  # fmt: skip
-# The name of each figure with what it is relative to, and its place in the file of results.
-FIGURES = {
-    "allocate + free, 8 MiB, time, over stock's": "hit_pair_ratio/8MiB",
-    "allocate + free, 64 KiB, time, over stock's": "hit_pair_ratio/64KiB",
-    "the same, used on a stream, 8 MiB, over stock's": "hit_pair_ratio/event",
-    "eight threads, throughput, over stock's": "threads_ratio/8",
-    "first iteration, times faster, over stock": "first_iteration_speedup/background",
-    "pinned, sizes that vary: stock, over largest live set": "pinned_over_requested/stock/variable-lengths",
-    "pinned, sizes that vary: subclass, over largest live set": "pinned_over_requested/pinbuddy-exact/variable-lengths",
-    "pinned, 129.5 MiB x 40: stock, over largest live set": "pinned_over_requested/stock/fixed-129.5mib",
-    "pinned, 129.5 MiB x 40: subclass, over largest live set": "pinned_over_requested/pinbuddy-exact/fixed-129.5mib",
-}
-
-
-class Refusal(Exception):
-    def __init__(self, what: str, found: str = "", expected: str = "", todo: str = ""):
-        parts = {"found": found, "expected": expected, "to do": todo}
-        lines = [f"  {label:<10}" + text.strip().replace("\n", "\n" + " " * 12) for label, text in parts.items() if text]
-        super().__init__("\n".join([what, *lines]))
 
 
 class GitFailed(Exception):
@@ -262,59 +244,17 @@ def gather(root: Path, folder: Path) -> tuple[str, str]:
     )
 
 
-def benchmark(file: Path) -> str:
-    """The table, with where it was measured. A figure is in the file, and its spread if the file has one."""
-    def inside(path, value):
-        for key in path.split("/"):
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
-
-    try:
-        results, why = json.loads(file.read_text()), "none of the figures of the table"
-    except (OSError, ValueError) as error:
-        results, why = {}, str(error)
-    rows = ""
-    for name, path in FIGURES.items():
-        if (value := inside(path, results)) is not None:
-            spread = inside(f"context/spread/{path}", results)
-            rows += f"| {name} | {value:.2f}{' ({:.2f} to {:.2f})'.format(*spread) if spread else ''} |\n"
-    if not rows:
-        expected = "a file that `cargo xtask bench --json FILE` wrote"
-        raise Refusal(f"{file} has no results of a benchmark", why, expected, "pass another one with --bench")
-    where = "Measured on {date}: {processor}, {cores} cores, {memory_mib} MiB, CUDA {cuda}, torch {fork};".format(**results["context"])
-    return (
-        f"{where} in turns on the same requests in one run, medians (least to most). Ratios are the result; times are of one "
-        f"machine.\n\n| | |\n|---|---|\n{rows}"
-    )
-
-
-def tested(file: Path, proposed: list[Path]) -> str | None:
-    """What `tests/upstream/test_seam.py` has kept, if it is of these patches."""
-    try:
-        kept = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return None
-    if kept["patches"] != {it.name: hashlib.sha256(it.read_bytes()).hexdigest() for it in proposed}:
-        return None
-    return (
-        "Run without a build of the tree: the tests compiled against an official wheel's headers with this change, and linked with "
-        f"its libraries ({kept['on']}; the simulator is a CUDA runtime with real streams and page-locked memory and no GPU).\n\n"
-    ) + "".join(f"- {it}\n" for it in kept["results"])
-
-
-def description(kind: str, messages: list, results: str, table: str, form: bytes | None) -> str:
-    """PR_BODY.md, in the form that PyTorch's pull requests have."""
-    form = "\n".join(it for it in (form or b"").decode(errors="replace").splitlines() if not it.startswith("Fixes #")).strip()
-    parts = {
-        "{commits}\n": "".join(f"**{subject}**\n\n{body}\n\n" for subject, body in messages),
-        "{tested}\n": results + "\n",
-        "{benchmark}\n": table + "\n",
-        "{form}\n": f"\n{form}\n" if form else "",
-    }
-    text = (ROOT / f"patches/upstream/{kind}.md").read_text()
-    for name, part in parts.items():
-        text = text.replace(name, part)
-    return text
+def place(out: Path) -> Path:
+    """Where patches go; links may lead there. Refuses what is in the way."""
+    real = Path(os.path.realpath(out))
+    above = next(it for it in real.parents if os.path.exists(it))
+    if os.path.lexists(real) and not (real.is_dir() and os.access(real, os.R_OK) and not os.listdir(real)):
+        what = f"{out} is in the way"
+    elif not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        what = f"{out} cannot be made: {above} is no folder that you can write to"
+    else:
+        return real
+    raise Refusal(what, expected="an empty folder, or none; nothing was changed", todo="pass another one with --out, or remove it")
 
 
 def propose(args: argparse.Namespace, own: Path, root: Path = ROOT) -> str:
@@ -322,8 +262,7 @@ def propose(args: argparse.Namespace, own: Path, root: Path = ROOT) -> str:
     checkout = Checkout(args.source, args.base, own)
     branch = args.branch or BRANCHES[args.kind]
     checkout.require_free(branch)
-    if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
-        raise Refusal(f"{args.out} is in the way", expected="an empty folder, or none; nothing was changed", todo="pass another one with --out, or remove it")
+    out = place(args.out)
     versions = tomllib.loads((root / "patches/versions.toml").read_text())
     release = release_of(checkout, versions, args.kind)
     results = args.bench or max((root / "docs/results").glob("*-bench.json"))
@@ -354,17 +293,20 @@ def propose(args: argparse.Namespace, own: Path, root: Path = ROOT) -> str:
     kept = tested(root / "target/upstream/seam.json", patches(root, release["series"]) + more)
     not_run = {"seam": "Not run on these patches yet: `cargo xtask test --only seam`.\n", "full": "Not run in this tree.\n"}
     body = description(args.kind, messages, kept or not_run[args.kind], table, checkout.read(".github/PULL_REQUEST_TEMPLATE.md"))
-    args.out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".pinbuddy-", dir=args.out.absolute().parent) as scratch:
-        whole = Path(scratch) / "out"
-        checkout.git(*FORMAT_PATCH, str(whole), f"{checkout.base}..{checkout.tip}")
-        (whole / "PR_BODY.md").write_text(body)
-        whole.rename(args.out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".pinbuddy-", dir=out.parent) as scratch:
+            whole = Path(scratch) / "out"
+            checkout.git(*FORMAT_PATCH, str(whole), f"{checkout.base}..{checkout.tip}")
+            (whole / "PR_BODY.md").write_text(body)
+            whole.rename(out)
+    except OSError as why:
+        raise Refusal(f"{args.out} cannot be written", str(why), "a folder that can be made", "pass another one with --out") from None
     try:
         # Last: if anything failed before, the checkout is as it was.
         checkout.make_branch(branch)
     except GitFailed:
-        shutil.rmtree(args.out)
+        shutil.rmtree(out)
         raise
     if args.kind == "seam":
         said += [] if kept else ["not tested: cargo xtask test --only seam, then run this again"]

@@ -3,13 +3,14 @@
 Each rule takes all text files, by their paths from the root, and yields complaints: "path:line: what is wrong".
 """
 
+import email
+import email.policy
 import posixpath
 import re
 import subprocess
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import takewhile
 from pathlib import Path
 
 Files = dict[str, str]
@@ -170,57 +171,83 @@ def links(files: Files, exists: Callable[[str], bool] = lambda path: (ROOT / pat
                 yield f"{path}: {to} has no heading {part} to link to"
 
 
-def diffs(patch: str) -> Iterator[tuple[str, bool, list[list[str]]]]:
-    """The path of each file, whether the patch adds it, and the lines of its hunks."""
-    for part in re.split(r"^(?=--- (?:a/|/dev/null\n))", patch, flags=re.MULTILINE)[1:]:
-        path = re.match(r".*\n\+\+\+ (?:b/)?(.*)\n", part)
-        hunks = [text.splitlines() for text in re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:]]
-        yield path[1], part.startswith("--- /"), [[*takewhile(lambda it: it[:1] in tuple("-+ "), hunk)] for hunk in hunks]
+def diffs(patch: str) -> Iterator[tuple[str, bool, list[str]]]:
+    """The path of each file, whether the patch adds it, and how the lines of each hunk begin, which has as many as its head says."""
+    found, before, old, new = [], "", 0, 0
+    for line in patch.split("\n"):
+        if old > 0 or new > 0:
+            # git takes an empty line for one that lost its blank. A line with a backslash says that the line before does not end.
+            kind = line[:1] or " "
+            found[-1][2][-1] += kind.replace("\\", "")
+            old, new = old - (kind in " -"), new - (kind in " +")
+        elif line.startswith("+++ ") and before.startswith("--- "):
+            found.append((line[4:].removeprefix("b/").partition("\t")[0], before.partition("\t")[0] == "--- /dev/null", []))
+        elif found and (lengths := re.match(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", line)):
+            old, new = (int(it or 1) for it in lengths.groups())
+            found[-1][2].append("")
+        before = line
+    yield from found
+
+
+def told_by_git(patch: str) -> str:
+    """What `git apply` would do: for each file the numbers of added and removed lines, and its path. Or why it would not."""
+    command = ["git", "apply", "-p1", "--numstat", "-z", "--whitespace=nowarn"]
+    done = subprocess.run(command, cwd=ROOT, input=patch, capture_output=True, text=True)
+    return done.stdout or done.stderr
 
 
 def in_wheel(path: str) -> bool:
     return re.fullmatch(r"(aten/src|c10|torch/csrc)/.*\.h", path) is not None and ".." not in path
 
 
+def form(path: str, text: str) -> Iterator[str]:
+    """A patch is as `patch export` writes it, says why, and has for git the files and lines that `diffs` finds."""
+    for expected, line in zip(OPENING, text.splitlines()):
+        if not line.startswith(expected):
+            yield f"{path}: expected {expected!r}, found {line!r}"
+    subject = email.message_from_string(text, policy=email.policy.default)["Subject"] or ""
+    wanted = "_".join(re.findall("[A-Za-z0-9]+", subject.removeprefix("[PATCH] "))).lower() + ".patch"
+    if posixpath.basename(path) != wanted:
+        yield f"{path}: its subject would name it {wanted}"
+    message = re.split("^(?:diff --git |---)", text.partition("\n\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    if not re.sub("^(?:Reason|Forwarded): .*$", "", message, flags=re.MULTILINE).strip():
+        yield f"{path}: its message does not say why"
+    for trailer in ("Reason: ", "Forwarded: "):
+        if not re.search(f"^{trailer}.", message, re.MULTILINE):
+            yield f'{path}: expected "{trailer}…" in its message'
+    lines = [(file, "".join(hunks)) for file, _, hunks in diffs(text)]
+    expected, found = "".join(f"{it.count('+')}\t{it.count('-')}\t{file}\0" for file, it in lines), told_by_git(text)
+    if found != expected:
+        yield f"{path}: git finds {found!r} in it, and its `+++ b/…` and `@@ … @@` say {expected!r}"
+
+
 def patches(files: Files) -> Iterator[str]:
-    """Patches are as `patch export` writes them, say why, change few lines, and those of a release only headers that a wheel has."""
+    """Series name patches of the right form, which change few lines, and those of a release only headers that a wheel has."""
     told = tomllib.loads(files.get("patches/versions.toml", ""))
     of_headers = {f"patches/{it['series']}" for it in told.get("release", []) + told.get("source_release", [])}
     changed = Counter()
     for path, text in files.items():
-        if path.startswith("patches/") and path.endswith("/series"):
-            for name, times in Counter(text.split()).items():
-                if times > 1 or f"{posixpath.dirname(path)}/{name}" not in files:
-                    yield f"{path}: {name} is named twice, or is not there"
         folder, name = posixpath.split(path)
-        if not path.startswith("patches/") or not name.endswith(".patch"):
+        if not path.startswith("patches/"):
+            continue
+        if name == "series":
+            for entry, times in Counter(text.split()).items():
+                if times > 1 or not entry.endswith(".patch") or f"{folder}/{entry}" not in files:
+                    yield f"{path}: {entry} is named twice, is no .patch, or is not there"
+        if not name.endswith(".patch"):
             continue
         if name not in files.get(f"{folder}/series", "").split("\n"):
             yield f"{path}: series does not name it"
             continue
-        for expected, line in zip(OPENING, text.splitlines()):
-            if not line.startswith(expected):
-                yield f"{path}: expected {expected!r}, found {line!r}"
-        head, _, rest = text.partition("\n\n")
-        wanted = "_".join(re.findall("[a-z0-9]+", head.partition("\nSubject: [PATCH] ")[2].lower())) + ".patch"
-        if name != wanted:
-            yield f"{path}: its subject would name it {wanted}"
-        message = re.split("^(?:diff --git |---)", rest, maxsplit=1, flags=re.MULTILINE)[0]
-        if not re.sub("^(?:Reason|Forwarded): .*$", "", message, flags=re.MULTILINE).strip():
-            yield f"{path}: its message does not say why"
-        for trailer in ("Reason: ", "Forwarded: "):
-            if not re.search(f"^{trailer}.", message, re.MULTILINE):
-                yield f'{path}: expected "{trailer}…" in its message'
+        yield from form(path, text)
         for file, added, hunks in diffs(text):
             if folder in of_headers and not in_wheel(file):
                 yield f"{path}: {file} is no header that a wheel has"
             for number, hunk in enumerate(hunks, 1):
-                around = [len([*takewhile(lambda it: it.startswith(" "), it)]) for it in (hunk, hunk[::-1])]
-                if max(around) > CONTEXT:
+                if len(hunk) - min(len(hunk.lstrip(" ")), len(hunk.rstrip(" "))) > CONTEXT:
                     yield f"{path}: hunk {number} of {file} has more than {CONTEXT} lines around its change"
                 # A line that replaces another counts once. Files that a patch adds are ours.
-                begins = Counter(it[0] for it in hunk)
-                changed[folder] += 0 if added else max(begins["-"], begins["+"])
+                changed[folder] += 0 if added else max(hunk.count("-"), hunk.count("+"))
     for folder, lines in changed.items():
         if lines > SEAM:
             yield f"{folder}: changes {lines} lines of upstream's files, and {SEAM} are the most; put more of it into files of ours"

@@ -11,6 +11,16 @@ WORKFLOW = ".github/workflows/a.yml"
 BASH = "#!/usr/bin/env bash\n# A.\n"
 
 
+def patch(subject, diff, by="pinbuddy developers <pinbuddy@localhost>", why="Why.\n\n", forwarded="no"):
+    head = f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: {by}\nDate: x\nSubject: [PATCH] {subject}\n\n"
+    return f"{head}{why}Reason: a test\nForwarded: {forwarded}\n\n{diff}"
+
+
+def series(text, name="open_it.patch"):
+    """A release's series of one patch."""
+    return {"patches/versions.toml": '[[release]]\nseries = "2"\n', "patches/2/series": f"{name}\n", f"patches/2/{name}": text}
+
+
 class ThisCheckout(unittest.TestCase):
     def test_its_files_are_found(self):
         self.assertGreater(len(FILES), 500)
@@ -84,17 +94,50 @@ class WhatBreaksARule(unittest.TestCase):
         self.complaints(lambda all_files: rules.links(all_files, all_files.__contains__), files, *expected)
 
     def test_patches(self):
-        head = "\n".join(["From " + "0" * 40 + " Mon Sep 17 00:00:00 2001", "From: {}", "Date: x", "Subject: [PATCH] {}", "", "{}Reason: a test", "Forwarded: {}", "\n"])
         diff = "diff --git a/c10/a.h b/c10/a.h\n--- a/c10/a.h\n+++ b/c10/a.h\n@@ -1,5 +1,66 @@\n-int a;\n+int b;\n" + "+x\n" * 61 + " b\n c\n d\n e\n"
         diff += "--- a/setup.py\n+++ b/setup.py\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/c10/b.h\n@@ -0,0 +1,3 @@\n+a\n+b\n+c\n"
-        good = head.format("pinbuddy developers <pinbuddy@localhost>", "Open\n it", "Why.\n\n", "no") + diff.replace("+x\n", "").replace(" e\n", "").replace("setup.py", "c10/c.h")
-        files = {"patches/versions.toml": '[[release]]\nseries = "2"\n', "patches/2/series": "open_it.patch\n", "patches/2/open_it.patch": good}
+        good = patch("Open\n it", diff.replace("+x\n", "").replace(" e\n", "").replace("5 +1,66", "4 +1,4").replace("setup.py", "c10/c.h"))
+        files = series(good)
         self.complaints(rules.patches, files)
         files["patches/2/series"] += "seam.patch\nseam.patch\ngone.patch\n"
-        files |= {"patches/2/other.patch": good, "patches/2/seam.patch": head.format("somebody", "Open it: all", "", "") + diff}
-        expected = ["seam.patch is named twice", "gone.patch is named twice, or is not there", "other.patch: series does not name it", "expected 'From: pinbuddy", "would name it open_it_all.patch", "does not say why", '"Forwarded: …"']
+        files |= {"patches/2/other.patch": good, "patches/2/seam.patch": patch("Open it: all", diff, by="somebody", why="", forwarded="")}
+        expected = ["seam.patch is named twice", "gone.patch is named twice, is no .patch, or is not there", "other.patch: series does not name it"]
+        expected += ["expected 'From: pinbuddy", "would name it open_it_all.patch", "does not say why", '"Forwarded: …"']
         expected += ["hunk 1 of c10/a.h has more than 3 lines", "setup.py is no header", "patches/2: changes 65 lines"]
         self.complaints(rules.patches, files, *expected)
+
+    def test_lines_that_git_counts(self):
+        begin = "--- a/c10/a.h\n+++ b/c10/a.h\n"
+        many, ending = "+x\n" * 61, "\\ No newline at end of file\n"
+        for hunk in [f"@@ -1 +1,61 @@\n-a\n{ending}{many}", f"@@ -1,3 +1,64 @@\n a\n\n{many} c\n", f"@@ -1 +1,61 @@\n--- a/\n{many}{ending}"]:
+            self.complaints(rules.patches, series(patch("Open it", begin + hunk)), "patches/2: changes 61 lines")
+        self.complaints(rules.patches, series(patch("Open it", f"{begin}@@ -1,2 +1,2 @@\n a\n--- a/c10/b.h\n+++ b/setup.py\n")))
+        self.complaints(rules.patches, series(patch("Open it", f"{begin}@@ -1,5 +1,5 @@\n a\n\n\n \n-b\n+b\n{ending}")), "hunk 1 of c10/a.h has more than 3 lines")
+
+    def test_files_that_git_changes(self):
+        good, hunk = "--- a/c10/a.h\n+++ b/c10/a.h\n@@ -1 +1 @@\n-a\n+b\n", "@@ -1 +1 @@\n-a\n+b\n"
+        for diff, *expected in [
+            ("--- x/setup.py\n+++ y/setup.py\n" + hunk, "git finds '1\\t1\\tsetup.py\\x00' in it", "y/setup.py is no header"),
+            (good + "--- /dev/null\t1970\n+++ b/setup.py\n@@ -0,0 +1 @@\n+b\n", "setup.py is no header"),
+            (good + "--- a/c10/b.h\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "git finds", "/dev/null is no header"),
+            (good + "diff --git a/c10/x.h b/setup.py\nsimilarity index 100%\nrename from c10/x.h\nrename to setup.py\n", "setup.py"),
+            (good.replace("-1 ", "-1,9 "), "git finds"),
+            ("", "git finds"),
+        ]:
+            self.complaints(rules.patches, series(patch("Open it", diff)), *expected)
+        files = series("anything")
+        files |= {"patches/2/open_it.diff": files.pop("patches/2/open_it.patch"), "patches/2/series": "open_it.diff\n"}
+        self.complaints(rules.patches, files, "open_it.diff is named twice, is no .patch")
+
+    def test_names_of_patches(self):
+        diff = "--- a/c10/a.h\n+++ b/c10/a.h\n@@ -1 +1 @@\n-a\n+b\n"
+        for subject, name in [
+            ("Rename ptr_to_block_ to it", "rename_ptr_to_block_to_it"),
+            ("Make `_x` public", "make_x_public"),
+            ("Say e.g. this.\n And that", "say_e_g_this_and_that"),
+            ("=?UTF-8?q?Gr=C3=B6=C3=9Fe?=\nMIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8", "gr_e"),
+        ]:
+            self.complaints(rules.patches, series(patch(subject, diff), f"{name}.patch"))
 
     def test_messages_without_an_explanation_and_the_other_way_round(self):
         files = {

@@ -13,6 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "ci"))
 import upstream_pr  # noqa: E402
+import upstream_text  # noqa: E402
 
 # Those of a hook or of `git rebase -x` would send what is done here to the repository that they name.
 for name in subprocess.run(["git", "rev-parse", "--local-env-vars"], check=True, capture_output=True, text=True).stdout.split():
@@ -160,6 +161,22 @@ before it is opened: PyTorch takes pull requests for issues that are labelled ac
             self.propose("--branch", f"branch{number}")
             self.assertIn(said, (self.out / "PR_BODY.md").read_text())
 
+    def test_kept_results_of_another_shape_are_none(self):
+        kept = self.folder / "seam.json"
+        for text in ["", "[]", "{}", '{"patches": {}}', '{"patches": {}, "on": 1, "results": ["x"]}', '{"patches": {}, "on": "x", "results": "x"}',
+                     '{"patches": {}, "on": "x", "results": []}', '{"patches": {}, "on": "x", "results": ["x", 1]}', '{"patches": [], "on": "x", "results": ["x"]}']:  # fmt: skip
+            kept.write_text(text)
+            self.assertIsNone(upstream_text.tested(kept, []), text)
+        kept.write_text('{"patches": {}, "on": "x", "results": ["y"]}')
+        self.assertIn("- y\n", upstream_text.tested(kept, []))
+
+    def test_a_link_to_an_empty_folder_is_that_folder(self):
+        real = self.folder / "real"
+        real.mkdir()
+        self.out.symlink_to(real)
+        self.assertIn("3 commits", self.propose())
+        self.assertTrue(self.out.is_symlink() and (real / "PR_BODY.md").is_file())
+
     def test_a_dry_run_changes_no_file_at_all(self):
         before = files(self.folder)
         said = self.propose("--dry-run")
@@ -208,6 +225,21 @@ before it is opened: PyTorch takes pull requests for issues that are labelled ac
         refused('"a b" is no name for a branch\n', "--branch", "a b")
         refused("/tree is in the way\n", "--out", str(self.tree))
         refused("version.txt has no results of a benchmark\n", "--bench", str(self.tree / "version.txt"))
+        for how in [[], ["--dry-run"]]:
+            refused("/bench.json/a/b cannot be made: /bench.json is no folder", "--out", str(self.folder / "bench.json/a/b"), *how)
+        refused(" cannot be written\n", "--out", str(self.folder / ("x" * 300)))
+        one = {"hit_pair_ratio": {"8MiB": 0.25}}
+        for results, said in [
+            ([], "none of the figures"),
+            (one, "no date, processor, cores, memory_mib, cuda, fork in its context"),
+            ({**BENCH, "context": {it: of for it, of in BENCH["context"].items() if it != "fork"}}, "no fork in its context"),
+            ({**BENCH, "hit_pair_ratio": {"8MiB": "0.25"}}, "hit_pair_ratio/8MiB: '0.25'"),
+            ({**BENCH, "hit_pair_ratio": {"8MiB": [1]}}, "hit_pair_ratio/8MiB: [1]"),
+            ({**one, "context": {**BENCH["context"], "spread": {"hit_pair_ratio": {"8MiB": 2}}}}, "hit_pair_ratio/8MiB: 0.25, with the spread 2"),
+            ({**one, "context": {**BENCH["context"], "spread": {"hit_pair_ratio": {"8MiB": [2]}}}}, "hit_pair_ratio/8MiB: 0.25, with the spread [2]"),
+        ]:
+            self.write("other.json", json.dumps(results))
+            refused(f"/other.json has no results of a benchmark\n  found     {said}", "--bench", str(self.folder / "other.json"))
         for text, said in [(PRISTINE.replace("number 20\n", "number twenty\n"), "add_a_half.patch does not apply\n  found     error: while searching for:"),
                            (PATCHED, "there is nothing to propose for /tree\n")]:  # fmt: skip
             self.write(f"tree/{HEADER}", text)
@@ -274,8 +306,8 @@ class ThisCheckout(unittest.TestCase):
             self.assertNotIn("xtask", done.stdout)
 
     def test_the_checked_in_results_fill_every_row(self):
-        table = upstream_pr.benchmark(max((ROOT / "docs/results").glob("*-bench.json")))
-        self.assertEqual(table.count("\n| "), 1 + len(upstream_pr.FIGURES), table)
+        table = upstream_text.benchmark(max((ROOT / "docs/results").glob("*-bench.json")))
+        self.assertEqual(table.count("\n| "), 1 + len(upstream_text.FIGURES), table)
 
     def test_commands_in_the_document_are_accepted(self):
         commands = re.findall(r"^\$ cargo xtask upstream-pr (.*)$", (ROOT / "docs/upstream.md").read_text(), re.MULTILINE)

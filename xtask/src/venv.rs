@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 use xshell::{Shell, cmd};
 
@@ -143,11 +143,11 @@ pub fn share(from: &Path, to: &Path) -> Result<()> {
         fs::remove_dir_all(to).with_context(|| format!("removing {}", to.display()))?;
     }
     // Links take no room, and are safe: pip replaces files instead of writing into them. Two file systems share none.
-    let shell = Shell::new()?;
-    let linked = cmd!(shell, "cp --archive --link {from} {to}").quiet();
-    if linked.ignore_stderr().run().is_err() {
-        fs::remove_dir_all(to)?;
-        cmd!(shell, "cp --archive {from} {to}").quiet().run()?;
+    if let Err(unlinked) = copy(&["--link"], from, to) {
+        let _ = fs::remove_dir_all(to);
+        disk::require(to, ROOM, "copy an environment")
+            .and_then(|()| copy(&[], from, to))
+            .with_context(|| unlinked.to_string())?;
     }
     fs::remove_file(to.join(MARKER))?;
     let (old, new) = (from.display().to_string(), to.display().to_string());
@@ -165,6 +165,17 @@ pub fn share(from: &Path, to: &Path) -> Result<()> {
         fs::write(&path, text.replace(&old, &new))?;
         fs::set_permissions(&path, rights)?;
     }
+    Ok(())
+}
+
+/// An error is the first that `cp` says: it may say the same of each file.
+fn copy(how: &[&str], from: &Path, to: &Path) -> Result<()> {
+    let shell = Shell::new()?;
+    let command = cmd!(shell, "cp --archive {how...} {from} {to}").quiet();
+    let output = command.ignore_status().output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    let first = told.lines().next().unwrap_or_default();
+    ensure!(output.status.success(), "{first}");
     Ok(())
 }
 
@@ -277,5 +288,11 @@ mod tests {
         let link = fs::read_link(to.join("bin/f2py3")).unwrap();
         assert_eq!(link, Path::new("f2py"));
         assert!(!to.join(MARKER).exists() && !to.join("bin/old").exists());
+        let said = share(&root.path().join("nowhere"), &to).unwrap_err();
+        let said = said.to_string();
+        assert!(
+            said.starts_with("cp: ") && said.contains("/nowhere"),
+            "{said}"
+        );
     }
 }

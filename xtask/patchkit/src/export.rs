@@ -34,10 +34,11 @@ pub fn export(patches: &Path, header: &str, tree: &Tree, release: &Release) -> R
         let arguments = FORMAT_PATCH.split_ascii_whitespace();
         let one = ["--no-numbered", "--stdout", "-1", "--zero-commit", commit];
         let patch = short_index(&git(&arguments.chain(one).collect::<Vec<_>>())?);
-        // `Open-the-seam` of `Open the seam`.
+        // `Open-_the-seam_` of `Open _the seam_`.
         let subject = git(&["log", "-1", "--format=%f", commit])?;
-        let words = subject.trim().to_ascii_lowercase();
-        let name = words.replace(['-', '.'], "_") + ".patch";
+        let words = subject.split(|it: char| !it.is_ascii_alphanumeric());
+        let words: Vec<_> = words.filter(|it| !it.is_empty()).collect();
+        let name = words.join("_").to_ascii_lowercase() + ".patch";
         list += &format!("{name}\n");
         fs::write(scratch.path().join(name), patch)?;
     }

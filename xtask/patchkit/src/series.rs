@@ -1,7 +1,7 @@
 //! A series: the patches of a release in order, and what git says of them.
 //!
-//! Invariant: patches that [`read`] returns lie in the series' folder, each is named once, has each path once, and only changes or
-//! adds ordinary files.
+//! Invariant: patches that [`read`] returns are files in the series' folder and no links, each is named once, has each path once, and
+//! only changes or adds ordinary files.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -39,6 +39,11 @@ pub fn read(folder: &Path) -> Result<Vec<Patch>> {
             list.display()
         );
         let path = folder.join(name);
+        ensure!(
+            !path.is_symlink(),
+            "{}: expected a patch, found a link",
+            path.display()
+        );
         Ok(Patch {
             name: name.to_owned(),
             sha256: Digest::of_file(&path)?.hex(),
@@ -123,10 +128,13 @@ mod tests {
         };
         fs::write(folder.path().join("b.patch"), ADDS).unwrap();
         fs::write(folder.path().join("a.patch"), ADDS).unwrap();
+        std::os::unix::fs::symlink("a.patch", folder.path().join("link.patch")).unwrap();
         let names = read("# order matters\n\n b.patch \na.patch\n");
         assert_eq!(names.unwrap(), ["b.patch", "a.patch"]);
         for bad in ["b.patch\nc.patch\n", "c.patch\nc.patch\n", "../c.patch\n"] {
             assert!(read(bad).unwrap_err().contains("c.patch"), "{bad:?}");
         }
+        let said = read("link.patch\n").unwrap_err();
+        assert!(said.contains("link.patch: expected a patch"), "{said}");
     }
 }

@@ -171,6 +171,36 @@ fn commits_export_to_the_same_bytes_however_git_is_configured() {
     insta::assert_snapshot!("export", said);
 }
 
+/// As the rule of tests/checkout/rules.py wants them.
+#[test]
+fn a_patch_has_the_words_of_its_subject_for_its_name() {
+    let fixture = Fixture::new();
+    fixture.commit();
+    for (number, subject) in [
+        "Rename ptr_to_block_ to it",
+        "Make `_x` public",
+        "Say e.g. this. And that",
+        "Größe, as GiB...",
+    ]
+    .iter()
+    .enumerate()
+    {
+        fixture.header(&format!("{}{number}\n", pristine()));
+        fixture.git(&["commit", "--quiet", "--all", "--message", subject]);
+    }
+    fixture.export();
+    let names = fixture.series().into_iter().map(|it| it.name);
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [
+            "rename_ptr_to_block_to_it.patch",
+            "make_x_public.patch",
+            "say_e_g_this_and_that.patch",
+            "gr_e_as_gib.patch"
+        ]
+    );
+}
+
 /// The series carried to a header: what is said, the folder, and its header afterwards.
 fn carry(fixture: &Fixture, to: &str) -> String {
     let files = |text: &str| {
