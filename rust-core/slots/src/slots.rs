@@ -184,6 +184,7 @@ impl Slots {
             if learning {
                 course.learn(
                     bytes,
+                    &lane.rests,
                     |slot| places[slot as usize].cells.clone(),
                     cells.len(),
                 );
