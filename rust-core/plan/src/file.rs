@@ -78,10 +78,6 @@ pub struct Lane {
     /// returned there is needed again. In the file only if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clears: Vec<u32>,
-    /// Of device memory: steps before which the program is between two iterations, of the prologue and then of the period, and
-    /// the bytes in use then. So a run that does the iterations in another order finds its place. In the file only if there are any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rests: Vec<(u32, u64)>,
 }
 
 impl Default for Lane {
@@ -91,7 +87,6 @@ impl Default for Lane {
             period: Vec::new(),
             turns: 1,
             clears: Vec::new(),
-            rests: Vec::new(),
         }
     }
 }

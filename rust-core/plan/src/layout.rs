@@ -55,8 +55,5 @@ fn lane(lane: &Lane) -> slots::Lane {
         period: lane.period.clone(),
         turns: lane.turns,
         clears: lane.clears.clone(),
-        rests: (lane.rests.iter())
-            .map(|&(step, bytes)| (step, bytes as usize))
-            .collect(),
     }
 }

@@ -22,7 +22,6 @@ mod like;
 mod line;
 mod period;
 mod placing;
-mod rests;
 mod spans;
 mod spare;
 mod steady;
@@ -242,9 +241,6 @@ fn of_places(task: Task<'_>, main: usize, placed: &[(Spans<'_>, Places)]) -> Pla
         .filter(|&it| record.requests[it as usize].lane as usize == main)
         .collect();
     plan.lanes[main].clears = clears::foreseen(record, &placed[0].0, main, &of_the_clock);
-    if task.options.device {
-        plan.lanes[main].rests = rests::of(record, &placed[0].0, main, &of_the_clock);
-    }
     let bound: u64 = placed.iter().map(|(_, it)| it.bound).sum();
     plan.facts = Facts {
         lower_bound: bound,

@@ -25,10 +25,6 @@ pub(crate) struct Habits {
     /// requests differ at random.
     least: u32,
     slack: u32,
-    /// The step with which the period begins.
-    period: usize,
-    /// Whether the plan says where the period rests.
-    is_foreseen: bool,
 }
 
 /// What a lane has learned about rests by coming to a step.
@@ -48,31 +44,17 @@ const SLACK: usize = 256;
 const COARSE: u32 = 8;
 
 impl Habits {
-    /// Of so many steps, the period's from one on, in so many bytes of regions.
-    pub(crate) fn new(steps: usize, period: usize, bytes: usize) -> Self {
+    /// Of so many steps in so many bytes of regions.
+    pub(crate) fn new(steps: usize, bytes: usize) -> Self {
         Self {
             rest: None,
             least: UNKNOWN,
             slack: (bytes / GRANULE / SLACK) as u32,
-            period,
-            is_foreseen: false,
             now: 0,
             live: vec![UNKNOWN; steps],
             lives: vec![0; steps],
             most: vec![UNKNOWN; steps],
         }
-    }
-
-    /// The program rested before these steps when it was recorded, with so many bytes in use.
-    pub(crate) fn foresee(&mut self, rests: &[(u32, usize)]) {
-        for &(step, live) in rests {
-            if let Some(own) = self.live.get_mut(step as usize) {
-                *own = (live / GRANULE).min(UNKNOWN as usize - 1) as u32;
-            }
-        }
-        let again = self.live.iter().skip(self.period);
-        self.rest = again.filter(|it| **it != UNKNOWN).max().copied();
-        self.is_foreseen = self.rest.is_some();
     }
 
     #[inline]
@@ -89,9 +71,6 @@ impl Habits {
     pub(crate) fn saw(&mut self, step: usize, live: usize, is_over: bool) -> News {
         let live = (live / GRANULE) as u32;
         let before = std::mem::replace(&mut self.live[step], live);
-        if self.is_foreseen && step == self.period {
-            self.least = UNKNOWN;
-        }
         self.least = self.least.min(live);
         if is_over {
             let rest = Some(self.least.saturating_add(self.slack));
@@ -107,25 +86,16 @@ impl Habits {
         }
     }
 
-    /// Whether the program is between two iterations, if as much is live and this step is next. While it begins, less is live than
-    /// later at rest: there it rests where it did when it was recorded.
+    /// Whether the program is between two iterations, if as much is live.
     #[inline]
-    pub(crate) fn is_resting(&self, step: usize, live: usize) -> bool {
-        let Some(rest) = self.rest else {
-            return false;
-        };
-        let live = live / GRANULE;
-        if step >= self.period {
-            return live <= rest as usize;
-        }
-        self.is_foreseen && (self.live[step] as usize).abs_diff(live) <= self.slack as usize
+    pub(crate) fn is_resting(&self, live: usize) -> bool {
+        self.rest.is_some_and(|it| live / GRANULE <= it as usize)
     }
 
     /// Whether it is elsewhere at this step, as far as is known.
     #[inline]
     pub(crate) fn works_at(&self, step: usize) -> bool {
-        let is_known = |it: &u32| *it != UNKNOWN || self.is_foreseen;
-        self.live.get(step).is_none_or(is_known) && !self.is_resting_at(step)
+        self.live.get(step).is_none_or(|it| *it != UNKNOWN) && !self.is_resting_at(step)
     }
 
     /// Whether it is at this step.

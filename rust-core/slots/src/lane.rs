@@ -104,18 +104,10 @@ impl Course {
     }
 
     /// From now on the lane learns how it behaves, in regions of so many bytes; at first, from the plan, how long blocks
-    /// live at most: until their places are used again. `cells` are those of a step's slot, of so many. `rests`: where the program
-    /// rested when it was recorded, and how many bytes were in use then.
-    pub(crate) fn learn(
-        &mut self,
-        bytes: usize,
-        rests: &[(u32, usize)],
-        cells: impl Fn(u32) -> Range<u32>,
-        count: usize,
-    ) {
+    /// live at most: until their places are used again. `cells` are those of a step's slot, of so many.
+    pub(crate) fn learn(&mut self, bytes: usize, cells: impl Fn(u32) -> Range<u32>, count: usize) {
         let length = self.steps.len();
-        let mut habits = Habits::new(length, self.period, bytes);
-        habits.foresee(rests);
+        let mut habits = Habits::new(length, bytes);
         let mut last = vec![u32::MAX; count];
         let mut looks = 0_usize;
         let twice = (0..length).chain(self.period..length);
@@ -156,7 +148,7 @@ impl Course {
         let mut is_resting = false;
         if let Some(habits) = &mut self.habits {
             habits.asked();
-            is_resting = habits.is_resting(step, live);
+            is_resting = habits.is_resting(live) && step >= self.period;
             if is_resting && habits.works_at(step) {
                 return self.ask_at_rest(bytes, live);
             }

@@ -25,8 +25,6 @@ pub struct Lane {
     pub turns: u32,
     /// The loop empties the cache before these steps, of the prologue and then of one iteration.
     pub clears: Vec<u32>,
-    /// Steps before which the program is between two iterations, and the bytes in use then. Only lanes that learn need them.
-    pub rests: Vec<(u32, usize)>,
 }
 
 /// The regions, the slots in them and the lanes that use them.

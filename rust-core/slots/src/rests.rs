@@ -10,9 +10,6 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RestingSteps(BTreeSet<Key>);
 
-/// So many steps of each kind are compared.
-const MOST_LOOKS: usize = 32;
-
 /// The bytes that a step asks for, whether it is inside an iteration and not its first one, and the step.
 type Key = (usize, bool, u32);
 
@@ -25,23 +22,22 @@ impl RestingSteps {
         }
     }
 
-    /// The step for a request of so many bytes, by how much what was in use there `differs` from what is now: of the nearest ones the
-    /// first with which an iteration begins, else the next from `at` on, else the first before that. O(log steps).
-    pub(crate) fn find(
-        &self,
-        bytes: usize,
-        at: usize,
-        differs: impl Fn(usize) -> u32,
-    ) -> Option<usize> {
-        let at = at as u32;
-        let some = |is_inside, steps: Range<u32>| {
-            let keys = (bytes, is_inside, steps.start)..(bytes, is_inside, steps.end);
-            self.0.range(keys).take(MOST_LOOKS).map(|it| it.2 as usize)
+    /// The step for a request of so many bytes: the first one with which an iteration begins, else the next one from `at` on,
+    /// else the first one of the period before that. O(log steps).
+    pub(crate) fn find(&self, bytes: usize, at: usize, period: usize) -> Option<usize> {
+        let first = |is_inside, steps: Range<usize>| {
+            let (begin, end) = (
+                steps.start as u32,
+                (steps.end as u32).max(steps.start as u32),
+            );
+            let mut keys = self
+                .0
+                .range((bytes, is_inside, begin)..(bytes, is_inside, end));
+            keys.next().map(|it| it.2 as usize)
         };
-        let all = some(false, 0..u32::MAX)
-            .chain(some(true, at..u32::MAX))
-            .chain(some(true, 0..at));
-        // The first of several that differ as little.
-        all.min_by_key(|&step| differs(step))
+        let all = 0..u32::MAX as usize;
+        first(false, all.clone())
+            .or_else(|| first(true, at..all.end))
+            .or_else(|| first(true, period..at))
     }
 }

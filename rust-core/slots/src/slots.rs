@@ -184,7 +184,6 @@ impl Slots {
             if learning {
                 course.learn(
                     bytes,
-                    &lane.rests,
                     |slot| places[slot as usize].cells.clone(),
                     cells.len(),
                 );

@@ -104,17 +104,6 @@ fn named(plan: &Plan, index: usize, lane: &Lane) -> Result<(), Error> {
             format!("{once} at most, the steps of its prologue and an iteration"),
         )
     })?;
-    let all = lane.prologue.len() + steps;
-    let wrong = lane.rests.iter().find(|it| it.0 as usize >= all);
-    require(wrong.is_none(), || {
-        let found = wrong.map_or(0, |it| it.0);
-        let place = format!("a step before which lane {index} rests");
-        (
-            place,
-            found,
-            format!("below {all}, the number of its steps"),
-        )
-    })?;
     for (part, entries) in [("prologue", &lane.prologue), ("period", &lane.period)] {
         let wrong = entries.iter().position(|&slot| slot as usize >= slots);
         if let Some(entry) = wrong {

@@ -92,7 +92,7 @@ pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &
 }
 
 /// What is in use when each request comes.
-pub(super) fn live_before(record: &Record) -> Vec<u64> {
+fn live_before(record: &Record) -> Vec<u64> {
     let own = &record.requests;
     let mut ends: Vec<(u32, u64)> = own.iter().map(|it| (it.over, it.bytes())).collect();
     ends.sort_unstable_by_key(|it| it.0);

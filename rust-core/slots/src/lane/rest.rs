@@ -8,7 +8,7 @@ impl Course {
     /// The program is between two iterations, and the lane is elsewhere: goes to the next step at which it may be.
     #[cold]
     pub(super) fn ask_at_rest(&mut self, bytes: usize, live: usize) -> Planned {
-        let Some(step) = self.step_at_rest(bytes, live) else {
+        let Some(step) = self.step_at_rest(bytes) else {
             let planned = self.ask_in_doubt(bytes, live);
             self.last_unserved = Unserved::Anywhere;
             return planned;
@@ -21,9 +21,9 @@ impl Course {
         Planned::FoundStep(step)
     }
 
-    /// The step at which a request of so many bytes may begin where the program rests with so many bytes in use. O(log steps), and
-    /// O(steps) once after each period that has changed what a rest is.
-    pub(super) fn step_at_rest(&mut self, bytes: usize, live: usize) -> Option<usize> {
+    /// The step at which a request of so many bytes may begin where the program rests. O(log steps), and O(steps) once
+    /// after each period that has changed what a rest is.
+    pub(super) fn step_at_rest(&mut self, bytes: usize) -> Option<usize> {
         if self.resting_steps.is_none() {
             let habits = self.habits.as_ref()?;
             let mut resting = RestingSteps::default();
@@ -32,9 +32,8 @@ impl Course {
             }
             self.resting_steps = Some(resting);
         }
-        let habits = self.habits.as_ref()?;
         let resting = self.resting_steps.as_ref()?;
-        resting.find(bytes, self.at, |step| habits.differs(step, live))
+        resting.find(bytes, self.at, self.period)
     }
 
     /// Keeps the list of steps at rest what it says.
