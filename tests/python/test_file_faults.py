@@ -60,8 +60,9 @@ def test_a_trace_that_cannot_be_written_further(case, tmp_path):
 
 
 def test_a_trace_that_is_written_byte_by_byte_is_whole(tmp_path):
-    assert run("write:1+=short", BUDDY_TRACE=str(trace := tmp_path / "trace")) == []
-    assert len(whole_lines(trace)) > 590
+    # Few turns: a process that ends waits some seconds for its trace, and a system call for each byte is slow on a busy machine.
+    assert run("write:1+=short", turns=100, BUDDY_TRACE=str(trace := tmp_path / "trace")) == []
+    assert len(whole_lines(trace)) > 190
 
 
 def test_a_trace_whose_file_cannot_be_opened(tmp_path):
