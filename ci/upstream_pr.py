@@ -23,15 +23,16 @@ VENDORED = "third_party/pinbuddy"
 BRANCHES = {"seam": "host-allocator-subclass", "full": "pinbuddy"}
 # Ours at the end of a patch's message, and for nobody else.
 TRAILERS = ("Reason: ", "Forwarded: ")
-# `format-patch` as `patches/` has them: no hash of the commit, no renames, no version of git.
-FORMAT_PATCH = (
-    "format-patch --full-index --no-stat -p --unified=3 --src-prefix=a/ --dst-prefix=b/ --no-renames --no-signature --no-attach "
-    "--no-cover-letter --no-add-header --no-signoff --no-from --no-base --no-notes --no-thread --encoding=UTF-8 "
-    "--subject-prefix=PATCH --quiet --numbered --output-directory"
-).split()
-# Settings that win over a repository's own configuration, and over files that git reads without being told.
-SETTINGS = {"core.attributesFile": "/dev/null", "core.autocrlf": "false", "core.excludesFile": "/dev/null", "core.hooksPath": "/dev/null",
-            "core.quotePath": "false", "i18n.commitEncoding": "UTF-8"}  # fmt: skip
+PATCHKIT = ROOT / "xtask/patchkit/src"
+# Both as `cargo xtask patch` has them.
+FORMAT_PATCH = (PATCHKIT / "format-patch.txt").read_text().split()
+SETTINGS = dict(line.split("=", 1) for line in (PATCHKIT / "settings.txt").read_text().splitlines())
+
+
+def hookless() -> dict:
+    """The environment, without a hook's variables: they name another repository."""
+    theirs = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_CONFIG_PARAMETERS"}
+    return {name: it for name, it in os.environ.items() if name not in theirs}
 
 
 class GitFailed(Exception):
@@ -62,8 +63,8 @@ class Checkout:
         self.git("read-tree", self.base)
 
     def raw(self, *words, users=False, data=b"", **variables) -> bytes:
-        """Without configuration but the repository's own; with `users`, also theirs. A hook's variables name another repository."""
-        env = os.environ | {"LC_ALL": "C"} | dict.fromkeys(["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_CONFIG_PARAMETERS"])
+        """Without configuration but the repository's own; with `users`, also theirs."""
+        env = hookless() | {"LC_ALL": "C"}
         if not users:
             env |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1", "GIT_CONFIG_COUNT": str(len(SETTINGS))}
             for number, (name, value) in enumerate(SETTINGS.items()):
@@ -227,8 +228,7 @@ def gather(root: Path, folder: Path) -> tuple[str, str]:
     linked = "tree --locked --package pinbuddy-bridge --features torch --edges normal,no-proc-macro --target x86_64-unknown-linux-gnu --prefix none"
     listed = cargo(*linked.split(), at=root)
     crates = sorted({it for it in re.findall(rf"\({re.escape(str(root))}/([^)]*)\)", listed)})
-    env = {name: it for name, it in os.environ.items() if not name.startswith("GIT_")}
-    names = subprocess.run(["git", "ls-files", "-z", "--", *crates, "Cargo.lock", "LICENSE", "NOTICE"], cwd=root, env=env, check=True, capture_output=True)
+    names = subprocess.run(["git", "ls-files", "-z", "--", *crates, "Cargo.lock", "LICENSE", "NOTICE"], cwd=root, env=hookless(), check=True, capture_output=True)
     for name in filter(None, names.stdout.decode().split("\0")):
         (into / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / name, into / name)
@@ -297,7 +297,7 @@ def propose(args: argparse.Namespace, own: Path, root: Path = ROOT) -> str:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".pinbuddy-", dir=out.parent) as scratch:
             whole = Path(scratch) / "out"
-            checkout.git(*FORMAT_PATCH, str(whole), f"{checkout.base}..{checkout.tip}")
+            checkout.git("format-patch", *FORMAT_PATCH, "--quiet", "--numbered", "--output-directory", str(whole), f"{checkout.base}..{checkout.tip}")
             (whole / "PR_BODY.md").write_text(body)
             whole.rename(out)
     except OSError as why:

@@ -15,10 +15,9 @@ use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
 
-/// `format-patch` as `patches/` has them: no hash of the commit, no renames, no version of git.
-const FORMAT_PATCH: &str = "format-patch --full-index --no-stat -p --unified=3 --src-prefix=a/ --dst-prefix=b/ \
-    --no-renames --no-signature --no-attach --no-cover-letter --no-add-header --no-signoff --no-from --no-base --no-notes \
-    --no-thread --encoding=UTF-8 --subject-prefix=PATCH";
+/// Options of `format-patch` for what `patches/` has, which ci/upstream_pr.py reads too: no hash of the commit, no renames, no
+/// version of git.
+const FORMAT_PATCH: &str = include_str!("format-patch.txt");
 /// How far back from HEAD the release's own header is looked for.
 const FAR: &str = "--max-count=100";
 
@@ -31,9 +30,10 @@ pub fn export(patches: &Path, header: &str, tree: &Tree, release: &Release) -> R
     let scratch = Scratch::folder(&out)?;
     let mut list = String::new();
     for commit in &commits {
-        let arguments = FORMAT_PATCH.split_ascii_whitespace();
         let one = ["--no-numbered", "--stdout", "-1", "--zero-commit", commit];
-        let patch = short_index(&git(&arguments.chain(one).collect::<Vec<_>>())?);
+        let options = FORMAT_PATCH.split_ascii_whitespace().chain(one);
+        let command = ["format-patch"].into_iter().chain(options);
+        let patch = short_index(&git(&command.collect::<Vec<_>>())?);
         // `Open-_the-seam_` of `Open _the seam_`.
         let subject = git(&["log", "-1", "--format=%f", commit])?;
         let words = subject.split(|it: char| !it.is_ascii_alphanumeric());

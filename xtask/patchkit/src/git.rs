@@ -8,15 +8,9 @@ use std::process::Output;
 use anyhow::{Context, Result};
 use xshell::{Cmd, Shell, cmd};
 
-/// Settings that win over a repository's own configuration, and over files that git reads without being told.
-const SETTINGS: [(&str, &str); 6] = [
-    ("core.attributesFile", "/dev/null"),
-    ("core.autocrlf", "false"),
-    ("core.excludesFile", "/dev/null"),
-    ("core.hooksPath", "/dev/null"),
-    ("core.quotePath", "false"),
-    ("i18n.commitEncoding", "UTF-8"),
-];
+/// Settings that win over a repository's own configuration, and over files that git reads without being told. A line for each;
+/// ci/upstream_pr.py reads them, too.
+const SETTINGS: &str = include_str!("settings.txt");
 
 /// Applies one patch to the files below `folder`, with no fuzz and no three-way merge, and nothing of it if a hunk does
 /// not fit. Both results are git's words.
@@ -86,8 +80,9 @@ pub fn neutral(command: Cmd<'_>) -> Cmd<'_> {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_ATTR_NOSYSTEM", "1")
         .env_remove("GIT_CONFIG_PARAMETERS")
-        .env("GIT_CONFIG_COUNT", SETTINGS.len().to_string());
-    let numbered = SETTINGS.iter().enumerate();
+        .env("GIT_CONFIG_COUNT", SETTINGS.lines().count().to_string());
+    let settings = SETTINGS.lines().filter_map(|line| line.split_once('='));
+    let numbered = settings.enumerate();
     numbered.fold(command, |command, (number, (name, value))| {
         command
             .env(format!("GIT_CONFIG_KEY_{number}"), name)
