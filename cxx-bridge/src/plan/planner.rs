@@ -156,6 +156,7 @@ impl Planner {
         // The process does not wait for a thread that is making one.
         if !self.is_done(record.requests()) {
             make(record, self.run.clone(), &self.target, LAST_PATIENCE);
+            self.target.close();
         }
     }
 }
@@ -220,7 +221,8 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
 #[derive(Debug)]
 struct Target {
     path: PathBuf,
-    /// Of so many requests is the plan that was written last. Locked while one is written.
+    /// Of so many requests is the plan that was written last; of any number, once nothing is written any more. Locked while
+    /// one is written.
     requests: Mutex<usize>,
     /// Whether the plan there is replaced however many requests it was made of.
     replaces_any: bool,
@@ -262,6 +264,12 @@ impl Target {
         write(&self.path, write_to)?;
         *last = requests;
         Ok(true)
+    }
+
+    /// Nothing is written from here on: the process ends, and would leave half of a file behind.
+    fn close(&self) {
+        let lock = self.requests.lock();
+        *lock.unwrap_or_else(PoisonError::into_inner) = usize::MAX;
     }
 }
 

@@ -108,6 +108,18 @@ fn the_end_of_the_process_has_a_plan_though_a_thread_is_at_it() {
 }
 
 #[test]
+fn a_thread_that_is_late_leaves_no_half_of_a_plan_behind_a_process_that_could_not_write_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = folder.path().join("later");
+    let mut planner = Planner::new(ToRecord::new(none.join("plan.json"), run()));
+    let _at_work = planner.job(4).unwrap();
+    planner.end(&record(4));
+    fs::create_dir(&none).unwrap();
+    make(&record(8), run(), &planner.target, LAST_PATIENCE);
+    assert_eq!(fs::read_dir(none).unwrap().count(), 0);
+}
+
+#[test]
 fn what_is_beside_the_plan_is_private_and_has_another_name_each_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
