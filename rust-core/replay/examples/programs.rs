@@ -10,11 +10,12 @@ use serde_json::{Map, Value, json};
 
 type Figure = fn(&Verdict) -> f64;
 
-const FIGURES: [(&str, Figure); 5] = [
+const FIGURES: [(&str, Figure); 6] = [
     ("pinned", |it| it.pinned),
     ("pins more", |it| it.pins as f64),
     ("bytes pinned", |it| it.bytes),
     ("waits", |it| it.waits),
+    ("unpinning requests", |it| it.unpinning as f64),
     ("time", |it| it.time),
 ];
 
@@ -61,7 +62,7 @@ fn main() -> Result<(), String> {
     for (name, _) in FIGURES {
         table += &format!(" {name}: worst (seed), 99.9th, 99th, median |");
     }
-    table += "\n|---|---|---|---|---|---|---|\n";
+    table += "\n|---|---|---|---|---|---|---|---|\n";
     let mut run = Map::new();
     for (row, mut verdicts) in rows {
         table += &format!("| {row} | {} |", verdicts.len());

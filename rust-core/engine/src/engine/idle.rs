@@ -18,17 +18,8 @@ impl Engine {
         idle
     }
 
-    /// The same, the least recently used first; dedicated ones last or never, and never the
-    /// working-set region.
-    pub(crate) fn take_least_used(&mut self, at_least: usize, of: Of) -> Vec<IdleSegment> {
-        let idle = self
-            .arena
-            .take_least_used(self.phases.working_set(), at_least, of);
-        self.count_taken(&idle);
-        idle
-    }
-
-    /// The same regions, which stay pinned, and counted, until [`Self::take_leaving`].
+    /// Lets wholly idle regions of at least `at_least` bytes together go, the least recently used first; dedicated ones last
+    /// or never, and never the working-set region.
     pub(crate) fn let_go_least_used(&mut self, at_least: usize, of: Of) {
         let idle = self
             .arena
@@ -63,8 +54,8 @@ impl Engine {
         self.leaving.iter().map(|it| it.region().bytes).sum()
     }
 
-    /// The longest idle region of at least `from` and fewer than `to` bytes.
-    pub(crate) fn take_idle_between(&mut self, from: usize, to: usize) -> Vec<IdleSegment> {
+    /// Lets the longest idle region of at least `from` and fewer than `to` bytes go; false if there is none.
+    pub(crate) fn let_go_idle_between(&mut self, from: usize, to: usize) -> bool {
         let longest = self
             .arena
             .iter()
@@ -72,7 +63,9 @@ impl Engine {
             .map(|(id, resident)| (resident.segment.region().bytes, id))
             .filter(|(bytes, _)| (from..to).contains(bytes))
             .max();
-        longest.map_or_else(Vec::new, |(_, id)| self.take_if_idle(id))
+        let idle = longest.map_or_else(Vec::new, |(_, id)| self.arena.take_if_idle(id));
+        self.leaving.extend(idle);
+        longest.is_some()
     }
 
     /// The region `id`, if it is idle.

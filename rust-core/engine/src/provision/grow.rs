@@ -98,10 +98,9 @@ impl Provisioner {
             if let Some(block) = self.engine.request_anywhere(want.bytes) {
                 return Step::Block(block);
             }
-            let unpin = self
-                .engine
-                .take_least_used(exact.next_power_of_two(), Of::Segments);
-            return pass_through(unpin, None);
+            let most = exact.next_power_of_two();
+            self.engine.let_go_least_used(most, Of::Segments);
+            return pass_through(Vec::new(), None);
         }
         if want.refused.is_some() || left < exact {
             return self.last_resort(want, need);
@@ -182,11 +181,10 @@ impl Provisioner {
             return Step::Block(block);
         }
         let most = exact.checked_next_power_of_two().unwrap_or(exact);
-        let mut unpin = self.engine.take_idle_between(most / 2 + 1, exact);
-        let bytes = if unpin.is_empty() {
-            exact
-        } else {
+        let bytes = if self.engine.let_go_idle_between(most / 2 + 1, exact) {
             exact.saturating_add(self.ahead.slack(exact))
+        } else {
+            exact
         };
         let beyond = (self.held() + exact).saturating_sub(self.allowance(exact));
         if beyond > 0 && mood == Mood::Well {
@@ -194,13 +192,13 @@ impl Provisioner {
         }
         let bytes = Engine::exact_region(bytes.min(most)).unwrap_or(exact);
         let bytes = if bytes <= left { bytes } else { exact };
-        unpin.extend(self.overdue(exact, bytes));
+        let unpin = self.overdue(exact, bytes);
         Step::Pin(self.permit_for(want, bytes, unpin, now))
     }
 
-    /// Regions that were let go and are unpinned before `bytes` more are pinned. As much as is pinned, if
-    /// the regions are short enough, so that no more is pinned meanwhile. More, up to twice as much, if
-    /// the worker has not kept up and too much is pinned; with exact growth it is not waited for.
+    /// Regions that were let go and are unpinned before `bytes` more are pinned: only if the worker has not
+    /// kept up and too much is pinned, since an unpin waits for running kernels. Exact growth does not wait for
+    /// the worker.
     fn overdue(&mut self, exact: usize, bytes: usize) -> Vec<IdleSegment> {
         let late = match self.settings.growth {
             Growth::Segment => self.settings.segment_bytes / 4,
@@ -208,11 +206,7 @@ impl Provisioner {
         };
         let most = self.allowance(exact) + late;
         let beyond = (self.held() + self.engine.leaving_bytes() + bytes).saturating_sub(most);
-        if beyond > 0 {
-            self.engine.take_leaving(beyond.min(2 * bytes), usize::MAX)
-        } else {
-            self.engine.take_leaving(bytes, 2 * bytes)
-        }
+        self.engine.take_leaving(beyond.min(2 * bytes), usize::MAX)
     }
 
     pub(super) fn permit_for(

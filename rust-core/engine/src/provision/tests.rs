@@ -388,4 +388,36 @@ fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
     );
 }
 
+/// The driver waits for running kernels before it unpins, so a request would. Requests up to a quarter of a segment.
+#[test]
+fn a_worker_that_keeps_up_unpins_for_all_requests() {
+    let mut caller = Caller::new(Settings {
+        segment_bytes: 256 * MIB,
+        ..settings()
+    });
+    for mib in 16..=64 {
+        let mut blocks = Vec::new();
+        for _ in 0..6 {
+            let mut want = Want::new(mib * MIB);
+            match caller.first_step(&mut want) {
+                Step::Pin(permit) => {
+                    assert_eq!(permit.unpin.len(), 0);
+                    blocks.extend(caller.pinned(&permit));
+                }
+                Step::PassThrough { unpin, .. } => assert_eq!(unpin.len(), 0),
+                Step::Block(block) => blocks.push(block),
+                other => panic!("{other:?}"),
+            }
+            caller.work();
+        }
+        blocks.into_iter().for_each(|it| caller.release(it));
+    }
+    let pinned: usize = caller.pins.iter().sum();
+    let held = caller.it.engine().pinned_bytes();
+    assert!(
+        pinned * MIB > held,
+        "nothing had to go: {pinned} MiB were pinned"
+    );
+}
+
 mod warming;

@@ -49,6 +49,8 @@ pub struct Outcome {
     pub waits: Vec<(Nanos, Nanos)>,
     /// How many requests `waits` leaves out.
     pub renewals: u64,
+    /// How many requests unpinned memory on their own thread.
+    pub unpinning: u64,
     /// When the program ended.
     pub time: Nanos,
 }
@@ -164,6 +166,7 @@ impl Program<'_> {
         };
         let served = self.world.served(thread);
         self.outcome.renewals += u64::from(served.renewed);
+        self.outcome.unpinning += u64::from(served.unpinned);
         if !served.renewed && !served.beside {
             self.outcome.waits[block as usize] = (served.at - served.asked, stocks);
         }

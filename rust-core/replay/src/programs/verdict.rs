@@ -29,6 +29,8 @@ pub struct Verdict {
     /// The longest wait, over the sum of 1.5 times what stock's pins would take, 20 ms, and `registration`.
     /// Up to 1 the bound holds.
     pub waits: f64,
+    /// How many requests unpinned memory on their own thread, which stock's never do: the driver waits for kernels meanwhile.
+    pub unpinning: u64,
     /// How long the program took, over stock's.
     pub time: f64,
 }
@@ -53,6 +55,7 @@ impl Verdict {
             pins: most_ahead(&ours.pins, &stocks.pins),
             bytes: ours.bytes_pinned as f64 / bytes.max(1) as f64,
             waits: waits.fold(0.0, f64::max),
+            unpinning: ours.unpinning,
             time: ours.time as f64 / stocks.time.max(1) as f64,
         }
     }
@@ -92,6 +95,7 @@ mod tests {
             order: vec![0],
             waits: vec![(waited, 100_000_000)],
             renewals: 0,
+            unpinning: 0,
             time: 7,
         };
         let bounds = Bounds {

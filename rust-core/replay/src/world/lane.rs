@@ -32,6 +32,8 @@ pub struct Served {
     pub missed: bool,
     /// Whether it pinned a working-set region.
     pub renewed: bool,
+    /// Whether memory was unpinned on its own thread. The driver then waits for all kernels that run.
+    pub unpinned: bool,
     /// Whether another thread pinned a working-set region meanwhile: it may have waited for the driver.
     pub beside: bool,
 }
@@ -167,7 +169,7 @@ impl World {
                     return false;
                 }
                 Step::Pin(mut permit) => {
-                    let unpin = self.unpin(std::mem::take(&mut permit.unpin));
+                    let unpin = self.unpin_here(index, std::mem::take(&mut permit.unpin));
                     self.taken += permit.bytes as u64;
                     let fill = at_pace(self.machine.fill, permit.bytes as u64);
                     let at = self.now + unpin + fill;
@@ -187,6 +189,12 @@ impl World {
         }
     }
 
+    /// A request unpins these; returns how long that takes.
+    fn unpin_here(&mut self, index: usize, idle: Vec<pinbuddy_core::IdleSegment>) -> Nanos {
+        self.lanes[index].served.unpinned |= !idle.is_empty();
+        self.unpin(idle)
+    }
+
     /// A thread pins a working-set region: requests made meanwhile may wait for the driver.
     fn renew(&mut self, index: usize) {
         self.renewals += 1;
@@ -198,7 +206,7 @@ impl World {
 
     fn pass_through(&mut self, index: usize, unpin: Vec<pinbuddy_core::IdleSegment>) -> bool {
         self.resume(index);
-        let takes = self.unpin(unpin);
+        let takes = self.unpin_here(index, unpin);
         let (block, bytes) = (
             self.lanes[index].block,
             self.lanes[index].want.bytes() as u64,
