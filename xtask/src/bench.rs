@@ -1,7 +1,6 @@
 //! `cargo xtask bench`: handed on to `tests/bench/run.py`, which asks this program for environments and the simulator.
 
 use std::convert::Infallible;
-use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::cli::Handed;
-use crate::programs::become_it;
+use crate::programs::{become_it, own};
 use crate::python::environment::Environment;
 use crate::support::paths;
 use crate::support::tally::Tally;
@@ -18,16 +17,12 @@ use crate::venv;
 /// `bench`: replaces this process.
 pub fn run(handed: &Handed) -> Result<Infallible> {
     let mut command = program()?;
-    command.args(&handed.words);
-    become_it(command)
+    become_it(command.args(&handed.words))
 }
 
 fn program() -> Result<Command> {
     let mut command = python("run.py");
-    // Cargo may have built this program anew meanwhile, in the same place.
-    let program = env::current_exe()?.display().to_string();
-    let program = program.trim_end_matches(" (deleted)");
-    command.arg("--xtask").arg(program);
+    command.arg("--xtask").arg(own()?);
     Ok(command)
 }
 
