@@ -152,6 +152,9 @@ pub struct Venv {
     /// The Python to make the environment with
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
+    /// Print the folders of its CUDA's headers instead: for ci/gpu/programs.sh
+    #[arg(long, hide = true)]
+    pub headers: bool,
 }
 
 /// Options of `sim`.
