@@ -5,7 +5,6 @@ own, and reach the checkout last. A series is only proposed for a header that it
 """
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -16,6 +15,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+from patch_git import FORMAT_PATCH, GitFailed, find, hookless, of_tree, patches, run, sha256
 from upstream_text import Refusal, benchmark, description, tested
 
 ROOT = Path(__file__).parent.parent
@@ -23,20 +23,6 @@ VENDORED = "third_party/pinbuddy"
 BRANCHES = {"seam": "host-allocator-subclass", "full": "pinbuddy"}
 # Ours at the end of a patch's message, and for nobody else.
 TRAILERS = ("Reason: ", "Forwarded: ")
-PATCHKIT = ROOT / "xtask/patchkit/src"
-# Both as `cargo xtask patch` has them.
-FORMAT_PATCH = (PATCHKIT / "format-patch.txt").read_text().split()
-SETTINGS = dict(line.split("=", 1) for line in (PATCHKIT / "settings.txt").read_text().splitlines())
-
-
-def hookless() -> dict:
-    """The environment, without a hook's variables: they name another repository."""
-    theirs = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_CONFIG_PARAMETERS"}
-    return {name: it for name, it in os.environ.items() if name not in theirs}
-
-
-class GitFailed(Exception):
-    """What git says."""
 
 
 class Checkout:
@@ -63,17 +49,7 @@ class Checkout:
         self.git("read-tree", self.base)
 
     def raw(self, *words, users=False, data=b"", **variables) -> bytes:
-        """Without configuration but the repository's own; with `users`, also theirs."""
-        env = hookless() | {"LC_ALL": "C"}
-        if not users:
-            env |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1", "GIT_CONFIG_COUNT": str(len(SETTINGS))}
-            for number, (name, value) in enumerate(SETTINGS.items()):
-                env |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-        env = {name: it for name, it in (env | self.own | variables).items() if it is not None}
-        done = subprocess.run(["git", "-C", self.root, *words], input=data, capture_output=True, env=env)
-        if done.returncode != 0:
-            raise GitFailed(done.stderr.decode(errors="replace").strip())
-        return done.stdout
+        return run(self.root, *words, users=users, data=data, **self.own | variables)
 
     def git(self, *words, **more) -> str:
         return self.raw(*words, **more).decode().rstrip()
@@ -111,7 +87,7 @@ class Checkout:
 
     def hash(self, path: str) -> str:
         """SHA-256 of a file of the last commit."""
-        return hashlib.sha256(self.read(path, self.tip) or b"").hexdigest()
+        return sha256(self.read(path, self.tip))
 
     def apply(self, patch: Path, message: str, todo: str):
         """Commits a patch, with no fuzz and no three-way merge."""
@@ -156,24 +132,10 @@ def message(patch: str) -> tuple[str, str]:
     return " ".join(subject.split()), "\n".join(it for it in body.splitlines() if not it.startswith(TRAILERS)).strip()
 
 
-def patches(root: Path, folder: str) -> list[Path]:
-    names = (root / "patches" / folder / "series").read_text().splitlines()
-    return [root / "patches" / folder / it.strip() for it in names if it.strip() and not it.strip().startswith("#")]
-
-
 def release_of(checkout: Checkout, versions: dict, kind: str) -> dict:
     """The release whose series is proposed: the one whose header the tree has, or else of its version, or else the newest."""
-    numbers = lambda it: [int(part) for part in it["version"].split(".")]  # noqa: E731
-    known = sorted(versions["release"], key=numbers)
-    every, newest = versions.get("source_release", []) + known, known[-1]
-    version, header = checkout.read("version.txt"), checkout.hash(versions["header"])
-    if version is None and checkout.read(versions["header"]) is None:
-        found = f"neither version.txt nor {versions['header']}"
-        raise Refusal(f"{checkout.root} is not a PyTorch source tree", found, "the root of a clone of pytorch")
-    named = re.match(r"[\d.]*", (version or b"").decode())[0]
-    ours = [it for it in every if header in (it["header_sha256"], it["patched_sha256"])]
-    of_version = lambda all: [it for it in all if it["version"] == named]  # noqa: E731
-    release = (of_version(ours) or ours[-1:] or of_version(every) or [newest])[0]
+    newest = find(versions, None)
+    release = of_tree(versions, checkout.root, checkout.read("version.txt"), checkout.read(versions["header"])) or newest
     if kind == "full" or release["series"] == newest["series"]:
         return release
     version = release["version"]

@@ -14,20 +14,10 @@ usage="usage: ci/gpu/programs.sh VERSION OUT [--source DIR]"
 version=${1:?$usage} out=${2:?$usage}
 shift 2
 python=$(cargo xtask venv --torch "$version" --stock)/bin/python
-read -r cuda torch < <("$python" -c 'import torch; print(torch.version.cuda, torch.__path__[0])')
+torch=$("$python" -c 'import torch; print(torch.__path__[0])')
 
 # CUDA's headers that the wheel's own packages lack.
-named() {
-    python3 -c 'import sys, tomllib; print(*tomllib.load(open("patches/versions.toml", "rb"))["cuda"][sys.argv[1]][sys.argv[2]], sep="\n")' "$cuda" "$1"
-}
-packages=$(named packages)
-headers=$PWD/target/cuda-$cuda-$(sha256sum <<<"$packages" | cut -c1-16)
-if [[ ! -d $headers ]]; then
-    rm -rf "$headers.part"
-    xargs "$python" -m pip install --quiet --no-deps --only-binary=:all: --target "$headers.part" <<<"$packages"
-    mv "$headers.part" "$headers"
-fi
-include=$(named include | sed "s|^|$headers/|" | paste -sd :)
+include=$(cargo xtask venv --torch "$version" --stock --headers)
 
 mkdir -p "$out/bin"
 python3 tests/upstream/compiled.py --stock "$python" --include "$include" "$@" "$out"

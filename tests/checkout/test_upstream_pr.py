@@ -45,7 +45,9 @@ def files(folder: pathlib.Path) -> dict:
     return {it: sha256(it.read_bytes()) for it in folder.rglob("*") if it.is_file()}
 
 
-class Proposals(unittest.TestCase):
+class Checkout(unittest.TestCase):
+    """A small checkout of PyTorch's, and ours with its series."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -88,6 +90,8 @@ class Proposals(unittest.TestCase):
         self.git("add", ".")
         self.git("commit", "--quiet", "-m", "x", *more)
 
+
+class Proposals(Checkout):
     def propose(self, *more, source=None):
         """What is said, without the folder's name and that of a commit, which has the time in it."""
         words = ["--source", str(source or self.tree), "--out", str(self.out), "--bench", str(self.folder / "bench.json"), *more]

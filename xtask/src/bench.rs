@@ -1,33 +1,26 @@
 //! `cargo xtask bench`: handed on to `tests/bench/run.py`, which asks this program for environments and the simulator.
 
 use std::convert::Infallible;
-use std::env;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::cli::Handed;
-use crate::programs::become_it;
+use crate::programs::{become_it, own};
 use crate::python::environment::Environment;
 use crate::support::paths;
 use crate::support::tally::Tally;
-use crate::venv;
 
 /// `bench`: replaces this process.
 pub fn run(handed: &Handed) -> Result<Infallible> {
     let mut command = program()?;
-    command.args(&handed.words);
-    become_it(command)
+    become_it(command.args(&handed.words))
 }
 
 fn program() -> Result<Command> {
     let mut command = python("run.py");
-    // Cargo may have built this program anew meanwhile, in the same place.
-    let program = env::current_exe()?.display().to_string();
-    let program = program.trim_end_matches(" (deleted)");
-    command.arg("--xtask").arg(program);
+    command.arg("--xtask").arg(own()?);
     Ok(command)
 }
 
@@ -46,21 +39,10 @@ pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
 }
 
 /// The harness, compiled unless it is current.
-pub fn harness(_fork: &Path, stock: &Path) -> Result<PathBuf> {
+pub fn harness(stock: &Environment) -> Result<PathBuf> {
     let program = paths::target().join("bench/harness");
-    let stock = venv::open(stock, true)?;
     succeed(python("build.py").arg(stock.torch()).arg(&program))?;
     Ok(program)
-}
-
-/// Draws the plots of a GPU run into a folder; returns how many it then has.
-pub fn plot(results: &Path, folder: &Path) -> Result<usize> {
-    let mut command = program()?;
-    command.arg("--plot").arg(results).arg("--out").arg(folder);
-    succeed(&mut command)?;
-    let drawn = |path: &Path| path.extension() == Some(OsStr::new("svg"));
-    let entries = std::fs::read_dir(folder)?.flatten();
-    Ok(entries.filter(|it| drawn(&it.path())).count())
 }
 
 fn succeed(command: &mut Command) -> Result<()> {

@@ -152,6 +152,9 @@ pub struct Venv {
     /// The Python to make the environment with
     #[arg(long, value_name = "PY", default_value = "python3")]
     pub python: PathBuf,
+    /// Print the folders of its CUDA's headers instead: for ci/gpu/programs.sh
+    #[arg(long, hide = true)]
+    pub headers: bool,
 }
 
 /// Options of `sim`.
@@ -205,6 +208,8 @@ mod tests {
     fn without_help(command: &mut clap::Command) -> impl Iterator<Item = &mut clap::Command> {
         let all = command.get_subcommands_mut();
         // The help of a command that is handed on is its program's.
-        all.filter(|it| it.get_name() != "help" && !it.is_disable_help_flag_set())
+        all.filter(|it| {
+            it.get_name() != "help" && !it.is_disable_help_flag_set() && !it.is_hide_set()
+        })
     }
 }

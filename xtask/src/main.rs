@@ -17,12 +17,12 @@ mod source_build;
 mod test;
 mod venv;
 
-use std::convert::Infallible;
-use std::process::{Command as Process, ExitCode};
+use std::process::ExitCode;
 
 use build_wheel::plan::Plan;
 use clap::Parser as _;
 use cli::Command;
+use programs::script;
 use support::failure;
 use xtask_build as build_wheel;
 use xtask_python as python;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Test(args) => test::run(args),
-        Command::UpstreamPr(words) => match upstream_pr(words)? {},
+        Command::UpstreamPr(words) => match script(&["upstream_pr"], words)? {},
         Command::Bench(words) => match bench::run(words)? {},
     });
     match result {
@@ -66,17 +66,12 @@ fn help() -> Option<anyhow::Error> {
     };
     match words[..] {
         ["help", "bench"] => bench::run(&help).err(),
-        ["help", "upstream-pr"] => upstream_pr(&help).err(),
+        ["help", "upstream-pr"] => script(&["upstream_pr"], &help).err(),
+        ["help", "patch", it @ ("drift" | "export" | "rebase")] => {
+            script(&["patch", it], &help).err()
+        }
         _ => None,
     }
-}
-
-/// Hands `upstream-pr` on to `ci/upstream_pr.py`, and replaces this process.
-fn upstream_pr(handed: &cli::Handed) -> anyhow::Result<Infallible> {
-    let mut command = Process::new("python3");
-    command.arg(support::paths::root().join("ci/upstream_pr.py"));
-    command.args(&handed.words);
-    programs::become_it(command)
 }
 
 fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {

@@ -2,14 +2,16 @@
 //! them.
 
 use std::convert::Infallible;
+use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::cli::Handed;
 use crate::sim::saying;
-use crate::support::cargo;
+use crate::support::{cargo, paths};
 
 /// A program, which is called as its package.
 pub struct Program {
@@ -49,7 +51,21 @@ impl Program {
     }
 }
 
+/// This program's path. Cargo may have built it anew meanwhile, in the same place.
+pub fn own() -> Result<String> {
+    let program = env::current_exe()?.display().to_string();
+    Ok(program.trim_end_matches(" (deleted)").to_owned())
+}
+
+/// Hands a command of words on to `ci/NAME.py`, which the first one names, and replaces this process.
+pub fn script(words: &[&str], more: &Handed) -> Result<Infallible> {
+    let (name, words) = words.split_first().context("no script")?;
+    let mut command = Command::new("python3");
+    command.arg(paths::root().join(format!("ci/{name}.py")));
+    become_it(command.args(words).args(&more.words))
+}
+
 /// Replaces this process with a command.
-pub fn become_it(mut command: Command) -> Result<Infallible> {
+pub fn become_it(command: &mut Command) -> Result<Infallible> {
     Err(command.exec()).with_context(|| format!("running {command:?}"))
 }

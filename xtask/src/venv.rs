@@ -3,6 +3,7 @@
 //! They also have numpy, without which torch warns at each start. Invariant: an environment with a marker is
 //! complete, and has the wheel whose hash the marker names.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xshell::{Shell, cmd};
 
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{current, fetch};
+use crate::build_wheel::{current, fetch, tree};
 use crate::python::environment::Environment;
 use crate::python::tools::Tools;
 use crate::python::{Python, pip, tools};
@@ -20,6 +21,7 @@ use crate::support::progress::{Progress, Step};
 use crate::support::scratch::Scratch;
 use crate::support::{disk, lock, paths, watch};
 use crate::{build_wheel, cli};
+use xtask_patchkit::release::Versions;
 
 const MARKER: &str = "pinbuddy-venv.json";
 /// Packages that programs with torch expect.
@@ -40,7 +42,11 @@ struct Marker {
 
 pub fn run(args: &cli::Venv) -> Result<()> {
     let folder = ensure(args.torch.as_deref(), args.stock, &args.python)?;
-    println!("{}", folder.display());
+    let shown = match args.headers {
+        true => env::join_paths(cuda_include(&folder, &args.python)?)?.into(),
+        false => folder.to_path_buf(),
+    };
+    println!("{}", shown.display());
     Ok(())
 }
 
@@ -86,6 +92,16 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
     })?;
     fs::write(folder.join(MARKER), serde_json::to_vec(&wanted)?)?;
     open(&folder, stock)
+}
+
+/// Folders of the headers of an environment's CUDA, fetched if missing.
+pub fn cuda_include(stock: &Environment, python: &Path) -> Result<Vec<PathBuf>> {
+    let tools = tools::ensure(&Python::probe(python)?)?;
+    let versions = Versions::read(paths::root())?;
+    let cuda = versions.cuda(&stock.cuda()?)?;
+    Progress::new(1).step("get CUDA's headers", |step| {
+        tree::ensure_cuda(&paths::cache(), cuda, &tools, step)
+    })
 }
 
 /// An existing environment with the official wheel or the fork.

@@ -1,7 +1,7 @@
 //! A checkout of ours and a tree of the release that its series is for, in a temporary folder; and releases in words.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 
@@ -60,15 +60,6 @@ pub fn releases() -> Versions {
 /// The words of a command line.
 pub fn typed(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
-}
-
-/// What git says in a folder. Commits are made by x.
-pub fn git(folder: &Path, arguments: &[&str]) -> String {
-    let mut git = std::process::Command::new("git");
-    git.args(["-c", "user.name=x", "-c", "user.email=x", "-C"]);
-    let output = git.arg(folder).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 impl Fixture {
@@ -149,36 +140,5 @@ impl Fixture {
 
     pub fn read(&self) -> String {
         fs::read_to_string(self.tree().join(HEADER)).unwrap()
-    }
-
-    /// Settings of a checkout that would change commits and patches if git read them.
-    pub fn configure_git_oddly(&self) {
-        for [name, value] in [
-            ["core.autocrlf", "true"],
-            ["core.hooksPath", "/nowhere"],
-            ["commit.gpgsign", "true"],
-            ["diff.noprefix", "true"],
-            ["diff.context", "7"],
-            ["format.attach", "x"],
-            ["format.coverLetter", "true"],
-            ["format.headers", "X-Header: x"],
-            ["format.numbered", "true"],
-            ["format.outputDirectory", "/nowhere"],
-            ["format.signOff", "true"],
-            ["i18n.commitEncoding", "ISO-8859-1"],
-        ] {
-            self.git(&["config", name, value]);
-        }
-    }
-
-    pub fn git(&self, arguments: &[&str]) -> String {
-        git(&self.tree(), arguments)
-    }
-
-    /// Makes the tree a checkout with one commit.
-    pub fn commit(&self) {
-        self.git(&["init", "--quiet", "--initial-branch=main"]);
-        self.git(&["add", "."]);
-        self.git(&["commit", "--quiet", "-m", "x"]);
     }
 }

@@ -9,18 +9,13 @@ use anyhow::{Context, Result};
 use xshell::{Cmd, Shell, cmd};
 
 /// Settings that win over a repository's own configuration, and over files that git reads without being told. A line for each;
-/// ci/upstream_pr.py reads them, too.
+/// ci/patch_git.py reads them, too.
 const SETTINGS: &str = include_str!("settings.txt");
 
 /// Applies one patch to the files below `folder`, with no fuzz and no three-way merge, and nothing of it if a hunk does
 /// not fit. Both results are git's words.
 pub fn apply(patch: &Path, folder: &Path) -> Result<Result<String, String>> {
     run_apply(patch, folder, &[])
-}
-
-/// The same, but applies the hunks that fit also where others do not, and leaves the rest out.
-pub fn apply_partly(patch: &Path, folder: &Path) -> Result<Result<String, String>> {
-    run_apply(patch, folder, &["--reject"])
 }
 
 /// Whether a patch is in the files already: git could take it out of them.
@@ -64,17 +59,8 @@ fn apply_command(patch: &Path, folder: &Path, how: &[&str]) -> Result<Output> {
     command.output().context("running git apply")
 }
 
-/// git in a repository, with a committer that is the same for everybody.
-pub fn at<'a>(shell: &'a Shell, repository: &Path) -> Cmd<'a> {
-    neutral(cmd!(shell, "git"))
-        .arg("-C")
-        .arg(repository)
-        .env("GIT_COMMITTER_NAME", "pinbuddy developers")
-        .env("GIT_COMMITTER_EMAIL", "pinbuddy@localhost")
-}
-
 /// The command with no configuration but the repository's own, and messages in English.
-pub fn neutral(command: Cmd<'_>) -> Cmd<'_> {
+fn neutral(command: Cmd<'_>) -> Cmd<'_> {
     let command = unbound(command)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
@@ -98,17 +84,12 @@ pub fn unbound(command: Cmd<'_>) -> Cmd<'_> {
         .env("LC_ALL", "C")
 }
 
-/// Standard output; standard error of a command that failed is the error.
-pub fn output(command: Cmd<'_>) -> Result<Vec<u8>> {
+/// Standard output as text; standard error of a command that failed is the error.
+pub fn text(command: Cmd<'_>) -> Result<String> {
     let command = command.quiet().ignore_status();
     let output = command.output();
     let output = output.with_context(|| format!("running {command}"))?;
     let told = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "git: {}", told.trim());
-    Ok(output.stdout)
-}
-
-/// The same as text.
-pub fn text(command: Cmd<'_>) -> Result<String> {
-    Ok(String::from_utf8(output(command)?)?)
+    Ok(String::from_utf8(output.stdout)?)
 }

@@ -1,18 +1,15 @@
 //! A release's series: exactly applied, or not at all.
 //!
-//! git applies, commits, exports, rebases and compares patches. This crate says which series each release has
+//! git applies patches; `ci/patch.py` has it export, carry over and compare series. This crate says which series each release has
 //! (`release`, `series`), and how a series fits files (`fit`).
 //! Fetches nothing, and knows no wheel but where one has upstream's headers.
 
 pub mod apply;
-pub mod drift;
-pub mod export;
 pub mod fit;
 #[cfg(any(test, feature = "fixture"))]
 #[allow(missing_docs, reason = "for tests")]
 pub mod fixture;
 pub mod git;
-pub mod rebase;
 pub mod release;
 pub mod series;
 #[cfg(test)]

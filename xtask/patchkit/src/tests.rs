@@ -2,12 +2,11 @@
 
 use std::fs;
 
-use crate::fit::{self, Files};
+use crate::apply;
 use crate::fixture::{ADDED, Fixture, HEADER, patched, pristine};
 use crate::release::Release;
 use crate::series::{self, Patch};
 use crate::tree::Tree;
-use crate::{apply, drift, export, rebase};
 
 impl Fixture {
     fn series(&self) -> Vec<Patch> {
@@ -29,24 +28,6 @@ impl Fixture {
             apply::to_tree(&tree, HEADER, release, &self.series())
         });
         self.shown(&said.unwrap_or_else(|error| format!("error: {error:#}\n")))
-    }
-
-    fn export(&self) -> String {
-        let patches = self.ours().join("patches");
-        let said = export::export(&patches, HEADER, &self.open(), self.release());
-        self.shown(&said.unwrap_or_else(|error| format!("error: {error:#}\n")))
-    }
-
-    /// The folder of the series: texts by name.
-    fn texts(&self) -> Vec<(String, String)> {
-        let folder = fs::read_dir(self.ours().join("patches/2.15.0")).unwrap();
-        let texts = folder.map(|it| it.unwrap()).map(|it| {
-            let name = it.file_name().into_string().unwrap();
-            (name, fs::read_to_string(it.path()).unwrap())
-        });
-        let mut texts: Vec<_> = texts.collect();
-        texts.sort();
-        texts
     }
 }
 
@@ -128,161 +109,4 @@ fn trees_that_are_no_release() {
     fs::remove_dir_all(fixture.tree()).unwrap();
     said += &fixture.apply();
     insta::assert_snapshot!("no_release", said);
-}
-
-#[test]
-fn drift_is_what_git_says() {
-    let fixture = Fixture::new();
-    let look = || {
-        let said = drift::look(&fixture.open(), fixture.release(), &fixture.series());
-        fixture.shown(&said.unwrap())
-    };
-    let mut said = look();
-    fixture.write("tree/version.txt", "2.17.0a0\n");
-    let newer = pristine().replace("number 20\n", "number twenty\n");
-    fixture.header(&format!("one more\n{newer}"));
-    said += &look();
-    assert_eq!(fixture.read(), format!("one more\n{newer}"));
-    insta::assert_snapshot!("drift", said);
-}
-
-/// `git am`, as the documents have it, and back.
-#[test]
-fn commits_export_to_the_same_bytes_however_git_is_configured() {
-    let fixture = Fixture::new();
-    fixture.commit();
-    let mut said = fixture.export();
-    let am = || {
-        let patches = fixture.series();
-        let patches = patches.iter().map(|it| it.path.to_str().unwrap());
-        let am = "-c core.autocrlf=false -c core.hooksPath=/dev/null am --quiet --no-gpg-sign";
-        fixture.git(&am.split(' ').chain(patches).collect::<Vec<_>>());
-    };
-    am();
-    assert_eq!(fixture.read(), patched());
-    said += &fixture.export();
-    let first = fixture.texts();
-    fixture.configure_git_oddly();
-    let reset = "-c core.autocrlf=false reset --quiet --hard HEAD~2";
-    fixture.git(&reset.split(' ').collect::<Vec<_>>());
-    am();
-    fixture.export();
-    assert_eq!(fixture.texts(), first);
-    insta::assert_snapshot!("export", said);
-}
-
-/// As the rule of tests/checkout/rules.py wants them.
-#[test]
-fn a_patch_has_the_words_of_its_subject_for_its_name() {
-    let fixture = Fixture::new();
-    fixture.commit();
-    for (number, subject) in [
-        "Rename ptr_to_block_ to it",
-        "Make `_x` public",
-        "Say e.g. this. And that",
-        "Größe, as GiB...",
-    ]
-    .iter()
-    .enumerate()
-    {
-        fixture.header(&format!("{}{number}\n", pristine()));
-        fixture.git(&["commit", "--quiet", "--all", "--message", subject]);
-    }
-    fixture.export();
-    let names = fixture.series().into_iter().map(|it| it.name);
-    assert_eq!(
-        names.collect::<Vec<_>>(),
-        [
-            "rename_ptr_to_block_to_it.patch",
-            "make_x_public.patch",
-            "say_e_g_this_and_that.patch",
-            "gr_e_as_gib.patch"
-        ]
-    );
-}
-
-/// The series carried to a header: what is said, the folder, and its header afterwards.
-fn carry(fixture: &Fixture, to: &str) -> String {
-    let files = |text: &str| {
-        let header = (HEADER.to_owned(), Some(text.as_bytes().to_vec()));
-        let added = (text == patched()).then(|| b"new\n".to_vec());
-        Files::from([header, (ADDED.to_owned(), added)])
-    };
-    let job = rebase::Job {
-        series: &fixture.series(),
-        from: ("torch 2.15.0".into(), files(&pristine())),
-        to: ("torch 2.14.1".into(), files(to)),
-        folder: fixture.folder.path().join("rebase"),
-        next: "export it".into(),
-    };
-    let said = rebase::carry(&job);
-    fixture.shown(&said.unwrap_or_else(|error| format!("error: {error}\n")))
-}
-
-#[test]
-fn what_moved_is_carried_by_git_alone_and_can_be_exported() {
-    let mut fixture = Fixture::new();
-    let moved = format!("one more\n{}", pristine());
-    let said = carry(&fixture, &moved);
-    assert!(
-        said.contains("2:  ") && said.ends_with("to do: export it\n"),
-        "{said}"
-    );
-    let folder = fixture.folder.path().join("rebase");
-    let header = fit::read_below(&folder, HEADER).unwrap().unwrap();
-    assert_eq!(
-        String::from_utf8(header).unwrap(),
-        format!("one more\n{}", patched())
-    );
-    let hash = xtask_support::hash::Digest::of(moved.as_bytes()).hex();
-    fixture.versions.releases[0].header_sha256 = hash;
-    let tree = Tree::open(&folder, &fixture.versions).unwrap();
-    export::export(
-        &fixture.ours().join("patches"),
-        HEADER,
-        &tree,
-        fixture.release(),
-    )
-    .unwrap();
-    let (_, patch) = &fixture.texts()[1];
-    assert!(patch.contains("@@ -3,7 +3,7 @@"), "{patch}");
-    assert!(carry(&fixture, &moved).contains("is there already"));
-}
-
-#[test]
-fn a_conflict_is_left_to_git() {
-    let fixture = Fixture::new();
-    let said = carry(
-        &fixture,
-        &pristine().replace("number 20\n", "number twenty\n"),
-    );
-    let folder = fixture.folder.path().join("rebase");
-    let header = || fs::read_to_string(folder.join(HEADER)).unwrap();
-    assert!(header().contains("<<<<<<<") && header().contains("|||||||"));
-    insta::assert_snapshot!("conflict", said);
-    // The first two commands that it names.
-    let solved = patched().replace("number 20\n", "number twenty\n");
-    fs::write(folder.join(HEADER), &solved).unwrap();
-    let (_, commands) = said.split_once("then ").unwrap();
-    let commands = commands
-        .lines()
-        .take(2)
-        .map(str::trim)
-        .collect::<Vec<_>>()
-        .join("\n");
-    let commands = commands.replace("/rebase", folder.to_str().unwrap());
-    let mut shell = std::process::Command::new("sh");
-    let shell = shell
-        .args(["-ec", &commands])
-        .env("GIT_EDITOR", "true")
-        .output()
-        .unwrap();
-    let compared = String::from_utf8(shell.stdout).unwrap();
-    assert!(
-        shell.status.success() && compared.contains("number twenty"),
-        "{compared}"
-    );
-    assert_eq!(header(), solved);
-    let fixture = Fixture::new();
-    assert!(carry(&fixture, &patched()).contains("has all of the series"));
 }

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{Args, Subcommand};
+
+use super::Handed;
 
 /// Options of `patch`.
 #[derive(Debug, Args)]
@@ -20,34 +22,17 @@ pub enum Command {
     /// Put a series into a PyTorch source tree, in git or not
     Apply(Apply),
     /// Say which hunks of a series still have their lines in another tree
-    Drift(Drift),
+    #[command(disable_help_flag = true)]
+    Drift(Handed),
     /// Write the commits that follow a release's own header back as its series
-    Export(Export),
+    #[command(disable_help_flag = true)]
+    Export(Handed),
     /// Carry a release's series to another release, or to a source tree
-    #[command(after_help = REBASE)]
-    Rebase(Rebase),
-}
-
-const REBASE: &str = "Works in a git repository of its own, target/rebase/FROM-to-TO, with the files that the series changes, \
-     and prints git's range-diff of the series before and after. Changes neither patches/ nor DIR: the last line \
-     says what takes the result there. A conflict is left there to git, and the command exits with 1.";
-
-/// Options of `patch rebase`.
-#[derive(Debug, Args)]
-#[command(group = ArgGroup::new("goal").required(true).args(["to", "source"]))]
-pub struct Rebase {
-    /// The release whose series it is
-    #[arg(long, value_name = "VERSION")]
-    pub from: String,
-    /// The release to carry it to, as its official wheel has the header
-    #[arg(long, value_name = "VERSION")]
-    pub to: Option<String>,
-    /// A PyTorch source tree to carry it to, in git or not; it is only read
-    #[arg(long, value_name = "DIR")]
-    pub source: Option<PathBuf>,
-    /// The Python whose wheels are fetched, where they have to be
-    #[arg(long, value_name = "PY", default_value = "python3")]
-    pub python: PathBuf,
+    #[command(disable_help_flag = true)]
+    Rebase(Handed),
+    /// Print a release's own header, for `ci/patch.py`
+    #[command(hide = true)]
+    Header(Verify),
 }
 
 /// Options of `patch verify`.
@@ -77,29 +62,6 @@ pub struct Verify {
 )]
 pub struct Apply {
     /// The tree: a checkout, or an unpacked source archive
-    #[arg(long, value_name = "DIR")]
-    pub source: PathBuf,
-    /// The release whose series it is [default: what version.txt and the header's hash say]
-    #[arg(long, value_name = "VERSION")]
-    pub torch: Option<String>,
-}
-
-/// Options of `patch drift`.
-#[derive(Debug, Args)]
-#[command(after_help = "Reports only: exits with 0 whatever moved, changed or is gone.")]
-pub struct Drift {
-    /// The tree: a checkout, or an unpacked source archive
-    #[arg(long, value_name = "DIR")]
-    pub source: PathBuf,
-    /// The release whose series it is [default: the tree's own, or the newest supported one]
-    #[arg(long, value_name = "VERSION")]
-    pub torch: Option<String>,
-}
-
-/// Options of `patch export`.
-#[derive(Debug, Args)]
-pub struct Export {
-    /// The checkout
     #[arg(long, value_name = "DIR")]
     pub source: PathBuf,
     /// The release whose series it is [default: what version.txt and the header's hash say]

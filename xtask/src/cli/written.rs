@@ -1,5 +1,5 @@
 //! Checks that the parser accepts the `cargo xtask` commands of workflows, scripts and documents. What is handed
-//! on, others check: `bench` tests/python/test_bench.py, `upstream-pr` tests/checkout/test_upstream_pr.py.
+//! on, others check: `bench` tests/python/test_bench.py, `upstream-pr` and parts of `patch` those of tests/checkout.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -46,7 +46,10 @@ pub fn run(command: &mut Command, report: &Path) -> Result<Tally> {
 pub fn packages(python: &Path, names: &[&str]) -> Result<PathBuf> {
     let python = Python::probe(python)?;
     let tools = tools::ensure(&python)?;
-    let name = format!("{}-{}", python.abi_tag(), names.join("-"));
+    let plain = names
+        .join("-")
+        .replace(|it: char| !it.is_ascii_alphanumeric(), "-");
+    let name = format!("{}-{plain}", python.abi_tag());
     let folder = paths::target().join("tools").join(name);
     if !folder.exists() {
         Progress::new(1).step(&format!("install {}", names.join(", ")), |step| {

@@ -1,19 +1,15 @@
 //! PyTorch's own tests, and client programs: `tests/upstream` and `tests/clients`, with stock and the fork.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 
 use super::{fork, pytest};
-use crate::build_wheel::tree;
 use crate::python::environment::Environment;
-use crate::python::{Python, tools};
 use crate::runtime::Runtime;
-use crate::support::paths;
-use crate::support::progress::Progress;
 use crate::support::tally::Tally;
-use xtask_patchkit::release::Versions;
+use crate::venv;
 
 /// The imports of test_cuda.py and torch.testing besides torch.
 const PACKAGES: [&str; 4] = ["expecttest", "hypothesis", "numpy", "psutil"];
@@ -33,7 +29,7 @@ pub struct Pytorch<'a> {
 impl Pytorch<'_> {
     /// Files of `tests/upstream`.
     pub fn own(&self, files: &[&str]) -> Result<Tally> {
-        let include = cuda_include(self.stock, self.python)?;
+        let include = venv::cuda_include(self.stock, self.python)?;
         let mut command = self.command("tests/upstream")?;
         command
             .arg("--packages")
@@ -63,14 +59,4 @@ impl Pytorch<'_> {
         command.envs(self.all.then_some((fork::ALL, "1")));
         Ok(command)
     }
-}
-
-/// Folders of the headers of an environment's CUDA, fetched if missing.
-pub fn cuda_include(stock: &Environment, python: &Path) -> Result<Vec<PathBuf>> {
-    let tools = tools::ensure(&Python::probe(python)?)?;
-    let versions = Versions::read(paths::root())?;
-    let cuda = versions.cuda(&stock.cuda()?)?;
-    Progress::new(1).step("get CUDA's headers", |step| {
-        tree::ensure_cuda(&paths::cache(), cuda, &tools, step)
-    })
 }
