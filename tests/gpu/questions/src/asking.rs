@@ -49,9 +49,8 @@ impl Told {
     }
 }
 
-/// What a question is told: whether CUDA is a stand-in, and about how long it may take.
+/// What a question is told: about how long it may take.
 pub struct Asking {
-    pub simulated: bool,
     pub seconds: f64,
     start: Instant,
     write: Box<dyn FnMut(Value)>,
@@ -68,9 +67,8 @@ pub fn to_stdout() -> Box<dyn FnMut(Value)> {
 }
 
 impl Asking {
-    pub fn new(simulated: bool, seconds: f64, write: Box<dyn FnMut(Value)>) -> Self {
+    pub fn new(seconds: f64, write: Box<dyn FnMut(Value)>) -> Self {
         Self {
-            simulated,
             seconds,
             start: Instant::now(),
             write,
@@ -80,11 +78,6 @@ impl Asking {
     /// Seconds during which another question may begin.
     pub fn left(&self) -> f64 {
         self.seconds - self.start.elapsed().as_secs_f64()
-    }
-
-    /// `small` where CUDA is a stand-in.
-    pub fn size(&self, full: usize, small: usize) -> usize {
-        if self.simulated { small } else { full }
     }
 
     /// Asks, and says whether there was an answer.
@@ -213,41 +206,24 @@ pub fn seconds(time: Duration) -> f64 {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
     use super::*;
-    use crate::stand_in::StandIn;
 
-    /// What a question writes, with the stand-in.
-    pub fn lines_of(ask: impl FnOnce(&mut Asking, &StandIn)) -> Vec<Value> {
+    fn lines_of(ask: impl FnOnce(&mut Asking)) -> Vec<Value> {
         let lines = Rc::new(RefCell::new(Vec::new()));
         let kept = Rc::clone(&lines);
-        let mut it = Asking::new(
-            true,
-            60.0,
-            Box::new(move |line| kept.borrow_mut().push(line)),
-        );
-        ask(&mut it, &StandIn::default());
+        let mut it = Asking::new(60.0, Box::new(move |line| kept.borrow_mut().push(line)));
+        ask(&mut it);
         lines.take()
-    }
-
-    /// Each answer and what it is of; a defect fails.
-    pub fn answers_of(ask: impl FnOnce(&mut Asking, &StandIn)) -> Vec<(String, String)> {
-        let lines = lines_of(ask);
-        assert!(lines.iter().all(|it| it["fault"] != true), "{lines:#?}");
-        let text = |it: &Value| it.as_str().unwrap().to_owned();
-        let answers = lines.iter().filter(|it| it["answer"].is_string());
-        answers
-            .map(|it| (text(&it["of"]), text(&it["answer"])))
-            .collect()
     }
 
     #[test]
     fn what_fails_is_an_answer_and_the_next_is_asked() {
         let refused = || Err(Failure::Refused("cuSomething: why".into()));
-        let lines = lines_of(|it, _| {
+        let lines = lines_of(|it| {
             it.ask_whether("refused", "", refused);
             it.ask("failed", "", refused);
             it.ask("missing", "", || unavailable("not here"));

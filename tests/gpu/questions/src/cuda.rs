@@ -1,4 +1,4 @@
-//! The calls of CUDA that questions make, and why one fails. `driver` makes them; `stand_in` takes its place where there is no GPU.
+//! What is given to calls of CUDA (`driver`) and what comes of them.
 //!
 //! Addresses and sizes are plain numbers. A device address is one that only the device reads.
 
@@ -56,42 +56,6 @@ pub enum Kernel {
 pub type Stream = usize;
 /// The handle of a piece of host memory.
 pub type Piece = u64;
-
-/// One device, and the host memory that it reaches.
-pub trait Cuda: Sync {
-    /// Has to be called first in each thread other than the first.
-    fn enter(&self) -> Result<()>;
-    fn register(&self, address: usize, size: usize) -> Result<()>;
-    fn unregister(&self, address: usize) -> Result<()>;
-    fn host_alloc(&self, size: usize) -> Result<usize>;
-    fn host_free(&self, address: usize) -> Result<()>;
-    fn device_alloc(&self, size: usize) -> Result<usize>;
-    fn device_free(&self, address: usize) -> Result<()>;
-    /// A new stream, which is not ordered with others.
-    fn stream(&self) -> Result<Stream>;
-    fn copy(
-        &self,
-        direction: Direction,
-        host: usize,
-        device: usize,
-        size: usize,
-        stream: Stream,
-    ) -> Result<()>;
-    fn launch(&self, kernel: Kernel, stream: Stream) -> Result<()>;
-    fn finish(&self, stream: Stream) -> Result<()>;
-    /// Whether all work of a stream is over.
-    fn is_idle(&self, stream: Stream) -> Result<bool>;
-    /// Asks for the device's free memory.
-    fn memory_info(&self) -> Result<()>;
-
-    /// A range of addresses for pieces of host memory.
-    fn reserve(&self, size: usize) -> Result<Range>;
-    /// Makes a piece on the range's node, maps it at an address, and opens it to the device and the host.
-    fn add_piece(&self, range: &Range, at: usize, size: usize) -> Result<Piece>;
-    fn remove_piece(&self, at: usize, size: usize, piece: Piece) -> Result<()>;
-    /// Gives a range back in which nothing is mapped.
-    fn give_back(&self, range: &Range) -> Result<()>;
-}
 
 /// Reserved addresses; each piece in it is a multiple of `granularity` long.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use std::ptr;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUmemLocationType};
 
-use crate::cuda::{Cuda, Direction, Failure, Kernel, Piece, Range, Result, Stream, unavailable};
+use crate::cuda::{Direction, Failure, Kernel, Piece, Range, Result, Stream, unavailable};
 
 const KERNELS: &str = concat!(include_str!("kernels.ptx"), "\0");
 const WIDTH: u32 = 256;
@@ -112,45 +112,47 @@ fn properties(node: i32) -> sys::CUmemAllocationProp {
     properties
 }
 
-impl Cuda for Driver {
-    fn enter(&self) -> Result<()> {
+impl Driver {
+    /// Has to be called first in each thread other than the first.
+    pub fn enter(&self) -> Result<()> {
         call!(cuCtxSetCurrent(self.context))
     }
 
-    fn register(&self, address: usize, size: usize) -> Result<()> {
+    pub fn register(&self, address: usize, size: usize) -> Result<()> {
         call!(cuMemHostRegister_v2(pointer(address), size, 0))
     }
 
-    fn unregister(&self, address: usize) -> Result<()> {
+    pub fn unregister(&self, address: usize) -> Result<()> {
         call!(cuMemHostUnregister(pointer(address)))
     }
 
-    fn host_alloc(&self, size: usize) -> Result<usize> {
+    pub fn host_alloc(&self, size: usize) -> Result<usize> {
         let mut address = ptr::null_mut();
         call!(cuMemHostAlloc(&raw mut address, size, 0))?;
         Ok(address.expose_provenance())
     }
 
-    fn host_free(&self, address: usize) -> Result<()> {
+    pub fn host_free(&self, address: usize) -> Result<()> {
         call!(cuMemFreeHost(pointer(address)))
     }
 
-    fn device_alloc(&self, size: usize) -> Result<usize> {
+    pub fn device_alloc(&self, size: usize) -> Result<usize> {
         let mut address = 0;
         call!(cuMemAlloc_v2(&raw mut address, size))?;
         Ok(address as usize)
     }
 
-    fn device_free(&self, address: usize) -> Result<()> {
+    pub fn device_free(&self, address: usize) -> Result<()> {
         call!(cuMemFree_v2(address as u64))
     }
 
-    fn stream(&self) -> Result<Stream> {
+    /// A new stream, which is not ordered with others.
+    pub fn stream(&self) -> Result<Stream> {
         let kind = result::stream::StreamKind::NonBlocking;
         Ok(called("cuStreamCreate", result::stream::create(kind))?.expose_provenance())
     }
 
-    fn copy(
+    pub fn copy(
         &self,
         direction: Direction,
         host: usize,
@@ -165,7 +167,7 @@ impl Cuda for Driver {
         }
     }
 
-    fn launch(&self, kernel: Kernel, stream: Stream) -> Result<()> {
+    pub fn launch(&self, kernel: Kernel, stream: Stream) -> Result<()> {
         let (function, words, threads) = match kernel {
             Kernel::Turn { to, source, size } => {
                 (&self.turn, [to as u64, source as u64, size as u64], size)
@@ -196,11 +198,12 @@ impl Cuda for Driver {
         ))
     }
 
-    fn finish(&self, stream: Stream) -> Result<()> {
+    pub fn finish(&self, stream: Stream) -> Result<()> {
         call!(cuStreamSynchronize(stream_of(stream)))
     }
 
-    fn is_idle(&self, stream: Stream) -> Result<bool> {
+    /// Whether all work of a stream is over.
+    pub fn is_idle(&self, stream: Stream) -> Result<bool> {
         // SAFETY: the stream is this context's.
         match unsafe { sys::cuStreamQuery(stream_of(stream)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -208,11 +211,13 @@ impl Cuda for Driver {
         }
     }
 
-    fn memory_info(&self) -> Result<()> {
+    /// Asks for the device's free memory.
+    pub fn memory_info(&self) -> Result<()> {
         called("cuMemGetInfo", result::mem_get_info()).map(|_| ())
     }
 
-    fn reserve(&self, size: usize) -> Result<Range> {
+    /// A range of addresses for pieces of host memory.
+    pub fn reserve(&self, size: usize) -> Result<Range> {
         use CUdevice_attribute as Attribute;
         if self.attribute(
             Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
@@ -240,7 +245,8 @@ impl Cuda for Driver {
         })
     }
 
-    fn add_piece(&self, range: &Range, at: usize, size: usize) -> Result<Piece> {
+    /// Makes a piece on the range's node, maps it at an address, and opens it to the device and the host.
+    pub fn add_piece(&self, range: &Range, at: usize, size: usize) -> Result<Piece> {
         let (mut piece, its) = (0, properties(range.node));
         call!(cuMemCreate(&raw mut piece, size, &raw const its, 0))?;
         // The first failure counts; what is undone behind it may fail as well.
@@ -264,12 +270,13 @@ impl Cuda for Driver {
         Ok(piece)
     }
 
-    fn remove_piece(&self, at: usize, size: usize, piece: Piece) -> Result<()> {
+    pub fn remove_piece(&self, at: usize, size: usize, piece: Piece) -> Result<()> {
         call!(cuMemUnmap(at as u64, size))?;
         call!(cuMemRelease(piece))
     }
 
-    fn give_back(&self, range: &Range) -> Result<()> {
+    /// Gives a range back in which nothing is mapped.
+    pub fn give_back(&self, range: &Range) -> Result<()> {
         call!(cuMemAddressFree(range.address as u64, range.size))
     }
 }

@@ -4,21 +4,22 @@
 use std::time::{Duration, Instant};
 
 use crate::asking::{Asking, Told, seconds};
-use crate::cuda::{Cuda, Direction, Piece, Range, Result, unavailable};
-use crate::memory::{GIB, MIB, Region, fill_with, read, room, write};
+use crate::cuda::{Direction, Piece, Range, Result, unavailable};
+use crate::driver::Driver;
+use crate::memory::{GIB, Kind, MIB, Region, fill_with, read, room, write};
 
 const ROUNDS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A range of addresses that grows at its end.
 struct Arena<'a> {
-    cuda: &'a dyn Cuda,
+    cuda: &'a Driver,
     range: Range,
     pieces: Vec<(usize, usize, Piece)>,
 }
 
 impl<'a> Arena<'a> {
-    fn reserve(cuda: &'a dyn Cuda, most: usize) -> Result<Self> {
+    fn reserve(cuda: &'a Driver, most: usize) -> Result<Self> {
         let range = cuda.reserve(most)?;
         Ok(Self {
             cuda,
@@ -60,8 +61,8 @@ impl<'a> Arena<'a> {
     }
 }
 
-pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
-    let most = it.size(8 * GIB, GIB);
+pub fn ask(it: &mut Asking, cuda: &Driver) {
+    let most = 8 * GIB;
     let on = "cuMemCreate on a node of the host";
     let Some(mut arena) = it.need("host memory in the driver's own pieces", on, || {
         Arena::reserve(cuda, most)
@@ -69,19 +70,15 @@ pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
         return;
     };
     side_by_side(it, cuda, &mut arena);
-    for size in if it.simulated {
-        vec![16 * MIB]
-    } else {
-        vec![64 * MIB, GIB]
-    } {
+    for size in [64 * MIB, GIB] {
         costs(it, &mut arena, size);
     }
     it.need("giving the range back", on, || arena.close());
 }
 
 /// Two pieces that stay.
-fn side_by_side(it: &mut Asking, cuda: &dyn Cuda, arena: &mut Arena<'_>) {
-    let half = it.size(32, 4) * MIB;
+fn side_by_side(it: &mut Asking, cuda: &Driver, arena: &mut Arena<'_>) {
+    let half = 32 * MIB;
     let on = format!("two pieces of {} MiB", half / MIB);
     let mut border = None;
     it.ask_whether("may two pieces lie side by side?", &on, || {
@@ -166,10 +163,10 @@ fn compare(seen: &[u8], wanted: &[u8]) -> Told {
 }
 
 /// The other side is ordinary memory that CUDA does not know.
-fn copy_arrives(cuda: &dyn Cuda, host: usize, size: usize, direction: Direction) -> Result<Told> {
+fn copy_arrives(cuda: &Driver, host: usize, size: usize, direction: Direction) -> Result<Told> {
     let (stream, device) = (cuda.stream()?, cuda.device_alloc(size)?);
     let wanted = pattern(size, 3);
-    let plain = Region::untouched(size)?;
+    let plain = Region::new(Kind::Small, size)?;
     let there_and_back = || {
         let (from, to) = if direction == Direction::ToDevice {
             (host, plain.address)
@@ -242,49 +239,6 @@ fn child_reads(address: usize, wanted: &[u8]) -> Result<Told> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asking::tests::answers_of;
-    use crate::stand_in::{GRANULARITY, StandIn};
-
-    #[test]
-    fn all_of_it_is_asked() {
-        let mut left = None;
-        let answers = answers_of(|it, cuda| {
-            ask(it, cuda);
-            left = Some(cuda.left());
-        });
-        let answers: Vec<(&str, &str)> = answers
-            .iter()
-            .map(|(of, answer)| (of.as_str(), answer.as_str()))
-            .collect();
-        let expected = [
-            ("may two pieces lie side by side?", "yes"),
-            ("does a copy to the device cross their border?", "yes"),
-            ("does a copy to the host cross their border?", "yes"),
-            ("does a forked child read them?", "yes"),
-            ("making and mapping a piece", "figure"),
-            ("writing all of it the first time", "figure"),
-            ("giving it back", "figure"),
-        ];
-        assert_eq!(answers, expected);
-        assert_eq!(left, Some((0, 0)), "all of it was given back");
-    }
-
-    #[test]
-    fn an_arena_grows_and_shrinks() {
-        let cuda = StandIn::default();
-        let mut arena = Arena::reserve(&cuda, 16 * GRANULARITY).unwrap();
-        let first = arena.grow(GRANULARITY).unwrap();
-        assert_eq!(arena.grow(2 * GRANULARITY).unwrap(), first + GRANULARITY);
-        let failure = arena.grow(GRANULARITY - 1).unwrap_err();
-        assert!(
-            failure.to_string().contains("multiples of 2097152"),
-            "{failure}"
-        );
-        arena.shrink().unwrap();
-        assert_eq!(arena.grow(GRANULARITY).unwrap(), first + GRANULARITY);
-        arena.close().unwrap();
-        assert_eq!(cuda.left(), (0, 0));
-    }
 
     #[test]
     fn a_child_that_cannot_read_is_no_answer_yes() {

@@ -86,11 +86,6 @@ impl Region {
         }
     }
 
-    /// Private memory whose pages come when they are touched.
-    pub fn untouched(size: usize) -> Result<Self> {
-        Self::mapped(Kind::Small, size)
-    }
-
     fn mapped(kind: Kind, size: usize) -> Result<Self> {
         let whole = size + HUGE;
         let start = map(
