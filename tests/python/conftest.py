@@ -34,9 +34,7 @@ ALLOC_CONF = "PYTORCH_ALLOC_CONF"
 
 def needs(minor: int, what: str):
     """Marks a test of what torch has from 2.`minor` on."""
-    return pytest.mark.skipif(
-        not from_minor(minor), reason=f"torch has {what} from 2.{minor} on"
-    )
+    return pytest.mark.skipif(not from_minor(minor), reason=f"torch has {what} from 2.{minor} on")
 
 
 # Marks a test of stock's counts of active memory.

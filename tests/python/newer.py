@@ -270,8 +270,7 @@ def registered_by_the_program(size):
 def life_of_a_block_in_the_history(size):
     """From 2.14 on."""
     memory = torch.cuda.memory
-    memory._record_memory_history(
-        enabled="all", context="all", stacks="python", record_pinned_host_memory=True)
+    memory._record_memory_history(enabled="all", context="all", stacks="python", record_pinned_host_memory=True)
     kept, used = pinned(size), pinned(size)
     use(used)
     del used

@@ -80,6 +80,4 @@ def of_engine(tensor: torch.Tensor) -> bool:
     import pinbuddy
 
     start = tensor.data_ptr()
-    return any(
-        it["address"] <= start < it["address"] + it["bytes"] for it in pinbuddy.stats()["segments"]
-    )
+    return any(it["address"] <= start < it["address"] + it["bytes"] for it in pinbuddy.stats()["segments"])

@@ -41,9 +41,7 @@ def plan(*arguments: str, check: bool = True) -> subprocess.CompletedProcess:
 def test_a_program_is_recorded_as_it_ran(run, tmp_path):
     """A place that another stream uses is safe only once that stream is done, whoever asks meanwhile."""
     file = tmp_path / "trace.jsonl"
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
     side = torch.cuda.Stream()
     large, small = block(3 * MIB), block(1000)
     del small
@@ -60,11 +58,7 @@ def test_a_program_is_recorded_as_it_ran(run, tmp_path):
     again = block(4 * MIB)
     del other, again, beside
     torch.cuda.empty_cache()
-    """,
-        BUDDY_DEVICE_TRACE=str(file),
-        RANK="1",
-        WORLD_SIZE="1",
-    )
+    """, BUDDY_DEVICE_TRACE=str(file), RANK="1", WORLD_SIZE="1")
     assert outcome.warnings == []
     header, events = read(file)
     assert header["memory"] == "device" and (header["rank"], header["world_size"]) == (0, 1)
@@ -151,9 +145,7 @@ def test_a_snapshot_becomes_a_plan(run, tmp_path):
 
 def test_one_file_may_have_both_memories(run, tmp_path):
     file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
     for _ in range(20):
         one = block(13 * MIB)
         host = torch.empty(6 * MIB, dtype=torch.uint8, pin_memory=True)
@@ -161,10 +153,7 @@ def test_one_file_may_have_both_memories(run, tmp_path):
         one = block(25 * MIB)
         del one
     assert pinbuddy.trace.stop()
-    """,
-        BUDDY_TRACE=str(file),
-        BUDDY_DEVICE_TRACE=str(file),
-    )
+    """, BUDDY_TRACE=str(file), BUDDY_DEVICE_TRACE=str(file))
     assert outcome.warnings == []
     header, events = read(file)
     assert header["memory"] == "both"
@@ -189,9 +178,7 @@ def test_a_trace_of_pinned_memory_has_no_device(run, tmp_path):
 def test_what_no_plan_serves_is_told_apart(run, tmp_path):
     """Captures, private pools, and memory for a stream that is not the current one."""
     file = tmp_path / "trace.jsonl"
-    run(
-        HEAD
-        + """
+    run(HEAD + """
     ordinary = block(2 * MIB)
     graph, pool, side = torch.cuda.CUDAGraph(), torch.cuda.MemPool(), torch.cuda.Stream()
     with torch.cuda.graph(graph):
@@ -200,9 +187,7 @@ def test_what_no_plan_serves_is_told_apart(run, tmp_path):
         pooled = block(4 * MIB)
     beside = torch.cuda.caching_allocator_alloc(5 * MIB, stream=side)
     torch.cuda.caching_allocator_delete(beside)
-    """,
-        BUDDY_DEVICE_TRACE=str(file),
-    )
+    """, BUDDY_DEVICE_TRACE=str(file))
     _, events = read(file)
     found = {it["bytes"] // MIB: it.get("private", 0) for it in events if it["op"] == "alloc" and it["bytes"] >= 2 * MIB}
     assert found == {2: 0, 3: 1, 4: 1, 5: 1}
@@ -320,13 +305,10 @@ def test_enable_says_why_it_does_not(run, tmp_path):
     """
     (late,) = run(program, FILE=str(tmp_path / "plan")).value
     assert "CUDA not to be initialised" in late and "BUDDY_DEVICE_PLAN" in late
-    (off,) = run(
-        HEAD + """
+    (off,) = run(HEAD + """
     try:
         pinbuddy.device.enable(plan="device.plan")
     except RuntimeError as why:
         print(json.dumps([str(why)]))
-    """,
-        BUDDY_DISABLE="1",
-    ).value
+    """, BUDDY_DISABLE="1").value
     assert "off" in off

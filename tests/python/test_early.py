@@ -102,8 +102,7 @@ def test_a_child_of_a_program_that_only_asked_for_a_plan_pins_its_own(run, looks
 def test_it_is_pinned_for_the_device_that_the_program_uses(run, looks, tmp_path):
     """As each rank of a launcher that shows all GPUs to all: on which node memory lies depends on it."""
     looks("", 0)
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy, subprocess
         torch.cuda.set_device(1)
@@ -117,10 +116,5 @@ def test_it_is_pinned_for_the_device_that_the_program_uses(run, looks, tmp_path)
 
         until(lambda: row().get("pinned_bytes"))
         answer(row()["device"])
-        """,
-        BUDDY_PLAN=str(tmp_path / "run.plan"),
-        BUDDY_LIVE="1",
-        PINBUDDY_SIM_DEVICES="2",
-        **SETTINGS,
-    )
+        """, BUDDY_PLAN=str(tmp_path / "run.plan"), BUDDY_LIVE="1", PINBUDDY_SIM_DEVICES="2", **SETTINGS)
     assert outcome.value == [1]

@@ -30,9 +30,7 @@ HEAD = "from program import *\nimport pinbuddy\n" + FORK
 
 
 def test_the_childs_engine_is_off_and_the_parents_goes_on(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 kept = [pinned(8).fill_(i) for i in range(4)]
 def child():
     assert not pinbuddy.enabled()
@@ -52,18 +50,13 @@ kept[2][:100].fill_(2)
 whole = all(bool((it == i).all()) for i, it in enumerate(kept))
 again = pinned(8)
 answer(status, written, whole, of_engine(again), sim()["unpins"] - pins["unpins"], pinbuddy.enabled())
-""",
-        **SETTINGS,
-        BUDDY_WARMUP="sync",
-    )
+""", **SETTINGS, BUDDY_WARMUP="sync")
     assert outcome.value == [0, 99, True, True, 0, True]
 
 
 def test_a_child_born_while_every_lock_is_busy(run):
     """Threads of the parent's allocate, free, clear and warm up at the moment of each fork."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 torch.cuda.init()
 source = pinned(8)
 busy = True
@@ -86,9 +79,7 @@ statuses = [forked(child) for _ in range(12)]
 busy = False
 for thread in threads: thread.join()
 answer(statuses)
-""",
-        **SETTINGS,
-    )
+""", **SETTINGS)
     assert outcome.value == [[0] * 12]
 
 
@@ -117,25 +108,17 @@ answer(forked(child))
 
 def test_a_child_that_ends_through_exit(run):
     """Its handlers run in the child as well, and must not wait for the parent's threads."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 kept = pinned(8)
 assert warm_up()["phase"] == "running"
 answer(forked(lambda: ctypes.CDLL(None).exit(0)))
-""",
-        **SETTINGS,
-        PINBUDDY_SIM_PIN_MS_PER_GB=8000,
-        PINBUDDY_SIM_LOCK=0,
-    )
+""", **SETTINGS, PINBUDDY_SIM_PIN_MS_PER_GB=8000, PINBUDDY_SIM_LOCK=0)
     assert outcome.value == [0]
 
 
 def test_a_child_of_a_parent_that_used_nothing_has_an_engine_of_its_own(run):
     """Servers that load everything first and then fork: CUDA works in such a child."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 # Reading statistics does not use CUDA.
 pinbuddy.stats(), pinbuddy.memory_summary(), torch.cuda.host_memory_stats()
 def child():
@@ -144,16 +127,13 @@ def child():
     assert of_engine(kept) and pinbuddy.enabled() and len(segments()) == 4
     assert bool((kept.to("cuda", non_blocking=True).cpu() == 5).all())
 answer(forked(child), sim()["host_allocs"])
-""",
-        **SETTINGS,
-    )
+""", **SETTINGS)
     assert outcome.value == [0, 0]
 
 
 @pytest.mark.parametrize("mode", ["sync", "background"])
 def test_data_loaders_with_forked_workers(run, mode):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy
         from torch.utils.data import DataLoader, Dataset
@@ -180,9 +160,6 @@ def test_data_loaders_with_forked_workers(run, mode):
                 seen.append([int(row[0]) for row in on_device.cpu()])
                 engines = of_engine(batch)
         answer(sorted(sum(seen, [])), engines, bool((Items.pinned == 1).all()))
-        """,
-        **SETTINGS,
-        BUDDY_WARMUP=mode,
-    )
+        """, **SETTINGS, BUDDY_WARMUP=mode)
     seen, of_engine, whole = outcome.value
     assert seen == sorted([*range(12)] * 2) and of_engine and whole

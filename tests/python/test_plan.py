@@ -221,8 +221,7 @@ def test_more_than_the_budget_is_said_and_the_program_goes_on(run, plan):
 def test_with_a_background_warm_up_nobody_waits(run, plan):
     slots = [[4 * MIB, 0, 0]]
     plans.write(plan, [256 * MIB], slots, [[0]])
-    value = run(
-        """
+    value = run("""
         import json, time, torch, pinbuddy
         first = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
         at_first = pinbuddy.stats()["plan"]
@@ -231,19 +230,14 @@ def test_with_a_background_warm_up_nobody_waits(run, plan):
             time.sleep(0.05)
         second = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
         print(json.dumps([at_first, pinbuddy.stats()["plan"]]))
-        """,
-        BUDDY_PLAN=str(plan),
-        BUDDY_WARMUP="background",
-        PINBUDDY_SIM_PIN_MS_PER_GB="2000",
-    ).value
+        """, BUDDY_PLAN=str(plan), BUDDY_WARMUP="background", PINBUDDY_SIM_PIN_MS_PER_GB="2000").value
     assert value[0]["misses"] == 1 and not value[0]["pinned"]
     assert value[1]["hits"] == 1 and value[1]["pinned"]
 
 
 def test_warm_up_pins_the_plan_and_empty_cache_returns_it(run, plan):
     plans.write(plan, [64 * MIB, 32 * MIB], [[4 * MIB, 0, 0]], [[0]])
-    value = run(
-        """
+    value = run("""
         import json, torch, pinbuddy
         pinned = lambda: pinbuddy.stats()["engine"]["pinned_bytes"]["current"] >> 20
         torch.cuda.init()
@@ -259,17 +253,14 @@ def test_warm_up_pins_the_plan_and_empty_cache_returns_it(run, plan):
         seen.append(pinned())
         block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
         print(json.dumps([*seen, pinned()]))
-        """,
-        BUDDY_PLAN=str(plan),
-    ).value
+        """, BUDDY_PLAN=str(plan)).value
     block = {"offset": 0, "bytes": 4 * MIB, "state": "live"}
     assert value == [True, 96, ["idle", "planned"], [block], 4 * MIB, 64, 0, 64]
 
 
 def test_a_block_waits_for_its_streams(run, plan):
     plans.write(plan, [4 * MIB], [[4 * MIB, 0, 0]], [[0]])
-    hits, pending, again = run(
-        """
+    hits, pending, again = run("""
         import json, torch, pinbuddy
         stream = torch.cuda.Stream()
         block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
@@ -281,9 +272,7 @@ def test_a_block_waits_for_its_streams(run, plan):
         torch.cuda.synchronize()
         again = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
         print(json.dumps([plan["hits"], engine["pending_bytes"]["current"], again.data_ptr() == at]))
-        """,
-        BUDDY_PLAN=str(plan),
-    ).value
+        """, BUDDY_PLAN=str(plan)).value
     assert (hits, pending, again) == (1, 4 * MIB, True)
 
 

@@ -17,8 +17,7 @@ def ops(events: list[dict], *fields: str) -> list[tuple]:
 
 def test_a_program_is_recorded_as_it_ran(run, tmp_path):
     file = tmp_path / "trace.jsonl"
-    run(
-        """
+    run("""
 from program import *
 import pinbuddy
 small = torch.empty(1000, dtype=torch.uint8, pin_memory=True)
@@ -36,12 +35,7 @@ stream.synchronize()
 del small
 torch.empty(300, dtype=torch.uint8, pin_memory=True)
 torch._C._host_emptyCache()
-""",
-        **SETTINGS,
-        BUDDY_TRACE=str(file),
-        RANK="1",
-        WORLD_SIZE="1",
-    )
+""", **SETTINGS, BUDDY_TRACE=str(file), RANK="1", WORLD_SIZE="1")
     header, events = read(file)
     assert (header["rank"], header["world_size"]) == (0, 1)
     assert header["torch"].split("+")[0] == torch.__version__.split("+")[0]
@@ -121,8 +115,7 @@ def test_sixteen_threads_are_told_apart_and_each_is_in_order(run, tmp_path):
 def test_requests_of_a_capture_are_recorded(run, tmp_path):
     """Their blocks are the graph's, so nothing says when they are safe."""
     file = tmp_path / "trace.jsonl"
-    run(
-        """
+    run("""
 from program import *
 use_gpu()
 graph = torch.cuda.CUDAGraph()
@@ -130,10 +123,7 @@ with torch.cuda.graph(graph):
     host = torch.empty(3000, dtype=torch.uint8, pin_memory=True)
     there = host.to("cuda", non_blocking=True)
 del host
-""",
-        **SETTINGS,
-        BUDDY_TRACE=str(file),
-    )
+""", **SETTINGS, BUDDY_TRACE=str(file))
     _, events = read(file)
     # PyTorch empties the cache before a capture.
     assert ops(events, "bytes", "private") == [("clear",), ("alloc", 3000, 1), ("event",), ("free",)]
@@ -169,8 +159,7 @@ def test_the_end_of_a_program_is_recorded(run, tmp_path):
 
 
 def test_starting_and_stopping_again_and_again(run, tmp_path):
-    outcome = run(
-        f"""
+    outcome = run(f"""
 from program import *
 import pinbuddy
 folder = {str(tmp_path)!r}
@@ -191,9 +180,7 @@ for i in range(5):
     assert not pinbuddy.trace.stop()
     del kept
     torch.empty(30, pin_memory=True)
-""",
-        **SETTINGS,
-    )
+""", **SETTINGS)
     assert outcome.warnings == []
     for i in range(5):
         _, events = read(tmp_path / f"{i}.jsonl")
@@ -202,8 +189,7 @@ for i in range(5):
 
 
 def test_a_trace_of_the_settings_can_be_stopped_and_another_started(run, tmp_path):
-    run(
-        f"""
+    run(f"""
 from program import *
 import pinbuddy
 torch.empty(10, dtype=torch.uint8, pin_memory=True)
@@ -211,9 +197,7 @@ assert pinbuddy.trace.stop()
 torch.empty(20, dtype=torch.uint8, pin_memory=True)
 pinbuddy.trace.start({str(tmp_path / "second")!r})
 torch.empty(30, dtype=torch.uint8, pin_memory=True)
-""",
-        BUDDY_TRACE=str(tmp_path / "first"),
-    )
+""", BUDDY_TRACE=str(tmp_path / "first"))
     for name, size in [("first", 10), ("second", 30)]:
         _, events = read(tmp_path / name)
         assert ops(events, "bytes") == [("alloc", size), ("free",)]
@@ -241,9 +225,7 @@ def forked(act):
 @pytest.mark.real_start("a child runs the exit handlers of its own process")
 def test_a_child_records_nothing_and_harms_nothing(run, tmp_path):
     file = tmp_path / "trace.jsonl"
-    outcome = run(
-        CHILD
-        + f"""
+    outcome = run(CHILD + f"""
 kept = [pinned(2), torch.empty(10, dtype=torch.uint8, pin_memory=True)]
 def child():
     pinbuddy.iteration()
@@ -257,10 +239,7 @@ def child():
 statuses = [forked(child) for _ in range(3)]
 torch.empty(20, dtype=torch.uint8, pin_memory=True)
 answer(statuses)
-""",
-        **SETTINGS,
-        BUDDY_TRACE=str(file),
-    )
+""", **SETTINGS, BUDDY_TRACE=str(file))
     assert outcome.value == [[0, 0, 0]], outcome.stderr
     _, events = read(file)
     assert ops(events, "bytes")[:4] == [("alloc", 2 << 20), ("alloc", 10), ("alloc", 20), ("free",)]
@@ -269,17 +248,12 @@ answer(statuses)
 
 @pytest.mark.real_start("a child of a parent that never pinned has an engine of its own")
 def test_a_child_of_a_parent_that_never_pinned_records_its_own(run, tmp_path):
-    outcome = run(
-        CHILD
-        + """
+    outcome = run(CHILD + """
 def child():
     torch.empty(20, dtype=torch.uint8, pin_memory=True)
     torch.empty(30, dtype=torch.uint8, pin_memory=True)
 answer(forked(child))
-""",
-        **SETTINGS,
-        BUDDY_TRACE=str(tmp_path / "{pid}"),
-    )
+""", **SETTINGS, BUDDY_TRACE=str(tmp_path / "{pid}"))
     assert outcome.value == [0], outcome.stderr
     (file,) = tmp_path.iterdir()
     _, events = read(file)
@@ -324,8 +298,7 @@ def test_ranks_have_files_of_their_own(run, tmp_path):
 def test_threads_one_after_the_other_lose_nothing_however_fast_they_come(run, tmp_path):
     """There are 256 rings, and those that they left were not drained yet: a plan ended there."""
     file = tmp_path / "trace.jsonl"
-    outcome = run(
-        """
+    outcome = run("""
 from program import *
 def one():
     pinned(2)
@@ -334,10 +307,7 @@ for _ in range(1500):
     thread = threading.Thread(target=one)
     thread.start()
     thread.join()
-""",
-        **SETTINGS,
-        BUDDY_TRACE=str(file),
-    )
+""", **SETTINGS, BUDDY_TRACE=str(file))
     assert not any("lost" in line for line in outcome.warnings)
     _, events = read(file)
     assert sum(it["op"] == "alloc" for it in events) == 1501
