@@ -2,9 +2,8 @@
 
 import pytest
 from conftest import needs
-from device_plans import MIB, STEPS, with_plan
+from device_plans import MIB, STEPS
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 PEAKS = """
     def peaks():

@@ -6,11 +6,9 @@ import sys
 from collections import Counter
 
 import pytest
-from conftest import needs
 from device_plans import TRAINING
 from recorded import read
 
-pytestmark = needs(11, "the calls of its device allocator that traces and plans stand in front of")
 
 MIB = 1 << 20
 
