@@ -14,11 +14,6 @@ CANNOT = "cannot be asked here"
 PLANNED = 0.8
 # What is asked, the design that depends on the answer, and seconds.
 QUESTIONS = {
-    "host pieces": (
-        "Is host memory in the driver's own pieces (cuMemCreate) as good, and at what price?",
-        "if so: one arena that grows and shrinks in pieces, with no pages of ours",
-        10,
-    ),
     "pace": (
         "What do cudaHostRegister and cudaHostUnregister cost by piece and page, alone and from four threads?",
         "how long a piece is, and whether a second thread pins anything sooner",

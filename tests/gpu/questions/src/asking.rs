@@ -82,35 +82,22 @@ impl Asking {
 
     /// Asks, and says whether there was an answer.
     pub fn ask(&mut self, what: &str, on: &str, attempt: impl FnOnce() -> Result<Told>) -> bool {
-        self.attempt((what, on), CANNOT, true, attempt, told)
-            .is_some()
-    }
-
-    /// The same, where a failing call means no.
-    pub fn ask_whether(
-        &mut self,
-        what: &str,
-        on: &str,
-        attempt: impl FnOnce() -> Result<Told>,
-    ) -> bool {
-        self.attempt((what, on), "no", true, attempt, told)
-            .is_some()
+        self.attempt((what, on), true, attempt, told).is_some()
     }
 
     /// Reports an answer that is already known, however late it is.
     pub fn tell(&mut self, what: &str, on: &str, answer: Result<Told>) {
-        self.attempt((what, on), CANNOT, false, || answer, told);
+        self.attempt((what, on), false, || answer, told);
     }
 
     /// What questions need; or nothing, after reporting that it cannot be had.
     pub fn need<T>(&mut self, what: &str, on: &str, make: impl FnOnce() -> Result<T>) -> Option<T> {
-        self.attempt((what, on), CANNOT, true, make, |_| Ok(Value::Null))
+        self.attempt((what, on), true, make, |_| Ok(Value::Null))
     }
 
     fn attempt<T>(
         &mut self,
         (what, on): (&str, &str),
-        refused: &str,
         in_time: bool,
         attempt: impl FnOnce() -> Result<T>,
         told: impl FnOnce(&T) -> Result<Value>,
@@ -127,8 +114,7 @@ impl Asking {
         }));
         let (mut line, result) = match tried {
             Ok(Ok((line, result))) => (line, Some(result)),
-            Ok(Err(Failure::Refused(why))) => (json!({"answer": refused, "why": why}), None),
-            Ok(Err(Failure::Unavailable(why))) => (json!({"answer": CANNOT, "why": why}), None),
+            Ok(Err(Failure(why))) => (json!({"answer": CANNOT, "why": why}), None),
             Err(panic) => {
                 let words = panic.downcast_ref::<String>().map(String::as_str);
                 let why = words
@@ -222,9 +208,8 @@ mod tests {
 
     #[test]
     fn what_fails_is_an_answer_and_the_next_is_asked() {
-        let refused = || Err(Failure::Refused("cuSomething: why".into()));
+        let refused = || Err(Failure("cuSomething: why".into()));
         let lines = lines_of(|it| {
-            it.ask_whether("refused", "", refused);
             it.ask("failed", "", refused);
             it.ask("missing", "", || unavailable("not here"));
             it.ask("no function", "", || panic!("{MISSING} cuNew: none"));
@@ -254,10 +239,7 @@ mod tests {
         ] {
             assert_eq!(answer(of).unwrap(), CANNOT, "{of}");
         }
-        assert_eq!(
-            (answer("refused").unwrap(), answer("known").unwrap()),
-            (&json!("no"), &json!("yes"))
-        );
+        assert_eq!(answer("known").unwrap(), "yes");
         assert_eq!(answer("there"), None);
         let faults: Vec<&Value> = lines.iter().filter(|it| it["fault"] == true).collect();
         assert!(
@@ -273,6 +255,6 @@ mod tests {
             (&figure["quartiles"], &figure["rounds"]),
             (&json!([1.5, 5.5]), &json!([1.0, 2.0, 9.0]))
         );
-        assert_eq!(lines[0], json!({"asking": "refused", "on": ""}));
+        assert_eq!(lines[0], json!({"asking": "failed", "on": ""}));
     }
 }

@@ -4,40 +4,20 @@
 
 use std::fmt;
 
-/// Why something has no answer of its own.
+/// Why something has no answer of its own: a call of CUDA that failed, with the driver's words, or what this machine lacks.
 #[derive(Debug)]
-pub enum Failure {
-    /// A call of CUDA failed: its name, and the driver's words.
-    Refused(String),
-    /// It cannot be asked on this machine.
-    Unavailable(String),
-}
+pub struct Failure(pub String);
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Refused(why) | Self::Unavailable(why)) = self;
-        f.write_str(why)
+        f.write_str(&self.0)
     }
 }
 
 pub type Result<T> = std::result::Result<T, Failure>;
 
 pub fn unavailable<T>(why: impl Into<String>) -> Result<T> {
-    Err(Failure::Unavailable(why.into()))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    ToDevice,
-    ToHost,
-}
-
-impl Direction {
-    /// Both, with their words.
-    pub const BOTH: [(Self, &'static str); 2] = [
-        (Self::ToDevice, "to the device"),
-        (Self::ToHost, "to the host"),
-    ];
+    Err(Failure(why.into()))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,15 +34,3 @@ pub enum Kernel {
 
 /// A stream's handle.
 pub type Stream = usize;
-/// The handle of a piece of host memory.
-pub type Piece = u64;
-
-/// Reserved addresses; each piece in it is a multiple of `granularity` long.
-#[derive(Clone, Copy, Debug)]
-pub struct Range {
-    pub address: usize,
-    pub size: usize,
-    pub granularity: usize,
-    /// Of the host.
-    pub node: i32,
-}

@@ -3,21 +3,19 @@
 //! A failed call leaves no error behind: the driver's interface has none that lasts, except for a kernel's bad access. A function
 //! that libcuda lacks panics in cudarc, which `asking` reports as one that is missing.
 
-use std::ffi::{c_int, c_void};
-use std::mem::MaybeUninit;
+use std::ffi::c_void;
 use std::ptr;
 
 use cudarc::driver::result::{self, DriverError};
-use cudarc::driver::sys::{self, CUdevice_attribute, CUmemLocationType};
+use cudarc::driver::sys;
 
-use crate::cuda::{Direction, Failure, Kernel, Piece, Range, Result, Stream, unavailable};
+use crate::cuda::{Failure, Kernel, Result, Stream, unavailable};
 
 const KERNELS: &str = concat!(include_str!("kernels.ptx"), "\0");
 const WIDTH: u32 = 256;
 
 /// The first device, its primary context and the two kernels.
 pub struct Driver {
-    device: sys::CUdevice,
     context: sys::CUcontext,
     turn: std::result::Result<sys::CUfunction, String>,
     spin: std::result::Result<sys::CUfunction, String>,
@@ -33,7 +31,7 @@ fn called<T>(name: &str, outcome: std::result::Result<T, DriverError>) -> Result
             .error_string()
             .map(|it| it.to_string_lossy().into_owned());
         let number = error.0 as u32;
-        Failure::Refused(format!(
+        Failure(format!(
             "{name} returned {number} ({})",
             words.unwrap_or_default()
         ))
@@ -70,7 +68,6 @@ impl Driver {
             result::primary_ctx::retain(device)
         })?;
         let mut it = Self {
-            device,
             context,
             turn: Err(String::new()),
             spin: Err(String::new()),
@@ -91,25 +88,6 @@ impl Driver {
         ))?;
         Ok(function)
     }
-
-    fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32> {
-        let mut value: c_int = 0;
-        call!(cuDeviceGetAttribute(&raw mut value, attribute, self.device))?;
-        Ok(value)
-    }
-}
-
-fn location(kind: CUmemLocationType, id: i32) -> sys::CUmemLocation {
-    sys::CUmemLocation { type_: kind, id }
-}
-
-/// Pinned memory on a node of the host.
-fn properties(node: i32) -> sys::CUmemAllocationProp {
-    // SAFETY: for C, all of its fields may be zero.
-    let mut properties: sys::CUmemAllocationProp = unsafe { MaybeUninit::zeroed().assume_init() };
-    properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = location(CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
-    properties
 }
 
 impl Driver {
@@ -142,29 +120,21 @@ impl Driver {
         Ok(address as usize)
     }
 
-    pub fn device_free(&self, address: usize) -> Result<()> {
-        call!(cuMemFree_v2(address as u64))
-    }
-
     /// A new stream, which is not ordered with others.
     pub fn stream(&self) -> Result<Stream> {
         let kind = result::stream::StreamKind::NonBlocking;
         Ok(called("cuStreamCreate", result::stream::create(kind))?.expose_provenance())
     }
 
-    pub fn copy(
+    pub fn copy_to_device(
         &self,
-        direction: Direction,
         host: usize,
         device: usize,
         size: usize,
         stream: Stream,
     ) -> Result<()> {
-        let (host, device, stream) = (pointer(host), device as u64, stream_of(stream));
-        match direction {
-            Direction::ToDevice => call!(cuMemcpyHtoDAsync_v2(device, host, size, stream)),
-            Direction::ToHost => call!(cuMemcpyDtoHAsync_v2(host, device, size, stream)),
-        }
+        let (host, stream) = (pointer(host), stream_of(stream));
+        call!(cuMemcpyHtoDAsync_v2(device as u64, host, size, stream))
     }
 
     pub fn launch(&self, kernel: Kernel, stream: Stream) -> Result<()> {
@@ -214,69 +184,5 @@ impl Driver {
     /// Asks for the device's free memory.
     pub fn memory_info(&self) -> Result<()> {
         called("cuMemGetInfo", result::mem_get_info()).map(|_| ())
-    }
-
-    /// A range of addresses for pieces of host memory.
-    pub fn reserve(&self, size: usize) -> Result<Range> {
-        use CUdevice_attribute as Attribute;
-        if self.attribute(
-            Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-        )? == 0
-        {
-            return unavailable("the device says that it does not support pieces of host memory");
-        }
-        // Below 0 where the machine has no nodes.
-        let node = self
-            .attribute(Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)?
-            .max(0);
-        let (mut granularity, mut address, its) = (0, 0, properties(node));
-        let least = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
-        call!(cuMemGetAllocationGranularity(
-            &raw mut granularity,
-            &raw const its,
-            least
-        ))?;
-        call!(cuMemAddressReserve(&raw mut address, size, 0, 0, 0))?;
-        Ok(Range {
-            address: address as usize,
-            size,
-            granularity,
-            node,
-        })
-    }
-
-    /// Makes a piece on the range's node, maps it at an address, and opens it to the device and the host.
-    pub fn add_piece(&self, range: &Range, at: usize, size: usize) -> Result<Piece> {
-        let (mut piece, its) = (0, properties(range.node));
-        call!(cuMemCreate(&raw mut piece, size, &raw const its, 0))?;
-        // The first failure counts; what is undone behind it may fail as well.
-        if let Err(failure) = call!(cuMemMap(at as u64, size, 0, piece, 0)) {
-            let _ = call!(cuMemRelease(piece));
-            return Err(failure);
-        }
-        let flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        let both = [
-            location(CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, self.device),
-            location(
-                CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA,
-                range.node,
-            ),
-        ];
-        let both = both.map(|location| sys::CUmemAccessDesc { location, flags });
-        if let Err(failure) = call!(cuMemSetAccess(at as u64, size, both.as_ptr(), both.len())) {
-            let _ = self.remove_piece(at, size, piece);
-            return Err(failure);
-        }
-        Ok(piece)
-    }
-
-    pub fn remove_piece(&self, at: usize, size: usize, piece: Piece) -> Result<()> {
-        call!(cuMemUnmap(at as u64, size))?;
-        call!(cuMemRelease(piece))
-    }
-
-    /// Gives a range back in which nothing is mapped.
-    pub fn give_back(&self, range: &Range) -> Result<()> {
-        call!(cuMemAddressFree(range.address as u64, range.size))
     }
 }

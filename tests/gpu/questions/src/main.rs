@@ -11,7 +11,6 @@
 mod asking;
 mod cuda;
 mod driver;
-mod host_pieces;
 mod memory;
 mod pace;
 mod probe;
@@ -26,8 +25,7 @@ use driver::Driver;
 /// A question and the program that asks it.
 type Question = fn(&mut Asking, &Driver);
 
-const QUESTIONS: [(&str, Question); 4] = [
-    ("host pieces", host_pieces::ask),
+const QUESTIONS: [(&str, Question); 3] = [
     ("pace", pace::ask),
     ("stalls", stalls::ask),
     ("unpinning", unpinning::ask),

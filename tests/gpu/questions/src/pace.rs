@@ -140,7 +140,7 @@ fn together(cuda: &Driver, regions: &[Region]) -> Result<f64> {
             .collect();
         begin.wait();
         let start = Instant::now();
-        let panicked = |_| Err(Failure::Unavailable("a thread panicked".into()));
+        let panicked = |_| Err(Failure("a thread panicked".into()));
         let outcomes: Vec<Result<()>> = threads
             .into_iter()
             .map(|it| it.join().unwrap_or_else(panicked))

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::cuda::{Direction, Failure, Kernel, Result, Stream, unavailable};
+use crate::cuda::{Failure, Kernel, Result, Stream, unavailable};
 use crate::driver::Driver;
 use crate::memory::MIB;
 
@@ -70,7 +70,7 @@ impl<'a> Probe<'a> {
                 stream,
             ),
             1 => {
-                cuda.copy(Direction::ToDevice, self.host, self.device, SIZE, stream)?;
+                cuda.copy_to_device(self.host, self.device, SIZE, stream)?;
                 cuda.finish(stream)
             }
             _ => cuda.memory_info(),
@@ -122,7 +122,7 @@ impl Neighbour {
                     .stdout(Stdio::piped())
                     .spawn()
             })
-            .map_err(|error| Failure::Unavailable(format!("no other process starts: {error}")))?;
+            .map_err(|error| Failure(format!("no other process starts: {error}")))?;
         let Some(output) = child.stdout.take() else {
             return unavailable("the other process has no output");
         };
@@ -157,7 +157,7 @@ impl Neighbour {
     pub fn samples(&mut self) -> Result<Samples> {
         let line = self.answer()?;
         serde_json::from_str(&line)
-            .map_err(|error| Failure::Unavailable(format!("{line:?} are no samples: {error}")))
+            .map_err(|error| Failure(format!("{line:?} are no samples: {error}")))
     }
 }
 

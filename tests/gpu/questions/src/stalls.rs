@@ -66,11 +66,7 @@ fn during(
         let (own, other) = (own.run(seconds), neighbour.samples());
         let samples = own.and_then(|own| Ok([own, other?]));
         over.store(true, Ordering::Relaxed);
-        let panicked = |_| {
-            Err(Failure::Unavailable(
-                "the registering thread panicked".into(),
-            ))
-        };
+        let panicked = |_| Err(Failure("the registering thread panicked".into()));
         let spans = thread.map_or(Ok(Vec::new()), |it| it.join().unwrap_or_else(panicked));
         Ok((samples?, spans?))
     })
