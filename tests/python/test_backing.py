@@ -121,17 +121,12 @@ def test_a_child_has_nothing_of_what_is_hidden_and_can_let_go_of_what_it_inherit
 kept = [pinned(8).fill_(7), pinned(9)]
 address = kept[0].data_ptr()
 mine = flags(address)
-def child(act):
-    pid = os.fork()
-    if pid == 0:
-        os._exit(act() or 0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 def lets_go():
     # Reserved: neither readable nor writable.
     free = not {"rd", "wr"} & set(flags(address))
     kept.clear()
     return 0 if free else 3
-statuses = [child(lets_go), child(lambda: int(kept[0][0]))]
+statuses = [forked(lets_go), forked(lambda: int(kept[0][0]))]
 answer("dc" in mine and "dd" in mine, statuses, bool((kept[0] == 7).all()), sim()["unpins"])
 """, **SMALL, BUDDY_FORK="hide")
     # A child that reads it crashes, since it would not read the tensor.

@@ -217,24 +217,6 @@ def test_where_no_plan_is_better_none_is_made(run, tmp_path):
     assert not made.exists()
 
 
-def test_a_crash_leaves_what_came_before(run, tmp_path):
-    file = tmp_path / "trace.jsonl"
-    program = HEAD + f"""
-    import signal, time
-    kept = [block(MIB) for _ in range(20)]
-    until = time.monotonic() + 60
-    while open({str(file)!r}).read().count('"alloc"') < 20:
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    more = [block(2 * MIB) for _ in range(50)]
-    os.kill(os.getpid(), signal.SIGKILL)
-    """
-    outcome = run(program, check=False, BUDDY_DEVICE_TRACE=str(file))
-    assert outcome.returncode == -9
-    _, events = read(file, whole=False)
-    assert 20 <= len(requests(events)) <= 70
-
-
 @pytest.mark.real_start("a child runs the exit handlers of its own process")
 def test_a_child_records_nothing(run, tmp_path):
     file = tmp_path / "trace.jsonl"
@@ -254,12 +236,6 @@ def test_a_child_records_nothing(run, tmp_path):
     _, events = read(file)
     assert [it[0] // MIB for it in requests(events)] == [2, 3, 4]
     assert "iter" not in Counter(it["op"] for it in events)
-
-
-def test_a_file_that_cannot_be_written_is_said_once(run):
-    outcome = run(HEAD + "    print(json.dumps(block(9).numel()))\n", BUDDY_DEVICE_TRACE="/no/such/folder")
-    (warning,) = outcome.warnings
-    assert outcome.value == 9 and "BUDDY_DEVICE_TRACE" in warning and "cannot be written" in warning, warning
 
 
 def test_enable_does_what_the_variables_do(run, tmp_path):

@@ -4,29 +4,7 @@ import pytest
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "4"}
 
-# Runs `child` in a forked child, which has 20 seconds; its exit status is the answer's first value.
-FORK = """
-def forked(child):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child()
-            status = 0
-        except BaseException as error:
-            print("child:", repr(error), file=sys.stderr)
-            status = 1
-        os._exit(status)
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
-    return "the child waits for ever"
-"""
-HEAD = "from program import *\nimport pinbuddy\n" + FORK
+HEAD = "from program import *\nimport pinbuddy\n"
 
 
 def test_the_childs_engine_is_off_and_the_parents_goes_on(run):
@@ -69,15 +47,15 @@ def clear():
     while busy:
         torch._C._host_emptyCache()
         pinbuddy.warm_up()
-threads = [threading.Thread(target=it) for it in (allocate, allocate, clear)]
-for thread in threads: thread.start()
+busy_ones = threading.Thread(target=together, args=[allocate, allocate, clear])
+busy_ones.start()
 mine = [pinned(6) for _ in range(12)]
 def child():
     mine.clear()
     pinbuddy.stats(), pinbuddy.segments(), pinbuddy.enabled()
 statuses = [forked(child) for _ in range(12)]
 busy = False
-for thread in threads: thread.join()
+busy_ones.join()
 answer(statuses)
 """, **SETTINGS)
     assert outcome.value == [[0] * 12]
@@ -96,7 +74,7 @@ def child():
 kept = pinned(8)
 answer(forked(child))
 """
-    stock = run("from program import *\n" + FORK + program, "stock")
+    stock = run("from program import *\n" + program, "stock")
     fork = run(HEAD + program, **SETTINGS)
     assert fork.value == stock.value == [0]
 

@@ -120,9 +120,7 @@ def test_threads_that_all_come_first(run):
         def work(i):
             gate.wait()
             kept[i] = pinned(9).fill_(i)
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
-        for thread in threads: thread.start()
-        for thread in threads: thread.join()
+        together(*(lambda i=i: work(i) for i in range(16)))
         until(lambda: warm_up()["phase"] == "done")
         whole = all(bool((it == i).all()) for i, it in enumerate(kept))
         answer(whole, all(of_engine(it) for it in kept), sum(segments()))

@@ -89,11 +89,7 @@ def test_each_thread_waits_for_its_own_pin(run, tmp_path):
 kept = []
 def work(mib):
     kept.append(pinned(mib))
-threads = [threading.Thread(target=work, args=(32 + i,)) for i in range({threads})]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
+together(*(lambda i=i: work(32 + i) for i in range({threads})))
 """, **SLOW)
     found = [it for it in events if it["op"] == "wait"]
     asked = {it["id"]: it["thread"] for it in events if it["op"] == "alloc"}
