@@ -299,14 +299,6 @@ def test_no_gpu_is_no_trouble(run):
     assert outcome.value == [False, False, []]
 
 
-def test_the_configuration_is_plain_data(run):
-    outcome = run("import json, pinbuddy; print(json.dumps(pinbuddy.config()))", BUDDY_BLOCK_COUNT=2)
-    count, threshold = (outcome.value[f"BUDDY_{name}"] for name in ("BLOCK_COUNT", "THRESHOLD_MB"))
-    assert count == {"value": 2, "origin": "environment", "remark": None}
-    assert threshold == {"value": 4, "origin": "default", "remark": None}
-    assert json.dumps(outcome.value)
-
-
 @pytest.mark.release
 def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
     """I9. Only a debug build can be made to break down; a released one has no such entry."""
