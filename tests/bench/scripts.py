@@ -140,7 +140,7 @@ def _training(machine: Machine, name: str, folder: Path, results: Results) -> tu
 def _train(machine: Machine, name: str, fork: bool, more: dict, snapshot: Path | None = None) -> list:
     """The most that was reserved, what was at the end, and the most that was requested at once."""
     more = {**more, "PINBUDDY_SIM_DEVICE_GB": DEVICE_GB, "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [machine.python(fork), PYTHON / "device_trainings.py", name, *([snapshot] if snapshot else [])]
+    command = [machine.python(fork), ROOT / "tests/programs/device_trainings.py", name, *([snapshot] if snapshot else [])]
     return _json(machine, command, more)
 
 

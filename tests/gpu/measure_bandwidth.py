@@ -10,10 +10,7 @@ from measuring import Worker, in_order, ratio, spread, together
 
 DIRECTIONS = ("h2d", "d2h")
 DEFAULT = "engine"
-OURS = {
-    DEFAULT: {},
-    "engine, 4 KiB": {"BUDDY_HUGE_PAGES": "off"},
-}
+OURS = {DEFAULT: {}, "engine, 4 KiB": {"BUDDY_HUGE_PAGES": "off"}}
 
 
 _blocks: dict[int, tuple] = {}
@@ -62,9 +59,7 @@ def measure(it: measuring.Fixture) -> None:
         for name in OURS:
             if not all(workers[name].ask("is_engines", size=size) for size in sizes.values()):
                 raise RuntimeError(f"{name}: the blocks are not the engine's")
-        seen: dict = {
-            direction: {size: {name: [] for name in workers} for size in sizes} for direction in DIRECTIONS
-        }
+        seen: dict = {direction: {size: {name: [] for name in workers} for size in sizes} for direction in DIRECTIONS}
         for number in it.rounds(15):
             for direction in DIRECTIONS:
                 for size, length in sizes.items():
@@ -76,9 +71,7 @@ def measure(it: measuring.Fixture) -> None:
 
 def results(seen: dict) -> dict:
     def each(what):
-        return {
-            direction: {size: what(own) for size, own in by_size.items()} for direction, by_size in seen.items()
-        }
+        return {direction: {size: what(own) for size, own in by_size.items()} for direction, by_size in seen.items()}
 
     return {
         "gb_per_s": each(lambda own: {name: spread(values) for name, values in own.items()}),

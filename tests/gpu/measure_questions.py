@@ -10,16 +10,10 @@ import measuring
 import stage
 
 CANNOT = "cannot be asked here"
-SIMULATED = "CUDA is simulated, and answers for no driver"
 # The share of its limit that a program may plan with.
 PLANNED = 0.8
 # What is asked, the design that depends on the answer, and seconds.
 QUESTIONS = {
-    "host pieces": (
-        "Is host memory in the driver's own pieces (cuMemCreate) as good, and at what price?",
-        "if so: one arena that grows and shrinks in pieces, with no pages of ours",
-        10,
-    ),
     "pace": (
         "What do cudaHostRegister and cudaHostUnregister cost by piece and page, alone and from four threads?",
         "how long a piece is, and whether a second thread pins anything sooner",
@@ -44,19 +38,18 @@ def measure(it: measuring.Fixture) -> None:
     for name, (asked, then, seconds) in QUESTIONS.items():
         limit = left * seconds / shares
         print(f"{name}, {limit:.0f} s at most", flush=True)
-        how = "stand-in" if it.simulated else "driver"
-        command = [str(it.programs / "questions"), name, how, f"{PLANNED * limit}"]
+        command = [str(it.programs / "questions"), name, f"{PLANNED * limit}"]
         log = it.out.with_suffix(f".{name.replace(' ', '-')}.log")
         ended = stage.run(command, limit, log, keep=True)
         print(log.read_text(errors="replace"), end="", flush=True)
         shares -= seconds
         left -= ended.seconds
         told[name] = {"asked": asked, "then": then, "outcome": ended.outcome, "seconds": ended.seconds}
-        told[name] |= {"limit_s": round(limit, 1), "detail": ended.detail, "answers": answers(ended, it.simulated)}
+        told[name] |= {"limit_s": round(limit, 1), "detail": ended.detail, "answers": answers(ended)}
         it.write(told)
 
 
-def answers(ended: stage.Ended, simulated: bool) -> list[dict]:
+def answers(ended: stage.Ended) -> list[dict]:
     """The answers, and the question in which the program hung or crashed."""
     found, open_question = [], None
     for line in ended.said.splitlines():
@@ -70,15 +63,7 @@ def answers(ended: stage.Ended, simulated: bool) -> list[dict]:
     if ended.outcome != "done":
         asking = open_question or {"asking": "the rest", "on": ""}
         found.append({"of": asking["asking"], "on": asking["on"], "answer": CANNOT, "why": ended.detail})
-    return [of_simulator(one) for one in found] if simulated else found
-
-
-def of_simulator(answer: dict) -> dict:
-    """Replaces the stand-in's answers by "no answer", and keeps them as what was tried."""
-    if answer["answer"] == CANNOT:
-        return answer
-    kept = {"of": answer["of"], "on": answer["on"], "answer": CANNOT, "why": SIMULATED}
-    return kept | {"tried": {name: value for name, value in answer.items() if name not in ("of", "on")}}
+    return found
 
 
 def broken(told: dict, simulated: bool) -> list[str]:

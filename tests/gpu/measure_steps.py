@@ -148,9 +148,7 @@ def measure(it: measuring.Fixture) -> None:
         with together(workers):
             this = {}
             for name in in_order(ways, number):
-                ready = workers[name].ask(
-                    "prepare", workload=workload["module"], warm_up=name == "warmed", sizes=sizes
-                )
+                ready = workers[name].ask("prepare", workload=workload["module"], warm_up=name == "warmed", sizes=sizes)
                 this[name] = {"prepare": ready, "first": workers[name].ask("steps", count=FIRST), "steady": []}
             for turn in range(turns):
                 for name in in_order(ways, number + turn):

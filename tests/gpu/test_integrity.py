@@ -94,8 +94,7 @@ def test_what_kernels_of_six_streams_make_arrives(ours):
 @needs_kernels
 def test_a_training_step_with_offloaded_activations_is_what_it_is_without(ours):
     """The same gradients, except for the order of sums, since restored tensors have another layout."""
-    same = ours(
-        """
+    same = ours("""
         import contextlib
         def gradients(offload):
             torch.manual_seed(3)
@@ -111,6 +110,5 @@ def test_a_training_step_with_offloaded_activations_is_what_it_is_without(ours):
         pairs = list(zip(gradients(False), gradients(True)))
         moved = all(float(one.abs().max()) > 1e-8 for one, _ in pairs)
         answer(moved and all(torch.allclose(one, other, rtol=1e-3, atol=1e-7) for one, other in pairs))
-        """.replace("\n        ", "\n")
-    )
+        """.replace("\n        ", "\n"))
     assert same

@@ -95,7 +95,7 @@ time.sleep(60)
     start = time.monotonic()
     ended = run(program, tmp_path, 1.5)
     assert ended.outcome == "stopped" and time.monotonic() - start < 10
-    told = measure_questions.answers(ended, simulated=False)
+    told = measure_questions.answers(ended)
     assert [(one["of"], one["on"], one["answer"]) for one in told] == [
         ("a", "", "yes"), ("b", "x", "cannot be asked here"),
     ]
@@ -106,16 +106,8 @@ time.sleep(60)
 
 def test_one_that_dies_says_how(tmp_path):
     ended = run("import os; print('last words', file=__import__('sys').stderr, flush=True); os.abort()", tmp_path)
-    (told,) = measure_questions.answers(ended, simulated=False)
+    (told,) = measure_questions.answers(ended)
     assert told["answer"] == "cannot be asked here" and "status -6: last words" in told["why"]
-
-
-def test_the_simulator_answers_nothing():
-    said = {"of": "a", "on": "b", "answer": "yes", "why": "c"}
-    told = measure_questions.of_simulator(said)
-    assert told["answer"] == "cannot be asked here" and told["tried"] == {"answer": "yes", "why": "c"}
-    own = {"of": "a", "on": "b", "answer": "cannot be asked here", "why": "kernels compute nothing here"}
-    assert measure_questions.of_simulator(own) == own
 
 
 def test_a_defect_of_a_question_fails_the_run_and_a_hang_only_in_the_simulator():

@@ -241,13 +241,8 @@ def check_loading(fork, official):
 def check_provenance(fork, official):
     """The provenance names the wheel that this was made from, and the bill of materials agrees."""
     told = json.loads(fork.text(f"{fork.dist_info}/pinbuddy.json"))
-    digest = hashlib.file_digest(open(official.path, "rb"), "sha256") if hasattr(hashlib, "file_digest") else None
-    if digest is None:
-        digest = hashlib.sha256()
-        with open(official.path, "rb") as file:
-            while chunk := file.read(CHUNK):
-                digest.update(chunk)
-    sha256 = digest.hexdigest()
+    with open(official.path, "rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     assert told["inputs"]["base_wheel"] == {"name": official.path.name, "sha256": sha256}
     assert told["version"] == fork.stem.split("-", 1)[1]
     headers = [hashlib.sha256(wheel.zip.read(HEADER)).hexdigest() for wheel in (official, fork)]

@@ -13,6 +13,7 @@ import sys
 import textwrap
 
 import pytest
+from device_plans import with_plan, with_two  # noqa: F401: fixtures of all
 from measure import environment
 from plugin import IS_PLUGIN
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
@@ -34,9 +35,7 @@ ALLOC_CONF = "PYTORCH_ALLOC_CONF"
 
 def needs(minor: int, what: str):
     """Marks a test of what torch has from 2.`minor` on."""
-    return pytest.mark.skipif(
-        not from_minor(minor), reason=f"torch has {what} from 2.{minor} on"
-    )
+    return pytest.mark.skipif(not from_minor(minor), reason=f"torch has {what} from 2.{minor} on")
 
 
 # Marks a test of stock's counts of active memory.
@@ -80,6 +79,8 @@ def pytest_collection_modifyitems(config, items):
             # The pass with assertions has no timing tests, so they would not run at all.
             item.add_marker("release")
             item.add_marker(pytest.mark.skipif(IS_PLUGIN, reason="torch is no fork here"))
+        if item.path.name.startswith("test_device_"):
+            item.add_marker(needs(11, "the calls of its device allocator that plans and traces stand in front of"))
         timing = item.get_closest_marker("timing")
         if timing and timing.kwargs.get("again", True):
             item.obj = measured_again(item)

@@ -3,9 +3,10 @@ else writes to one; `STEPS` asks for a few blocks again and again. The simulator
 read with copies.
 """
 
-import json
+import functools
 from pathlib import Path
 
+import plans
 import pytest
 
 MIB = 1 << 20
@@ -133,19 +134,7 @@ TWO_STREAMS = STEPS.replace("""    for _ in range(30):
 """)
 
 
-# The plans that recorded runs have written, by program and settings: tests need a plan, and not its making.
-written: dict[str, tuple[str, object]] = {}
-
-
-def recorded(run, path: Path, program: str, **variables) -> object:
-    """Puts the plan of a recorded run at ``path``; the run's answer."""
-    key = json.dumps([program, variables])
-    if key not in written:
-        first = run(program, BUDDY_DEVICE_PLAN=str(path), **variables)
-        assert first.warnings == []
-        written[key] = path.read_text(), first.value
-    path.write_text(written[key][0])
-    return written[key][1]
+recorded = functools.partial(plans.recorded, variable="BUDDY_DEVICE_PLAN")
 
 
 def planned_runs(run, path: Path, program: str):

@@ -65,9 +65,7 @@ class Pairs:
             raise RuntimeError(f"{self.process.args[0]} ended with status {status}") from error
 
 
-def compare_pairs(
-    stock: Path, fork: Path, size: int, live: int = 1, processes: int = 7, **variables
-) -> dict:
+def compare_pairs(stock: Path, fork: Path, size: int, live: int = 1, processes: int = 7, **variables) -> dict:
     """Fork over stock for one size and so many live blocks: the median ratio of neighbouring turns.
 
     A turn takes about a millisecond and both run on one core, so that a disturbance meets both or

@@ -10,7 +10,7 @@ import itertools
 import sys
 
 from program import MIB, answer, ctypes, host_stats, pinned, threading, torch, use_gpu
-from release import COUNTS_WHAT_IS_ACTIVE
+from release import COUNTS_WHAT_IS_ACTIVE, from_minor
 
 SIZES = (0.03125, 0.5, 8, 32)
 SUBJECTS = {}
@@ -19,6 +19,11 @@ SUBJECTS = {}
 def subject(function):
     SUBJECTS[function.__name__] = function
     return function
+
+
+def where(is_here: bool):
+    """A subject of releases that have the feature."""
+    return subject if is_here else lambda function: function
 
 
 def counts() -> dict:
@@ -62,7 +67,7 @@ def refusal(act) -> str:
     return "none"
 
 
-@subject
+@where(COUNTS_WHAT_IS_ACTIVE)
 def statistics(size):
     seen = [counts()]
     first = pinned(size)
@@ -81,7 +86,7 @@ def statistics(size):
     return seen
 
 
-@subject
+@where(COUNTS_WHAT_IS_ACTIVE)
 def statistics_of_what_streams_used(size):
     block = pinned(size)
     use(block)
@@ -148,7 +153,7 @@ def registered_in_place_of_allocated(size):
     return [*seen, active("bytes")]
 
 
-@subject
+@where(from_minor(13))
 def rounded_up_to_a_limit(size):
     """`pinned_max_round_threshold_mb`, from 2.13 on: above it stock fits exactly, as the engine does."""
     with settings("pinned_max_round_threshold_mb:1", "pinned_max_round_threshold_mb:1048576"):
@@ -156,7 +161,7 @@ def rounded_up_to_a_limit(size):
         return [active("bytes"), len(blocks)]
 
 
-@subject
+@where(from_minor(13))
 def cached_up_to_a_limit(size):
     """`pinned_max_cached_size_mb`, from 2.13 on: longer blocks are unpinned when they are freed."""
     seen = []
@@ -201,7 +206,7 @@ def capture(pool, used, deleted, size):
     return graph, address, None if deleted else block
 
 
-@subject
+@where(from_minor(13))
 def private_pools_of_captures(size):
     seen = []
     for used, deleted in itertools.product((True, False), repeat=2):
@@ -266,12 +271,11 @@ def registered_by_the_program(size):
     return seen
 
 
-@subject
+@where(from_minor(14))
 def life_of_a_block_in_the_history(size):
     """From 2.14 on."""
     memory = torch.cuda.memory
-    memory._record_memory_history(
-        enabled="all", context="all", stacks="python", record_pinned_host_memory=True)
+    memory._record_memory_history(enabled="all", context="all", stacks="python", record_pinned_host_memory=True)
     kept, used = pinned(size), pinned(size)
     use(used)
     del used
@@ -290,7 +294,7 @@ def life_of_a_block_in_the_history(size):
 if __name__ == "__main__":
     use_gpu()
     seen = {}
-    for name in sys.argv[1:]:
+    for name in sys.argv[1:] or SUBJECTS:
         for size in SIZES:  # in MiB
             settle()
             seen[f"{name} {size}"] = SUBJECTS[name](size)

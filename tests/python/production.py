@@ -28,9 +28,7 @@ COUNT["BUDDY_BACKING"] = "cuda"
 def run(python: str, program: str, **settings: str):
     """The program's answer, in its own process with only these settings."""
     command = [python, "-c", "from program import *\n" + program]
-    done = subprocess.run(
-        command, cwd=HERE, env=environment(**settings), capture_output=True, text=True
-    )
+    done = subprocess.run(command, cwd=HERE, env=environment(**settings), capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{python} exited with {done.returncode}:\n{done.stderr}")
     (value,) = json.loads(done.stdout.splitlines()[-1])
@@ -77,9 +75,7 @@ def clear(stock: str, fork: str) -> dict:
         "threshold 4 MB": run(fork, CLEAR, **COUNT, BUDDY_WARMUP="sync"),
         "threshold 0": run(fork, CLEAR, **COUNT, BUDDY_WARMUP="sync", BUDDY_THRESHOLD_MB="0"),
         "threshold 4 MB, 7 x 4 GB": run(fork, CLEAR, **COUNT, **LARGE_BLOCKS),
-        "threshold 0, 7 x 4 GB": run(
-            fork, CLEAR, **COUNT, **LARGE_BLOCKS, BUDDY_THRESHOLD_MB="0"
-        ),
+        "threshold 0, 7 x 4 GB": run(fork, CLEAR, **COUNT, **LARGE_BLOCKS, BUDDY_THRESHOLD_MB="0"),
     }
 
 
@@ -122,10 +118,7 @@ def fit(stock: str, fork: str) -> dict:
     """Pinned over requested, by shape and settings."""
     return {
         name: {"stock": ratio(stock, name, engine=False)}
-        | {
-            title: ratio(fork, name, engine=True, **settings)
-            for title, settings in FIT_SETTINGS.items()
-        }
+        | {title: ratio(fork, name, engine=True, **settings) for title, settings in FIT_SETTINGS.items()}
         for name in SHAPES
     }
 

@@ -14,8 +14,8 @@ import torch
 from release import host_stats
 
 __all__ = [
-    "MIB", "answer", "ctypes", "host_stats", "json", "of_engine", "os", "pinned", "seconds", "segments", "sim",
-    "sys", "threading", "time", "torch", "until", "use_gpu", "warm_up",
+    "MIB", "answer", "ctypes", "forked", "host_stats", "json", "of_engine", "os", "pinned", "seconds", "segments", "sim", "sys",
+    "threading", "time", "together", "torch", "until", "use_gpu", "warm_up",
 ]
 
 MIB = 1 << 20
@@ -40,6 +40,36 @@ def seconds(act) -> float:
     start = time.perf_counter()
     act()
     return time.perf_counter() - start
+
+
+def together(*acts) -> None:
+    """Each in a thread of its own, until all are done."""
+    threads = [threading.Thread(target=it) for it in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def forked(act, end=os._exit) -> int | str:
+    """The exit status of a forked child that acts and ends; it has a minute."""
+    child = os.fork()
+    if child == 0:
+        try:
+            status = act() or 0
+        except BaseException as error:
+            print("child:", repr(error), file=sys.stderr, flush=True)
+            os._exit(100)
+        end(status)
+    late = time.monotonic() + 60
+    while time.monotonic() < late:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return "the child waits for ever"
 
 
 def until(condition, within: float = 60.0) -> None:
@@ -80,6 +110,4 @@ def of_engine(tensor: torch.Tensor) -> bool:
     import pinbuddy
 
     start = tensor.data_ptr()
-    return any(
-        it["address"] <= start < it["address"] + it["bytes"] for it in pinbuddy.stats()["segments"]
-    )
+    return any(it["address"] <= start < it["address"] + it["bytes"] for it in pinbuddy.stats()["segments"])

@@ -43,9 +43,7 @@ def replay(lines, pinned_bytes) -> dict:
             continue
         match event["op"]:
             case "alloc":
-                blocks[event["id"]] = torch.empty(
-                    event["bytes"], dtype=torch.uint8, pin_memory=True
-                )
+                blocks[event["id"]] = torch.empty(event["bytes"], dtype=torch.uint8, pin_memory=True)
                 live += event["bytes"]
                 largest = max(largest, live)
                 # Not `allocated_bytes.peak`: the peaks of the engine and of upstream are at different moments.

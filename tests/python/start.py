@@ -64,6 +64,8 @@ def early_settings(environment) -> dict[str, str]:
     }
 
 
+# Contents are written and looked at by one thread: on a busy machine several wait for each other longer than they work.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 EARLY = early_settings(os.environ)
 
 

@@ -27,37 +27,24 @@ PENDING = """
 @counts_active
 @pytest.mark.parametrize("which", ["stock", "fork"])
 def test_a_block_that_a_stream_still_uses_is_active(run, which):
-    outcome = run(
-        PENDING
-        + """
+    outcome = run(PENDING + """
     before = active()
     torch.cuda.synchronize()
     second = pinned(8)
     answer(before, active())
-    """,
-        which,
-        **SETTINGS,
-    )
+    """, which, **SETTINGS)
     size = 8 << 20
-    assert outcome.value == [
-        [1, 1, 1, 0, size, size, size, 0],
-        [1, 1, 2, 1, size, size, 2 * size, size],
-    ]
+    assert outcome.value == [[1, 1, 1, 0, size, size, size, 0], [1, 1, 2, 1, size, size, 2 * size, size]]
 
 
 @counts_active
 @pytest.mark.parametrize("which", ["stock", "fork"])
 def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which):
-    outcome = run(
-        PENDING
-        + """
+    outcome = run(PENDING + """
     torch.cuda.synchronize()
     small = pinned(0.5)
     answer(active()[0])
-    """,
-        which,
-        **SETTINGS,
-    )
+    """, which, **SETTINGS)
     assert outcome.value == [1], "the small one"
 
 
@@ -66,16 +53,11 @@ def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, wh
 @pytest.mark.parametrize("which", ["stock", "fork"])
 def test_the_next_request_completes_what_was_too_small_for_a_segment(run, which):
     """Upstream serves it, and does not see requests that the engine serves."""
-    outcome = run(
-        PENDING.replace("pinned(8)", "pinned(2)")
-        + """
+    outcome = run(PENDING.replace("pinned(8)", "pinned(2)") + """
     torch.cuda.synchronize()
     large = pinned(8)
     answer(active()[0])
-    """,
-        which,
-        **SETTINGS,
-    )
+    """, which, **SETTINGS)
     assert outcome.value == [1], "the large one"
 
 

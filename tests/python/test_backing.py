@@ -67,18 +67,13 @@ def copies():
     ],
 )
 def test_copies_both_ways_are_right_with_each_backing(run, settings, backing):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 good = copies()
 seen = {it[0] for it in places()}
 pinbuddy.empty_cache()
 left = segments()
 answer(good, sorted(seen), left, sim()["pins"] - sim()["unpins"])
-""",
-        **SMALL,
-        **settings,
-    )
+""", **SMALL, **settings)
     assert outcome.value == [[True] * 3, [backing], [], 0]
     # Except warnings that requested huge pages were slow or unavailable at that moment.
     others = [it for it in outcome.warnings if "BUDDY_HUGE_PAGES: " not in it]
@@ -104,9 +99,7 @@ def test_what_the_kernel_says_about_each_page_size(run):
 
 @pytest.mark.timing
 def test_a_region_counts_once_with_all_the_time_that_it_took(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 torch.cuda.init()
 taken = seconds(lambda: pinbuddy.warm_up(wait=True))
 before = torch.cuda.host_memory_stats()
@@ -115,10 +108,7 @@ after = torch.cuda.host_memory_stats()
 answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_registers"],
        before["host_alloc_time.total"] / 1e6 / taken,
        after["num_host_free"], after["host_free_time.count"], after["host_free_time.total"] / 1e6 / freed)
-""",
-        BUDDY_BLOCK_SIZE_MB=256,
-        BUDDY_BLOCK_COUNT=2,
-    )
+""", BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=2)
     allocs, timed, registers, share, frees, times, share_of_free = outcome.value
     assert (allocs, timed, registers, frees, times) == (2, 2, 2, 2, 2)
     assert 0.7 < share <= 1.01 and 0.5 < share_of_free <= 1.01
@@ -127,28 +117,18 @@ answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_re
 def test_a_child_has_nothing_of_what_is_hidden_and_can_let_go_of_what_it_inherits(run):
     """The kernel would copy private pages that a device writes to at the fork. The addresses stay reserved, or the
     child's mappings there would be read as the parent's tensors."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 kept = [pinned(8).fill_(7), pinned(9)]
 address = kept[0].data_ptr()
 mine = flags(address)
-def child(act):
-    pid = os.fork()
-    if pid == 0:
-        os._exit(act() or 0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 def lets_go():
     # Reserved: neither readable nor writable.
     free = not {"rd", "wr"} & set(flags(address))
     kept.clear()
     return 0 if free else 3
-statuses = [child(lets_go), child(lambda: int(kept[0][0]))]
+statuses = [forked(lets_go), forked(lambda: int(kept[0][0]))]
 answer("dc" in mine and "dd" in mine, statuses, bool((kept[0] == 7).all()), sim()["unpins"])
-""",
-        **SMALL,
-        BUDDY_FORK="hide",
-    )
+""", **SMALL, BUDDY_FORK="hide")
     # A child that reads it crashes, since it would not read the tensor.
     assert outcome.value == [True, [0, -11], True, 0]
 
@@ -163,9 +143,7 @@ def test_memory_is_shared_and_in_no_core_dump(run, pages):
 
 # Refusals.
 
-REFUSED = (
-    HEAD
-    + """
+REFUSED = (HEAD + """
 on_device = torch.zeros(1000, device="cuda")
 before = address_space()
 tensors = [pinned(20).fill_(i) for i in range(2)]
@@ -174,8 +152,7 @@ on_device += 1
 torch.cuda.synchronize()
 whole = all(bool((it == i).all()) for i, it in enumerate(tensors))
 answer([it["backing"] for it in pinbuddy.stats()["segments"]], used, whole, sim()["host_registers"])
-"""
-)
+""")
 # The first block of the warm-up is refused.
 REFUSED_BLOCK = REFUSED.replace("tensors = [", "pinbuddy.warm_up(wait=True)\ntensors = [")
 LARGE = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "off"}
@@ -183,11 +160,7 @@ LARGE = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP":
 
 @pytest.mark.parametrize("way", ["auto", "pages"])
 def test_where_registering_is_not_permitted_cuda_allocates(run, way):
-    outcome = run(
-        REFUSED,
-        **SMALL | {"BUDDY_BLOCK_SIZE_MB": "24", "BUDDY_BACKING": way},
-        PINBUDDY_SIM_REGISTER=0,
-    )
+    outcome = run(REFUSED, **SMALL | {"BUDDY_BLOCK_SIZE_MB": "24", "BUDDY_BACKING": way}, PINBUDDY_SIM_REGISTER=0)
     backings, _, whole, registers = outcome.value
     assert (backings, whole, registers) == (["cuda"] * 2, True, 0)
     (warning,) = outcome.warnings
@@ -250,17 +223,13 @@ def test_a_control_group_smaller_than_a_block(run):
     except OSError as error:
         pytest.skip(f"no memory group can be made here: {error}")
     try:
-        outcome = run(
-            HEAD
-            + f"""
+        outcome = run(HEAD + f"""
 open("{group}/{members}", "w").write(str(os.getpid()))
 tensor = pinned(64).fill_(3)
 pinbuddy.warm_up(wait=True)
 answer(segments(), pinbuddy.stats()["budget"]["why"], bool((tensor == 3).all()))
 os._exit(0)
-""",
-            BUDDY_BLOCK_SIZE_MB=1024,
-        )
+""", BUDDY_BLOCK_SIZE_MB=1024)
     finally:
         group.rmdir()
     sizes, why, whole = outcome.value
@@ -338,9 +307,7 @@ def pool():
 @pytest.mark.timing(again=False)
 @pytest.mark.parametrize("asked", ["auto", "2M"])
 def test_huge_pages_go_back_to_the_pool(run, pool, asked):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 free = [meminfo("HugePages_Free")]
 torch.cuda.init()
 pinbuddy.warm_up(wait=True)
@@ -350,11 +317,7 @@ at = places()
 pinbuddy.empty_cache()
 free.append(meminfo("HugePages_Free"))
 answer(free, all(good), at[:2], segments())
-""",
-        **SMALL | {"BUDDY_BLOCK_SIZE_MB": "32"},
-        BUDDY_HUGE_PAGES=asked,
-        BUDDY_GROWTH="exact",
-    )
+""", **SMALL | {"BUDDY_BLOCK_SIZE_MB": "32"}, BUDDY_HUGE_PAGES=asked, BUDDY_GROWTH="exact")
     free, good, places, left = outcome.value
     # Other programs of this machine may use the pool, too.
     assert 32 <= free[0] <= pool

@@ -66,9 +66,7 @@ def test_eight_ranks_together_stay_within_half_of_the_machine():
     assert total <= available * 0.55
 
 
-@pytest.mark.parametrize(
-    ("memory", "part"), [("", 2), ("integrated", 4), ("coherent", 4), ("nonsense", 2)]
-)
+@pytest.mark.parametrize(("memory", "part"), [("", 2), ("integrated", 4), ("coherent", 4), ("nonsense", 2)])
 def test_where_the_gpu_shares_the_memory_the_budget_is_smaller(run, memory, part):
     outcome = run(STATE, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=2, PINBUDDY_SIM_MEMORY=memory)
     _, budget, peak = outcome.value
@@ -85,19 +83,14 @@ def test_where_the_gpu_shares_the_memory_the_budget_is_smaller(run, memory, part
 
 
 def test_what_passes_the_budget_is_pytorchs_own(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         kept = [pinned(40) for _ in range(4)]
         for i, tensor in enumerate(kept):
             tensor.fill_(i)
         whole = all(bool((tensor == i).all()) for i, tensor in enumerate(kept))
         answer([of_engine(it) for it in kept], whole, all(it.is_pinned() for it in kept))
-        """,
-        BUDDY_WARMUP="off",
-        BUDDY_BLOCK_SIZE_MB=64,
-        BUDDY_MAX_MB=130,
-    )
+        """, BUDDY_WARMUP="off", BUDDY_BLOCK_SIZE_MB=64, BUDDY_MAX_MB=130)
     of_engine, whole, pinned = outcome.value
     # Three regions of 40 MiB: a region is as long as its request if no more would fit.
     assert of_engine == [True, True, True, False] and whole and pinned

@@ -229,8 +229,7 @@ def test_limits_that_change_while_blocks_are_cached(run):
 
 def test_a_child_has_what_its_parent_cached_below_the_threshold(run):
     """As with stock, whose lists a child inherits; and no spin lock stays locked in it."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         use_gpu()
         working = True
@@ -249,8 +248,5 @@ def test_a_child_has_what_its_parent_cached_below_the_threshold(run):
         thread.join()
         pinned(8)
         answer(codes == [7] * 20)
-        """,
-        BUDDY_BLOCK_SIZE_MB=64,
-        BUDDY_BLOCK_COUNT=1,
-    )
+        """, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=1)
     assert outcome.value == [True]

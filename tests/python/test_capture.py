@@ -14,9 +14,7 @@ HEAD = """
 
 
 def test_what_a_capture_allocates_is_not_the_engines(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
     with torch.cuda.graph(graph):
         inside = pinned(8)
         on_device.copy_(inside, non_blocking=True)
@@ -27,17 +25,13 @@ def test_what_a_capture_allocates_is_not_the_engines(run):
         torch.cuda.synchronize()
         seen.append(bool((on_device.cpu() == mark).all()))
     print(json.dumps([inside.is_pinned(8), of_engine(inside), of_engine(outside), seen]))
-    """,
-        **SETTINGS,
-    )
+    """, **SETTINGS)
     assert outcome.value == [True, False, True, [True, True]]
 
 
 def test_a_block_that_a_capture_reads_is_not_handed_out_again(run):
     """A graph reads its source at every replay, and no event tells when the last one is over."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
     source = pinned(8).fill_(1)
     engines, start = of_engine(source), source.data_ptr()
     with torch.cuda.graph(graph):
@@ -51,16 +45,12 @@ def test_a_block_that_a_capture_reads_is_not_handed_out_again(run):
     del others
     torch._C._host_emptyCache()
     print(json.dumps([engines, again, whole, pinbuddy.stats()["engine"]["pending_blocks"]["current"]]))
-    """,
-        **SETTINGS,
-    )
+    """, **SETTINGS)
     assert outcome.value == [True, False, True, 1]
 
 
 def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
     warm = pinned(8)
     warm.to("cuda", non_blocking=True)
     source = torch.ones(1000, pin_memory=True)
@@ -77,9 +67,7 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
     graph.replay()
     torch.cuda.synchronize()
     print(json.dumps([bool((small.cpu() == 1).all()), len(pinbuddy.stats()["segments"])]))
-    """,
-        **SETTINGS,
-    )
+    """, **SETTINGS)
     right, segments = outcome.value
     assert right and segments >= 2, "it grew"
 
@@ -87,9 +75,7 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
 def test_clearing_and_releasing_during_and_after_a_capture(run):
     """empty_cache inside a capture releases idle segments and does not disturb the capture; nor does deleting the
     graph and its pool."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
     # Entering a capture already clears the cache; a block that another thread uses then is new.
     elsewhere = threading.Thread(target=pinned, args=[8])
     with torch.cuda.graph(graph):
@@ -114,9 +100,7 @@ def test_clearing_and_releasing_during_and_after_a_capture(run):
     left = host_stats()["allocated_bytes.current"]
     again = pinned(8).fill_(3)
     print(json.dumps([before, during, seen, left, of_engine(again), bool((again == 3).all())]))
-    """,
-        **SETTINGS,
-    )
+    """, **SETTINGS)
     assert outcome.value[:3] == [1, 0, [True, True]]
     # Upstream keeps only the blocks that the capture allocated and used.
     assert outcome.value[3] <= 8 << 20
@@ -124,9 +108,7 @@ def test_clearing_and_releasing_during_and_after_a_capture(run):
 
 
 def test_a_warm_up_in_the_background_leaves_a_capture_whole(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
     source = pinned(8).fill_(4)
     with torch.cuda.graph(graph):
         on_device.copy_(source, non_blocking=True)
@@ -135,9 +117,5 @@ def test_a_warm_up_in_the_background_leaves_a_capture_whole(run):
     graph.replay()
     torch.cuda.synchronize()
     print(json.dumps([warm, bool((on_device.cpu() == 4).all())]))
-    """,
-        BUDDY_BLOCK_SIZE_MB=64,
-        BUDDY_BLOCK_COUNT=3,
-        BUDDY_WARMUP="off",
-    )
+    """, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=3, BUDDY_WARMUP="off")
     assert outcome.value == [3, True]

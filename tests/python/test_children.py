@@ -13,27 +13,12 @@ from conftest import forking
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "PINBUDDY_SIM_SHARED": 1}
 ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SHARED = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
-EACH_WAY = [
-    {},
-    {"BUDDY_HUGE_PAGES": "off"},
-    {"BUDDY_WARMUP": "sync"},
-    {"BUDDY_BACKING": "cuda"},
-]
+EACH_WAY = [{}, {"BUDDY_HUGE_PAGES": "off"}, {"BUDDY_WARMUP": "sync"}, {"BUDDY_BACKING": "cuda"}]
 
 HEAD = """
 from program import *
 torch.set_num_threads(1)
 torch.cuda.init()
-
-def child(act):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os._exit(act() or 0)
-        except BaseException as error:
-            print("child:", repr(error), file=sys.stderr)
-            os._exit(100)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 """
 
 
@@ -47,9 +32,7 @@ def both(run, program: str, expected, **settings) -> None:
 
 @pytest.mark.parametrize("settings", EACH_WAY)
 def test_a_child_reads_and_its_parent_sees_what_it_writes(run, settings):
-    both(
-        run,
-        """
+    both(run, """
 large = torch.arange(2 << 20, dtype=torch.int64).pin_memory()
 small = torch.full((1000,), 7, dtype=torch.int64).pin_memory()
 def reads_and_writes():
@@ -59,20 +42,15 @@ def reads_and_writes():
 def ends_with_all_of_it_gone():
     globals().pop("large")
     globals().pop("small")
-status = child(reads_and_writes)
-answer(status, int(large[1]), int(small[1]), child(ends_with_all_of_it_gone), int(large[2]),
+status = forked(reads_and_writes)
+answer(status, int(large[1]), int(small[1]), forked(ends_with_all_of_it_gone), int(large[2]),
        large.is_pinned())
-""",
-        [0, 4242, 4243, 0, 2, True],
-        **settings,
-    )
+""", [0, 4242, 4243, 0, 2, True], **settings)
 
 
 def test_what_a_child_can_do_with_a_tensor_of_its_parents(run):
     """As `datasets.map(num_proc=...)` and loaders do: pickle, shared memory of the child's own."""
-    both(
-        run,
-        """
+    both(run, """
 import pickle
 kept = torch.full((8 * MIB,), 7, dtype=torch.uint8).pin_memory()
 def right(condition):
@@ -85,23 +63,19 @@ def shares():
     kept[5] = 9
     return right(moved)
 statuses = [
-    child(lambda: right(int(kept[:10].sum()) == 70)),
-    child(lambda: right(int(pickle.loads(pickle.dumps(kept))[-1]) == 7)),
-    child(lambda: right(int(kept.clone()[-1]) == 7)),
-    child(shares),
+    forked(lambda: right(int(kept[:10].sum()) == 70)),
+    forked(lambda: right(int(pickle.loads(pickle.dumps(kept))[-1]) == 7)),
+    forked(lambda: right(int(kept.clone()[-1]) == 7)),
+    forked(shares),
     # A grandchild.
-    child(lambda: child(lambda: right(int(kept[-1]) == 7))),
+    forked(lambda: forked(lambda: right(int(kept[-1]) == 7))),
 ]
 answer(statuses, int(kept[5]), bool((kept == 7).all()))
-""",
-        [[0] * 5, 7, True],
-    )
+""", [[0] * 5, 7, True])
 
 
 def test_a_pool_of_processes(run):
-    both(
-        run,
-        """
+    both(run, """
 import multiprocessing
 kept = torch.arange(2 << 20, dtype=torch.int64).pin_memory()
 def f(i):
@@ -110,9 +84,7 @@ def f(i):
 with multiprocessing.get_context("fork").Pool(2) as pool:
     got = pool.map(f, range(1, 9))
 answer(got, [int(it) for it in kept[1:9]])
-""",
-        [list(range(1001, 1009)), [-it for it in range(1, 9)]],
-    )
+""", [list(range(1001, 1009)), [-it for it in range(1, 9)]])
 
 
 DATA = '''
@@ -120,7 +92,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 class Pinned(Dataset):
-    """A dataset whose pinned tensor is inherited by forked workers, and pickled for others."""
+    """A dataset whose pinned tensor is pickled for workers; `test_fork.py` has those that inherit it."""
 
     def __init__(self):
         self.data = torch.arange(2 << 20, dtype=torch.int64).pin_memory()
@@ -136,11 +108,10 @@ def main(start):
     torch.set_num_threads(1)
     torch.cuda.init()
     data = Pinned()
-    loader = DataLoader(data, batch_size=4, num_workers=2, pin_memory=True, multiprocessing_context=start)
-    for epoch in range(2):
-        batches = list(loader)
-        seen = torch.cat([batch.flatten() for batch in batches])
-        assert all(it.is_pinned() for it in batches) and torch.equal(seen, torch.arange(16000)), seen
+    # Each worker imports torch.
+    batches = list(DataLoader(data, batch_size=4, num_workers=1, pin_memory=True, multiprocessing_context=start))
+    seen = torch.cat([batch.flatten() for batch in batches])
+    assert all(it.is_pinned() for it in batches) and torch.equal(seen, torch.arange(16000)), seen
     assert torch.equal(data.data, torch.arange(2 << 20))
     print("[1]")
 
@@ -152,7 +123,7 @@ if __name__ == "__main__":
 '''
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
 def test_a_data_loader_over_a_pinned_data_set(run, tmp_path, start):
     """Runs a program from a file, since spawned workers import it."""
     program = tmp_path / "data.py"
@@ -172,9 +143,7 @@ print(done.stdout)
 
 def test_the_parent_frees_and_clears_while_children_live(run):
     """Memory that the parent releases stays the child's, as with stock."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 import pinbuddy
 kept = pinned(16).fill_(7)
 told, tell = os.pipe()
@@ -189,18 +158,13 @@ again = pinned(16).fill_(9)
 os.write(tell, b"1")
 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 answer(status, left, bool((again == 9).all()))
-""",
-        **SETTINGS,
-        BUDDY_WARMUP="off",
-    )
+""", **SETTINGS, BUDDY_WARMUP="off")
     assert outcome.value == [0, [], True]
 
 
 def test_shared_memory_counts_once_and_in_no_child(run):
     """According to the kernel's counts of the process and of the machine, and to ours."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 import pinbuddy
 def status(name):
     (line,) = [it for it in open("/proc/self/status") if it.startswith(name + ":")]
@@ -219,11 +183,8 @@ def counts():
     empty = it["state"] == "forked" and it["segments"] == [] and it["engine"] is None
     return 0 if empty and "forked child" in pinbuddy.memory_summary() and status("RssShmem") < 64 else 3
 answer(grown["RssShmem"], grown["RssAnon"], report["engine"]["pinned_bytes"]["current"] >> 20, huge,
-       child(counts), pinbuddy.stats()["engine"]["pinned_bytes"]["current"] >> 20)
-""",
-        BUDDY_BLOCK_SIZE_MB=128,
-        BUDDY_BLOCK_COUNT=2,
-    )
+       forked(counts), pinbuddy.stats()["engine"]["pinned_bytes"]["current"] >> 20)
+""", BUDDY_BLOCK_SIZE_MB=128, BUDDY_BLOCK_COUNT=2)
     shared, private, pinned, huge, counts, after = outcome.value
     assert pinned == after and pinned >= 128 and abs(shared - pinned) <= 2
     assert private < 64 and counts == 0
@@ -233,17 +194,14 @@ answer(grown["RssShmem"], grown["RssAnon"], report["engine"]["pinned_bytes"]["cu
         assert huge > 0, "as the kernel counts them"
 
 
-HIDDEN = (
-    HEAD
-    + """
+HIDDEN = (HEAD + """
 import pinbuddy, resource
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-first = child(lambda: 0)
+first = forked(lambda: 0)
 kept = [pinned(8).fill_(7), pinned(9)]
-statuses = [first, child(lambda: 0), child(lambda: int(kept[0][0])), child(kept.clear)]
+statuses = [first, forked(lambda: 0), forked(lambda: int(kept[0][0])), forked(kept.clear)]
 answer(statuses, bool((kept[0] == 7).all()))
-"""
-)
+""")
 
 
 def test_what_is_hidden_is_said_once_at_the_first_fork_that_hides_something(run):

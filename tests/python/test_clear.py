@@ -22,16 +22,13 @@ def test_a_split_segment_stays_and_idle_ones_go(torch, pinned):
 @pytest.mark.parametrize(
     "clear",
     [
-        pytest.param(
-            "torch.accelerator.empty_host_cache()", marks=needs(12, "a name for it in public")
-        ),
+        pytest.param("torch.accelerator.empty_host_cache()", marks=needs(12, "a name for it in public")),
         "torch._C._host_emptyCache()",
         "pinbuddy.empty_cache()",
     ],
 )
 def test_every_way_of_clearing(run, clear):
-    outcome = run(
-        f"""
+    outcome = run(f"""
         from program import *
         use_gpu()
         import pinbuddy
@@ -40,18 +37,14 @@ def test_every_way_of_clearing(run, clear):
         before = host_stats()["allocated_bytes.current"]
         {clear}
         answer(before / MIB, host_stats()["allocated_bytes.current"])
-        """,
-        **SETTINGS,
-        BUDDY_WARMUP="sync",
-    )
+        """, **SETTINGS, BUDDY_WARMUP="sync")
     assert outcome.value == [256.5, 0]
 
 
 @pytest.mark.parametrize("mode", ["sync", "background", "off"])
 def test_what_was_given_back_comes_again_with_demand(run, mode):
     """A quarter has to be requested first, and no more than the warm-up's size is pinned again."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         use_gpu()
         import pinbuddy
@@ -66,10 +59,7 @@ def test_what_was_given_back_comes_again_with_demand(run, mode):
         until(lambda: warm_up()["phase"] != "running")
         sizes.append(segments())
         answer(*sizes, warm_up()["phase"])
-        """,
-        **SETTINGS,
-        BUDDY_WARMUP=mode,
-    )
+        """, **SETTINGS, BUDDY_WARMUP=mode)
     assert outcome.value[:3] == [[64] * 4, [64], [64]]
     assert outcome.value[3:] == {
         "sync": [[50, 64, 64, 64], "done"],
@@ -79,8 +69,7 @@ def test_what_was_given_back_comes_again_with_demand(run, mode):
 
 
 def test_no_more_is_warmed_again_than_was_given_back(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         use_gpu()
         kept = [pinned(60) for _ in range(2)]
@@ -90,10 +79,7 @@ def test_no_more_is_warmed_again_than_was_given_back(run):
         sizes = [segments()]
         kept += [pinned(60)]
         answer(*sizes, segments(), warm_up()["owed"])
-        """,
-        **SETTINGS,
-        BUDDY_WARMUP="sync",
-    )
+        """, **SETTINGS, BUDDY_WARMUP="sync")
     before, after, owed = outcome.value
     # The first requests after the clear pinned their own memory.
     assert set(before) <= {60, 64} and len(before) <= 5
@@ -101,8 +87,7 @@ def test_no_more_is_warmed_again_than_was_given_back(run):
 
 
 def test_clearing_during_a_warm_up_ends_it_and_the_task_gets_the_rest_later(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         use_gpu()
         import pinbuddy
@@ -116,10 +101,7 @@ def test_clearing_during_a_warm_up_ends_it_and_the_task_gets_the_rest_later(run)
         kept.append(pinned(60))
         until(lambda: warm_up()["phase"] == "done")
         answer(*sizes, segments())
-        """,
-        **SETTINGS,
-        PINBUDDY_SIM_PIN_MS_PER_GB=2000,
-    )
+        """, **SETTINGS, PINBUDDY_SIM_PIN_MS_PER_GB=2000)
     ended, owed, after_little, after_more = outcome.value
     assert (ended, owed) == ([], 4), "what was being pinned went as well"
     assert after_little == [8], "that may have been all"
@@ -154,8 +136,7 @@ def test_nobody_waits_for_a_lock_while_memory_is_unpinned(run):
 def test_small_and_large_blocks_do_not_hold_each_others_segments(run):
     """Threshold 0: long-lived small tensors between short-lived large ones. What #181094 reports as
     36.4 GB that never came back."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         use_gpu()
         small = []
@@ -166,10 +147,6 @@ def test_small_and_large_blocks_do_not_hold_each_others_segments(run):
         torch._C._host_emptyCache()
         live = sum(it.numel() for it in small) / MIB
         answer(live, sum(segments()))
-        """,
-        **SETTINGS,
-        BUDDY_THRESHOLD_MB=0,
-        BUDDY_WARMUP="off",
-    )
+        """, **SETTINGS, BUDDY_THRESHOLD_MB=0, BUDDY_WARMUP="off")
     live, pinned = outcome.value
     assert live == 100 and pinned <= 128

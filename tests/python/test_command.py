@@ -39,8 +39,8 @@ def test_the_command_speaks_to_machines():
     report = json.loads(done.stdout)
     assert list(report) == ["version", "enabled", "config", "stats"]
     assert report["version"] == pinbuddy.version() and report["enabled"] is True
-    expected = {"value": 2, "origin": "environment", "remark": None}
-    assert report["config"]["BUDDY_BLOCK_COUNT"] == expected
+    assert report["config"]["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment", "remark": None}
+    assert report["config"]["BUDDY_THRESHOLD_MB"] == {"value": 4, "origin": "default", "remark": None}
     assert report["stats"]["warm_up"]["owed"] == 2
 
 
@@ -124,8 +124,11 @@ def test_plans_and_advice_come_from_a_program_beside_the_package(tmp_path):
     table, trace = tmp_path / "blocks.csv", tmp_path / "trace.jsonl"
     table.write_text("id,lower,upper,size\na,0,3,4\nb,1,2,4\n")
     trace.write_text('{"t":0,"op":"alloc","id":1,"bytes":8388608}\n')
-    done = command_line("plan", "--instance", str(table), "--json")
-    assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 8, done.stderr
+    # Options may stand before a command.
+    for typed in (["plan", "--instance", str(table), "--json"], ["--json", "plan", "--instance", str(table)]):
+        done = command_line(*typed)
+        assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 8, done.stderr
+    assert json.loads(command_line("--json", "doctor").stdout)["served"] is True
     done = command_line("advise", str(trace))
     assert done.returncode == 0 and "Recommended: " in done.stdout, done.stderr
     done = command_line("plan", str(tmp_path / "none"))
@@ -133,19 +136,12 @@ def test_plans_and_advice_come_from_a_program_beside_the_package(tmp_path):
     assert "plan" in command_line("--help").stdout
 
 
-def test_options_may_stand_before_a_command(tmp_path):
-    table = tmp_path / "blocks.csv"
-    table.write_text("id,lower,upper,size\na,0,3,4\nb,1,2,4\n")
-    done = command_line("--json", "plan", "--instance", str(table))
-    assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 8, done.stderr
-    assert json.loads(command_line("--json", "doctor").stdout)["served"] is True
-
-
 @pytest.mark.checkout("pip installs the command")
 def test_help_is_of_the_name_that_was_typed():
     script = Path(sys.executable).with_name("pinbuddy")
     for arguments in (["--help"], ["plan", "--help"], ["try", "--help"]):
         done = subprocess.run([script, *arguments], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0 and ("--instance" in done.stdout) == ("plan" in arguments), done.stderr
         assert re.search(r"^[Uu]sage: pinbuddy ", done.stdout, re.MULTILINE), done.stdout
         said = command_line(*arguments).stdout
         assert re.search(r"^[Uu]sage: python -m pinbuddy ", said, re.MULTILINE), said
@@ -202,13 +198,6 @@ def test_help_and_version_are_where_they_are_looked_for(capsys):
     assert ended.value.code == 0 and "advise" in capsys.readouterr().out
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"{pinbuddy.version()}\n"
-
-
-@pytest.mark.checkout("pip installs the command")
-def test_the_command_pinbuddy_is_installed():
-    script = Path(sys.executable).with_name("pinbuddy")
-    done = subprocess.run([script, "plan", "--help"], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and "--instance" in done.stdout, done.stderr
 
 
 def test_planning_does_not_import_torch():

@@ -1,11 +1,9 @@
 """Planned device memory beside captures and pools: what is for one of them is PyTorch's, and everything else is as ever."""
 
 import pytest
-from conftest import needs
-from device_plans import MIB, with_plan
+from device_plans import MIB
 from release import from_minor
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 # Threads open a pool each, and keep it open while `act` runs in this one.
 POOL = """

@@ -2,9 +2,8 @@
 
 import pytest
 from conftest import needs
-from device_plans import MIB, STEPS, with_plan
+from device_plans import MIB, STEPS
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 PEAKS = """
     def peaks():
@@ -148,8 +147,7 @@ def test_a_request_that_was_rejected_and_then_served_counts_as_none(with_plan):
     # No plan serves these; the region does, once it is PyTorch's again.
     other = torch.cuda.caching_allocator_alloc(18 * MIB)
     print(json.dumps([tries(), counts()["given_back"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64",
-        PYTORCH_ALLOC_CONF="per_process_memory_fraction:1.0,throw_on_cudamalloc_oom:True")
+    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF="per_process_memory_fraction:1.0,throw_on_cudamalloc_oom:True")
     assert outcome.value == [[0, 0, 0], 1]
 
 

@@ -1,9 +1,7 @@
 """What other streams still use is waited for where PyTorch waits, and no error of CUDA's is lost on the way."""
 
 from conftest import needs
-from device_plans import with_plan
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 # A planned block that another stream uses for a while.
 USED = """

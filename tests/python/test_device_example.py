@@ -3,9 +3,7 @@
 import re
 from pathlib import Path
 
-from conftest import needs
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "device_plan.py"
 PROGRAM = f"""
 import contextlib, io, json, runpy, sys

@@ -1,9 +1,7 @@
 """Who observes running out of memory is told what the program is told: not of a request for which the plan gave way."""
 
-from conftest import needs
-from device_plans import MIB, with_plan, with_two
+from device_plans import MIB
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 # An observer sees what is asked for, before the error is thrown.
 OBSERVE = """

@@ -1,9 +1,8 @@
 """PyTorch's own history of device memory shows planned blocks as it shows others, and the plan's regions as none."""
 
 from conftest import needs
-from device_plans import MIB, STEPS, with_plan
+from device_plans import MIB, STEPS
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 HISTORY = """
     def begin(*what, **more):

@@ -1,9 +1,7 @@
 """What torch.profiler and snapshots say of planned blocks: as much came as went, and how much was asked for."""
 
-from conftest import needs
 from device_plans import MIB
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 HEAD = """
     import json, torch

@@ -2,11 +2,6 @@
 
 import pytest
 
-from conftest import needs
-from device_plans import with_plan
-
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
-
 
 def test_a_plan_that_panics_retires_and_the_training_goes_on(with_plan):
     """Only a debug build can be made to break down."""

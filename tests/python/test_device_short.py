@@ -3,10 +3,6 @@ which there is a place in a region of its stream."""
 
 import pytest
 
-from conftest import needs
-from device_plans import with_plan, with_two
-
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 # How the plan's region stands.
 STAND = """

@@ -1,10 +1,7 @@
 """Planned device memory with several streams, in captures and pools, where memory is short, and in children."""
 
 import pytest
-from conftest import needs
-from device_plans import MIB, STEPS, with_plan
-
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
+from device_plans import MIB, STEPS
 
 
 def test_a_block_that_another_stream_uses_waits_for_its_event(with_plan):

@@ -3,9 +3,7 @@ use one another's blocks, and caches that are emptied meanwhile. The program loo
 """
 
 import pytest
-from conftest import needs
 
-pytestmark = needs(11, "the calls of its device allocator that a plan stands in front of")
 
 THREADS, STEPS = 3, 12
 

@@ -11,12 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import needs
 from measure import at_least, environment, in_turn
 
-pytestmark = needs(11, "the calls of its device allocator that traces stand in front of")
 
-# AdamW on the transformer of device_programs.py. A line on standard input is a turn: of steps, or of blocks that are
+# AdamW on the transformer of tests/programs/device_programs.py. A line on standard input is a turn: of steps, or of blocks that are
 # allocated and freed one after the other.
 PROGRAM = """
 import json, sys, time
@@ -59,7 +57,7 @@ BLOCKS = 2000
 
 class Training:
     def __init__(self, **variables):
-        command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent)]
+        command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parents[1] / "programs")]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**variables)
         )

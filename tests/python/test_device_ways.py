@@ -18,28 +18,15 @@ PROGRAM = """
     storage = torch.UntypedStorage(3 * MIB, device="cuda")
     storage.resize_(5 * MIB)
     cuda, accelerator = torch.cuda, torch.accelerator
-    def figures():
-        one = {
-            "allocated": cuda.memory_allocated(),
-            "most": cuda.max_memory_allocated(),
-            "reserved": cuda.memory_reserved(),
-            "stats": cuda.memory_stats(),
-        }
-        other = {
-            "allocated": accelerator.memory_allocated(),
-            "most": accelerator.max_memory_allocated(),
-            "reserved": accelerator.memory_reserved(),
-            "stats": accelerator.memory_stats(),
-        }
-        shared = one["stats"].keys() & other["stats"].keys()
-        for which in (one, other):
-            which["stats"] = {name: which["stats"][name] for name in sorted(shared)}
-        return one, other
+    def figures(way):
+        sizes = [way.memory_allocated(), way.max_memory_allocated(), way.memory_reserved()]
+        return sizes, way.memory_stats()
     def check(what):
-        one, other = figures()
-        assert one == other, (what, one, other)
-        assert len(one["stats"]) > 50, one["stats"]
-        return [one["allocated"], one["most"], one["reserved"]]
+        (one, stats), (other, others) = figures(cuda), figures(accelerator)
+        shared = stats.keys() & others.keys()
+        assert one == other and len(shared) > 50, (what, one, other, shared)
+        assert all(stats[name] == others[name] for name in shared), (what, stats, others)
+        return one
     seen = [check("live")]
     del it, storage
     seen.append(check("freed"))

@@ -67,15 +67,10 @@ def test_nothing_is_pinned_before_the_program_uses_a_device(looks, begin):
     assert (before, early) == (0, 0) and after > 0
 
 
-def test_nothing_is_pinned_early_where_warm_ups_are_off(looks):
-    before, early, after = looks(USES, 0.5, BUDDY_WARMUP="off")
-    assert (before, early) == (0, 0) and after > 0
-
-
-@pytest.mark.parametrize("variables", [{"BUDDY_PLAN": None}, {"BUDDY_DISABLE": "1"}])
-def test_nothing_is_pinned_early_without_a_plan(looks, variables):
-    before, early, _ = looks(USES, 0.5, **variables)
-    assert (before, early) == (0, 0)
+@pytest.mark.parametrize("variables", [{"BUDDY_WARMUP": "off"}, {"BUDDY_PLAN": None}, {"BUDDY_DISABLE": "1"}])
+def test_nothing_is_pinned_early_without_a_plan_or_a_warm_up(looks, variables):
+    before, early, after = looks(USES, 0.5, **variables)
+    assert (before, early) == (0, 0) and (after > 0) == ("BUDDY_DISABLE" not in variables)
 
 
 def test_a_program_that_ends_at_once_ends_well(looks, run, tmp_path):
@@ -102,8 +97,7 @@ def test_a_child_of_a_program_that_only_asked_for_a_plan_pins_its_own(run, looks
 def test_it_is_pinned_for_the_device_that_the_program_uses(run, looks, tmp_path):
     """As each rank of a launcher that shows all GPUs to all: on which node memory lies depends on it."""
     looks("", 0)
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy, subprocess
         torch.cuda.set_device(1)
@@ -117,10 +111,5 @@ def test_it_is_pinned_for_the_device_that_the_program_uses(run, looks, tmp_path)
 
         until(lambda: row().get("pinned_bytes"))
         answer(row()["device"])
-        """,
-        BUDDY_PLAN=str(tmp_path / "run.plan"),
-        BUDDY_LIVE="1",
-        PINBUDDY_SIM_DEVICES="2",
-        **SETTINGS,
-    )
+        """, BUDDY_PLAN=str(tmp_path / "run.plan"), BUDDY_LIVE="1", PINBUDDY_SIM_DEVICES="2", **SETTINGS)
     assert outcome.value == [1]

@@ -4,35 +4,11 @@ import pytest
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "4"}
 
-# Runs `child` in a forked child, which has 20 seconds; its exit status is the answer's first value.
-FORK = """
-def forked(child):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            child()
-            status = 0
-        except BaseException as error:
-            print("child:", repr(error), file=sys.stderr)
-            status = 1
-        os._exit(status)
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
-    return "the child waits for ever"
-"""
-HEAD = "from program import *\nimport pinbuddy\n" + FORK
+HEAD = "from program import *\nimport pinbuddy\n"
 
 
 def test_the_childs_engine_is_off_and_the_parents_goes_on(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 kept = [pinned(8).fill_(i) for i in range(4)]
 def child():
     assert not pinbuddy.enabled()
@@ -52,18 +28,13 @@ kept[2][:100].fill_(2)
 whole = all(bool((it == i).all()) for i, it in enumerate(kept))
 again = pinned(8)
 answer(status, written, whole, of_engine(again), sim()["unpins"] - pins["unpins"], pinbuddy.enabled())
-""",
-        **SETTINGS,
-        BUDDY_WARMUP="sync",
-    )
+""", **SETTINGS, BUDDY_WARMUP="sync")
     assert outcome.value == [0, 99, True, True, 0, True]
 
 
 def test_a_child_born_while_every_lock_is_busy(run):
     """Threads of the parent's allocate, free, clear and warm up at the moment of each fork."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 torch.cuda.init()
 source = pinned(8)
 busy = True
@@ -76,19 +47,17 @@ def clear():
     while busy:
         torch._C._host_emptyCache()
         pinbuddy.warm_up()
-threads = [threading.Thread(target=it) for it in (allocate, allocate, clear)]
-for thread in threads: thread.start()
+busy_ones = threading.Thread(target=together, args=[allocate, allocate, clear])
+busy_ones.start()
 mine = [pinned(6) for _ in range(12)]
 def child():
     mine.clear()
     pinbuddy.stats(), pinbuddy.segments(), pinbuddy.enabled()
 statuses = [forked(child) for _ in range(12)]
 busy = False
-for thread in threads: thread.join()
+busy_ones.join()
 answer(statuses)
-""",
-        **SETTINGS,
-    )
+""", **SETTINGS)
     assert outcome.value == [[0] * 12]
 
 
@@ -105,7 +74,7 @@ def child():
 kept = pinned(8)
 answer(forked(child))
 """
-    stock = run("from program import *\n" + FORK + program, "stock")
+    stock = run("from program import *\n" + program, "stock")
     fork = run(HEAD + program, **SETTINGS)
     assert fork.value == stock.value == [0]
 
@@ -117,25 +86,17 @@ answer(forked(child))
 
 def test_a_child_that_ends_through_exit(run):
     """Its handlers run in the child as well, and must not wait for the parent's threads."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 kept = pinned(8)
 assert warm_up()["phase"] == "running"
 answer(forked(lambda: ctypes.CDLL(None).exit(0)))
-""",
-        **SETTINGS,
-        PINBUDDY_SIM_PIN_MS_PER_GB=8000,
-        PINBUDDY_SIM_LOCK=0,
-    )
+""", **SETTINGS, PINBUDDY_SIM_PIN_MS_PER_GB=8000, PINBUDDY_SIM_LOCK=0)
     assert outcome.value == [0]
 
 
 def test_a_child_of_a_parent_that_used_nothing_has_an_engine_of_its_own(run):
     """Servers that load everything first and then fork: CUDA works in such a child."""
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 # Reading statistics does not use CUDA.
 pinbuddy.stats(), pinbuddy.memory_summary(), torch.cuda.host_memory_stats()
 def child():
@@ -144,16 +105,13 @@ def child():
     assert of_engine(kept) and pinbuddy.enabled() and len(segments()) == 4
     assert bool((kept.to("cuda", non_blocking=True).cpu() == 5).all())
 answer(forked(child), sim()["host_allocs"])
-""",
-        **SETTINGS,
-    )
+""", **SETTINGS)
     assert outcome.value == [0, 0]
 
 
 @pytest.mark.parametrize("mode", ["sync", "background"])
 def test_data_loaders_with_forked_workers(run, mode):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy
         from torch.utils.data import DataLoader, Dataset
@@ -180,9 +138,6 @@ def test_data_loaders_with_forked_workers(run, mode):
                 seen.append([int(row[0]) for row in on_device.cpu()])
                 engines = of_engine(batch)
         answer(sorted(sum(seen, [])), engines, bool((Items.pinned == 1).all()))
-        """,
-        **SETTINGS,
-        BUDDY_WARMUP=mode,
-    )
+        """, **SETTINGS, BUDDY_WARMUP=mode)
     seen, of_engine, whole = outcome.value
     assert seen == sorted([*range(12)] * 2) and of_engine and whole

@@ -46,8 +46,7 @@ DEFECTS = {
         "del too_long, tensor",
         ["1 bytes were written past the end", "the first 5 bytes behind its end"],
     ),
-    "a block freed twice": (
-        """
+    "a block freed twice": ("""
     class Memory(ctypes.Structure):
         # c10::DataPtr, as libstdc++ lays it out.
         _fields_ = [("data", ctypes.c_void_p), ("free", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
@@ -62,11 +61,8 @@ DEFECTS = {
     allocate(ctypes.byref(memory), ctypes.cast(allocator, ctypes.c_void_p), 3 << 20)
     memory.free(memory.context)
     memory.free(memory.context)
-""",
-        ["was freed twice (bytes: 3145728), the second time by thread "],
-    ),
-    "a copy that record_stream was not told of": (
-        """
+""", ["was freed twice (bytes: 3145728), the second time by thread "]),
+    "a copy that record_stream was not told of": ("""
     from torch.cuda import cudart
     source = torch.full((size,), 9, dtype=torch.uint8, device="cuda")
     stream = torch.cuda.Stream()
@@ -79,9 +75,7 @@ DEFECTS = {
     del tensor
     stream.synchronize()
     pinned(2)
-""",
-        [f"{2 << 20} bytes of a block at ", "a copy on a stream that record_stream was not told of"],
-    ),
+""", [f"{2 << 20} bytes of a block at ", "a copy on a stream that record_stream was not told of"]),
 }
 
 

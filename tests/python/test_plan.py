@@ -20,13 +20,13 @@ def plan(tmp_path):
 
 
 def two_runs(run, plan, **variables):
-    """The outcome of a run that is recorded, and of one with its plan."""
-    first = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **variables)
-    assert first.value["plan"] is None and first.warnings == []
+    """The answers of a run that is recorded, and of one with its plan."""
+    first = plans.recorded(run, plan, TRAINING, **SETTINGS, **variables)
+    assert first["plan"] is None
     assert json.loads(plan.read_text())["format"] == "pinbuddy-plan"
     second = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **variables)
     assert second.warnings == []
-    return first.value, second.value
+    return first, second.value
 
 
 @pytest.mark.parametrize("steps", ["", "mark"])
@@ -46,7 +46,7 @@ def test_sizes_that_never_come_again_have_places_and_another_run_has_room(run, p
     assert same["plan"]["hits"] == same["hits"], same
     assert same["pinned"] <= 1.05 * same["largest"], same
     # Other sizes than those of the record, and other ones each time.
-    for seed in ("2", "3", "4"):
+    for seed in ("2", "3"):
         second = run(TRAINING, SEED=seed, **program).value
         assert second["plan"]["borrowed"] > 200, second
         # A few requests find no room: few blocks live, so how much they have at once differs.
@@ -80,7 +80,7 @@ def test_what_the_engine_never_serves_is_left_out(run, plan):
 
 
 def test_requests_that_differ_at_random_are_served_beside_the_plan(run, plan):
-    two_runs(run, plan)
+    plans.recorded(run, plan, TRAINING, STEPS="", **SETTINGS)
     hits = asked = 0
     for seed in ("2", "3", "4"):
         other = run(TRAINING, BUDDY_PLAN=str(plan), CHANGE="0.05", SEED=seed, **SETTINGS).value["plan"]
@@ -221,8 +221,7 @@ def test_more_than_the_budget_is_said_and_the_program_goes_on(run, plan):
 def test_with_a_background_warm_up_nobody_waits(run, plan):
     slots = [[4 * MIB, 0, 0]]
     plans.write(plan, [256 * MIB], slots, [[0]])
-    value = run(
-        """
+    value = run("""
         import json, time, torch, pinbuddy
         first = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
         at_first = pinbuddy.stats()["plan"]
@@ -231,19 +230,14 @@ def test_with_a_background_warm_up_nobody_waits(run, plan):
             time.sleep(0.05)
         second = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
         print(json.dumps([at_first, pinbuddy.stats()["plan"]]))
-        """,
-        BUDDY_PLAN=str(plan),
-        BUDDY_WARMUP="background",
-        PINBUDDY_SIM_PIN_MS_PER_GB="2000",
-    ).value
+        """, BUDDY_PLAN=str(plan), BUDDY_WARMUP="background", PINBUDDY_SIM_PIN_MS_PER_GB="2000").value
     assert value[0]["misses"] == 1 and not value[0]["pinned"]
     assert value[1]["hits"] == 1 and value[1]["pinned"]
 
 
 def test_warm_up_pins_the_plan_and_empty_cache_returns_it(run, plan):
     plans.write(plan, [64 * MIB, 32 * MIB], [[4 * MIB, 0, 0]], [[0]])
-    value = run(
-        """
+    value = run("""
         import json, torch, pinbuddy
         pinned = lambda: pinbuddy.stats()["engine"]["pinned_bytes"]["current"] >> 20
         torch.cuda.init()
@@ -259,17 +253,14 @@ def test_warm_up_pins_the_plan_and_empty_cache_returns_it(run, plan):
         seen.append(pinned())
         block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
         print(json.dumps([*seen, pinned()]))
-        """,
-        BUDDY_PLAN=str(plan),
-    ).value
+        """, BUDDY_PLAN=str(plan)).value
     block = {"offset": 0, "bytes": 4 * MIB, "state": "live"}
     assert value == [True, 96, ["idle", "planned"], [block], 4 * MIB, 64, 0, 64]
 
 
 def test_a_block_waits_for_its_streams(run, plan):
     plans.write(plan, [4 * MIB], [[4 * MIB, 0, 0]], [[0]])
-    hits, pending, again = run(
-        """
+    hits, pending, again = run("""
         import json, torch, pinbuddy
         stream = torch.cuda.Stream()
         block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
@@ -281,9 +272,7 @@ def test_a_block_waits_for_its_streams(run, plan):
         torch.cuda.synchronize()
         again = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
         print(json.dumps([plan["hits"], engine["pending_bytes"]["current"], again.data_ptr() == at]))
-        """,
-        BUDDY_PLAN=str(plan),
-    ).value
+        """, BUDDY_PLAN=str(plan)).value
     assert (hits, pending, again) == (1, 4 * MIB, True)
 
 

@@ -8,16 +8,12 @@ SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "3", "BUDDY_WARMUP
 
 def test_the_warm_up_stops_and_keeps_what_it_has(run):
     """Room for two blocks and a bit: the third request is served by a region of its own."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         tensors = [pinned(20) for _ in range(3)]
         state = warm_up()
         answer(segments(), [of_engine(it) for it in tensors], state["pinned"], state["stopped"])
-        """,
-        **SETTINGS,
-        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90,
-    )
+        """, **SETTINGS, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
     segments, of_engine, pinned, stopped = outcome.value
     assert (segments, of_engine, pinned) == ([20, 32, 32], [True] * 3, 2)
     assert "out of memory" in stopped
@@ -29,8 +25,7 @@ def test_the_warm_up_stops_and_keeps_what_it_has(run):
 def test_the_next_launch_is_not_blamed(run, mode):
     """A failed pin leaves an error behind in the runtime; unless it is cleared, the next kernel
     launch reports it (vllm#51081)."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy
         on_device = torch.zeros(1000, device="cuda")
@@ -40,19 +35,13 @@ def test_the_next_launch_is_not_blamed(run, mode):
         on_device += 1
         torch.cuda.synchronize()
         answer(refused, bool((tensor.to("cuda", non_blocking=True).cpu() == 3).all()))
-        """,
-        BUDDY_BLOCK_SIZE_MB=32,
-        BUDDY_BLOCK_COUNT=3,
-        BUDDY_WARMUP=mode,
-        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=70,
-    )
+        """, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=3, BUDDY_WARMUP=mode, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=70)
     refused, arrived = outcome.value
     assert refused >= 1 and arrived
 
 
 def test_completed_events_make_room_before_anything_else(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         tensor = pinned(30)
         stream = torch.cuda.Stream()
@@ -63,25 +52,18 @@ def test_completed_events_make_room_before_anything_else(run):
         stream.synchronize()
         again = pinned(30)
         answer(segments(), again.data_ptr() == address, sim()["pins_refused"])
-        """,
-        **SETTINGS | {"BUDDY_BLOCK_COUNT": "1"},
-        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=33,
-    )
+        """, **SETTINGS | {"BUDDY_BLOCK_COUNT": "1"}, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=33)
     assert outcome.value == [[32], True, 0]
 
 
 def test_idle_memory_is_given_back_for_a_request_that_needs_it(run):
     """Three idle blocks of 32 MiB and a request of 80: they are unpinned, and it is served."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         kept = pinned(8).fill_(1)
         large = pinned(80)
         answer(segments(), of_engine(large), bool((kept == 1).all()))
-        """,
-        **SETTINGS,
-        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=120,
-    )
+        """, **SETTINGS, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=120)
     assert outcome.value == [[32, 80], True, True]
 
 
@@ -125,8 +107,7 @@ def test_pytorchs_own_requests_get_what_the_engine_holds_idle(run):
 
 
 def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         kept = [pinned(30)]
         small = []
@@ -136,10 +117,7 @@ def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
         except Exception as error:
             text = str(error)
         answer(len(small), text)
-        """,
-        **SETTINGS,
-        PINBUDDY_SIM_FAIL_PIN_AFTER_MB=100,
-    )
+        """, **SETTINGS, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=100)
     count, text = outcome.value
     # One block is live, and the page before it; the other two were unpinned.
     assert count == 100 - 32 - 1 and "out of memory" in text and "pinbuddy: 32 MiB pinned" in text

@@ -50,8 +50,7 @@ def test_blocks_of_a_plan_are_not_unregistered_either(run, tmp_path):
 
 def test_who_unregisters_what_pinbuddy_registered_is_named_as_the_cause(run):
     """A library may ask CUDA where the memory begins in which a pointer lies."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy
         use_gpu()
@@ -64,11 +63,7 @@ def test_who_unregisters_what_pinbuddy_registered_is_named_as_the_cause(run):
         seen += [sim()["pinned_bytes"], pinbuddy.stats()["engine"]["pinned_bytes"]["current"]]
         use_gpu()
         answer(*seen, pinned(24).is_pinned())
-        """,
-        BUDDY_WARMUP="off",
-        BUDDY_GROWTH="exact",
-        PINBUDDY_SIM_LOCK=0,
-    )
+        """, BUDDY_WARMUP="off", BUDDY_GROWTH="exact", PINBUDDY_SIM_LOCK=0)
     assert outcome.value == [0, False, 0, 0, True]
     (warning,) = outcome.warnings
     assert "24.0 MiB" in warning or "24 MiB" in warning

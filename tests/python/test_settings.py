@@ -282,9 +282,7 @@ def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
 )
 def test_the_log_says_as_much_as_it_is_asked_for(run, level, said):
     """One line per event."""
-    outcome = run(
-        PROBE, **SMALL, BUDDY_LOG=level, BUDDY_WARMUP="sync", BUDDY_TYPO=1, PINBUDDY_SIM_QUIET=1
-    )
+    outcome = run(PROBE, **SMALL, BUDDY_LOG=level, BUDDY_WARMUP="sync", BUDDY_TYPO=1, PINBUDDY_SIM_QUIET=1)
     lines = outcome.stderr.splitlines()
     assert all(line.startswith("pinbuddy: ") for line in lines), outcome.stderr
     for what in ["warning: ", "the warm-up has pinned ", "debug: pinned "]:
@@ -294,29 +292,17 @@ def test_the_log_says_as_much_as_it_is_asked_for(run, level, said):
 
 @pytest.mark.release
 def test_no_gpu_is_no_trouble(run):
-    outcome = run(
-        """
+    outcome = run("""
         import json, pinbuddy, torch
         print(json.dumps([torch.cuda.is_available(), pinbuddy.enabled(), pinbuddy.stats()["segments"]]))
-        """,
-        PINBUDDY_SIM_DEVICES=0,
-    )
+        """, PINBUDDY_SIM_DEVICES=0)
     assert outcome.value == [False, False, []]
-
-
-def test_the_configuration_is_plain_data(run):
-    outcome = run("import json, pinbuddy; print(json.dumps(pinbuddy.config()))", BUDDY_BLOCK_COUNT=2)
-    count, threshold = (outcome.value[f"BUDDY_{name}"] for name in ("BLOCK_COUNT", "THRESHOLD_MB"))
-    assert count == {"value": 2, "origin": "environment", "remark": None}
-    assert threshold == {"value": 4, "origin": "default", "remark": None}
-    assert json.dumps(outcome.value)
 
 
 @pytest.mark.release
 def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
     """I9. Only a debug build can be made to break down; a released one has no such entry."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy, plugin
         library = ctypes.CDLL(str(plugin.library()))
@@ -335,9 +321,7 @@ def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
         torch._C._host_emptyCache()
         state = pinbuddy.stats()["state"], pinbuddy.enabled(), "retired" in pinbuddy.memory_summary()
         answer(whole, arrived, *state, bool((kept[0] == 0).all()))
-        """,
-        **SMALL | {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_WARMUP": "sync"},
-    )
+        """, **SMALL | {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_WARMUP": "sync"})
     if os.environ.get("PINBUDDY_EXPECT_DEBUG") != "1":
         assert outcome.value == [False]
         return
@@ -349,11 +333,9 @@ def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
 def test_the_library_that_is_tested_is_the_one_that_was_meant(run):
     """`cargo xtask test` runs some of these tests twice: as released, and with the library's assertions."""
     expected = int(os.environ.get("PINBUDDY_EXPECT_DEBUG", "0"))
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import plugin
         answer(ctypes.CDLL(str(plugin.library())).pinbuddy_debug_build())
-        """
-    )
+        """)
     assert outcome.value == [expected]

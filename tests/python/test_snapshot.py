@@ -28,9 +28,7 @@ RECORD = """
 
 
 def test_every_segment_and_block_is_in_it_with_where_it_was_asked_for(run):
-    outcome = run(
-        RECORD
-        + """
+    outcome = run(RECORD + """
     snapshot = torch.cuda.memory._snapshot()
     entries = snapshot["host_segments"]
     def total(state):
@@ -48,9 +46,7 @@ def test_every_segment_and_block_is_in_it_with_where_it_was_asked_for(run):
     names = [frame["name"] for frame in mine["blocks"][0]["frames"]]
     states = ("active_allocated", "active_pending_free", "inactive")
     answer([total(state) for state in states], tiled, "first_user" in names)
-    """,
-        **SETTINGS,
-    )
+    """, **SETTINGS)
     totals, tiled, has_frames = outcome.value
     # Live: 8 MiB of the engine and 0.5 of upstream; 16 are pending; the rest of 128 is idle.
     assert totals == [8.5, 16, 104]
@@ -58,9 +54,7 @@ def test_every_segment_and_block_is_in_it_with_where_it_was_asked_for(run):
 
 
 def test_the_trace_tells_the_life_of_blocks_and_segments_in_order(run):
-    outcome = run(
-        RECORD
-        + """
+    outcome = run(RECORD + """
     address = kept.data_ptr()
     torch.cuda.synchronize()
     del kept
@@ -71,9 +65,7 @@ def test_the_trace_tells_the_life_of_blocks_and_segments_in_order(run):
     actions = [it["action"] for it in trace if it["size"] == 64 << 20]
     pending = [it["action"] for it in trace if it["size"] == 16 << 20]
     answer(block, actions, pending)
-    """,
-        **SETTINGS,
-    )
+    """, **SETTINGS)
     block, segments, pending = outcome.value
     life = ["alloc", "free_requested", "free_completed"]
     assert block == life * 2
@@ -93,15 +85,12 @@ def test_pytorchs_own_viewer_opens_it(run, tmp_path):
 
 
 def test_nothing_is_recorded_unless_asked_for(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         use_gpu()
         kept = pinned(8)
         answer(torch.cuda.memory._snapshot()["host_traces"])
-        """,
-        **SETTINGS,
-    )
+        """, **SETTINGS)
     assert outcome.value == [[]]
 
 

@@ -29,9 +29,7 @@ def test_active_and_idle_make_up_what_is_pinned(torch, pinned):
     assert engine["pending_bytes"]["current"] == 9 * MIB
     parts = engine["active_bytes"]["current"]
     assert parts + engine["idle_bytes"] == engine["pinned_bytes"]["current"]
-    assert engine["pinned_bytes"]["current"] == sum(
-        segment["bytes"] for segment in pinbuddy.stats()["segments"]
-    )
+    assert engine["pinned_bytes"]["current"] == sum(segment["bytes"] for segment in pinbuddy.stats()["segments"])
     del live
 
 
@@ -52,8 +50,7 @@ def test_peaks_and_totals_start_anew_when_asked(torch, pinned):
 
 def test_the_warm_up_is_counted_pin_by_pin(run):
     """num_host_alloc counts calls to the driver, and host_alloc_time their time."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy
         from release import block_bytes
@@ -72,11 +69,7 @@ def test_the_warm_up_is_counted_pin_by_pin(run):
             simulated["pins"],
             stats["host_alloc_time.total"] / 1e6,
         )
-        """,
-        BUDDY_BLOCK_SIZE_MB=64,
-        BUDDY_BLOCK_COUNT=4,
-        PINBUDDY_SIM_PIN_MS_PER_GB=1000,
-    )
+        """, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=4, PINBUDDY_SIM_PIN_MS_PER_GB=1000)
     *equal, pins, spent = outcome.value
     assert equal == [True] * 4
     # Its own region, three segments, and a region above a segment: 266 MiB at one second per GiB.

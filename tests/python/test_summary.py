@@ -125,9 +125,7 @@ def test_the_summary_counts_what_is_live_and_what_is_idle(torch, pinned):
     summary = pinbuddy.memory_summary()
     assert cells(summary, "Active")[0] == "8.0 MiB"
     assert cells(summary, "Active blocks")[0] == "1"
-    assert cells(summary, "Pinned (allocated)")[0] == _summary.size_text(
-        engine["pinned_bytes"]["current"]
-    )
+    assert cells(summary, "Pinned (allocated)")[0] == _summary.size_text(engine["pinned_bytes"]["current"])
     assert cells(summary, "Idle")[0] == _summary.size_text(engine["idle_bytes"])
     assert "1 large" in cells(summary, "Segments by kind")[0]
     del tensor

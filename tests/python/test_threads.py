@@ -113,24 +113,18 @@ def test_blocks_of_one_thread_freed_on_another_beside_clearing_and_counting(torc
 
 def test_threads_that_all_come_first(run):
     """Sixteen first requests at once, with a warm-up behind them."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         torch.cuda.init()
         gate, kept = threading.Barrier(16), [None] * 16
         def work(i):
             gate.wait()
             kept[i] = pinned(9).fill_(i)
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
-        for thread in threads: thread.start()
-        for thread in threads: thread.join()
+        together(*(lambda i=i: work(i) for i in range(16)))
         until(lambda: warm_up()["phase"] == "done")
         whole = all(bool((it == i).all()) for i, it in enumerate(kept))
         answer(whole, all(of_engine(it) for it in kept), sum(segments()))
-        """,
-        BUDDY_BLOCK_SIZE_MB=64,
-        BUDDY_BLOCK_COUNT=4,
-    )
+        """, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=4)
     whole, of_engine, total = outcome.value
     # Four blocks in all, or nearly, with what the sixteen pinned for themselves.
     assert whole and of_engine and 3 * 64 < total < 5 * 64
@@ -166,14 +160,7 @@ def native_program(name: str):
 @pytest.mark.parametrize("threads, threshold", [(1, 1), (4, 0), (16, 1)])
 def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(stress, threads, threshold):
     """In C++, without the interpreter's lock: contents, events, counters."""
-    done = stress(
-        threads,
-        3000,
-        threads,
-        BUDDY_THRESHOLD_MB=threshold,
-        BUDDY_BLOCK_SIZE_MB=64,
-        BUDDY_BLOCK_COUNT=2,
-    )
+    done = stress(threads, 3000, threads, BUDDY_THRESHOLD_MB=threshold, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=2)
     assert (done.returncode, done.stdout.strip()) == (0, str(threads * 3000)), done.stderr
 
 

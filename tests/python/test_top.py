@@ -48,9 +48,7 @@ EXACT = {"BUDDY_LIVE": "1", "BUDDY_GROWTH": "exact", "BUDDY_WARMUP": "off", "BUD
 
 
 def test_a_page_says_what_the_statistics_say(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 before = (files(), top(os.getpid())["state"])
 kept, freed = pinned(8), pinned(16)
 del freed
@@ -62,9 +60,7 @@ same = [row["pinned_bytes"] == engine["pinned_bytes"]["current"], row["misses"] 
 again = [pinned(16) for _ in range(1)]
 hits = shown(os.getpid(), live_bytes=24 * MIB, served=3)["hit_rate"]
 answer(before, same, row["waits"], row["waited_ns"] > 0, hits, row["device"], row["pending_bytes"])
-""",
-        **EXACT,
-    )
+""", **EXACT)
     before, same, waits, waited, hits, device, pending = outcome.value
     assert before == [[], "silent"], "nothing is there before the first pin"
     assert same == [True] * 4
@@ -87,9 +83,7 @@ answer(files(), "pinbuddy-live" in threads, row["state"], row["remark"])
 
 
 def test_a_child_shows_nothing_of_its_parents(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 kept = pinned(8)
 shown(os.getpid(), live_bytes=8 * MIB)
 read, write = os.pipe()
@@ -105,16 +99,12 @@ shown(os.getpid(), live_bytes=16 * MIB)
 os.kill(child, signal.SIGKILL)
 os.waitpid(child, 0)
 answer(of_child, seen, top(child)["state"], top(os.getpid())["state"])
-""",
-        **EXACT,
-    )
+""", **EXACT)
     assert outcome.value == [[], "silent", "ended", "shown"]
 
 
 def test_a_child_of_a_parent_that_never_pinned_shows_its_own_and_leaves_nothing_behind(run):
-    outcome = run(
-        HEAD
-        + """
+    outcome = run(HEAD + """
 def left():
     return sorted(it for folder in ("/dev/shm", "/tmp") for it in os.listdir(folder) if "live" in it)
 before = left()
@@ -129,9 +119,7 @@ mode = [os.stat(f"/proc/{child}/fd/{it}").st_mode & 0o777 for it in os.listdir(f
 os.kill(child, signal.SIGKILL)
 os.waitpid(child, 0)
 answer(row["pid"] == child, files(), mode, top(child)["remark"], left() == before)
-""",
-        **EXACT,
-    )
+""", **EXACT)
     assert outcome.value == [True, [], [0o400], "there is no such process, or not any more", True]
 
 

@@ -20,17 +20,12 @@ def check(found: list[tuple], expected: list[tuple]) -> None:
 
 
 def test_requests_that_pin_wait_and_those_that_hit_do_not(run, tmp_path):
-    events = recorded(
-        run,
-        tmp_path,
-        """
+    events = recorded(run, tmp_path, """
 for step in range(3):
     kept = [pinned(64), pinned(32)]
     del kept
     pinbuddy.iteration()
-""",
-        **SLOW,
-    )
+""", **SLOW)
     check(waits(events), [(64, 256), (32, 128)])
     # Each right after its request, and over when the request was served.
     at = [i for i, it in enumerate(events) if it["op"] == "wait"]
@@ -49,19 +44,13 @@ def test_requests_below_the_threshold_wait_as_well(run, tmp_path):
 
 
 def test_emptying_the_cache_waits_for_what_it_unpins_and_only_then(run, tmp_path):
-    events = recorded(
-        run,
-        tmp_path,
-        """
+    events = recorded(run, tmp_path, """
 torch._C._host_emptyCache()
 small, large = pinned(1), pinned(64)
 del small, large
 torch._C._host_emptyCache()
 torch._C._host_emptyCache()
-""",
-        BUDDY_WARMUP="off",
-        BUDDY_GROWTH="exact",
-    )
+""", BUDDY_WARMUP="off", BUDDY_GROWTH="exact")
     kinds = [it["op"] + (" for a request" if it["op"] == "wait" and "id" in it else "") for it in events]
     # PyTorch's own memory goes first.
     assert kinds == [
@@ -71,20 +60,13 @@ torch._C._host_emptyCache()
 
 
 def test_a_warm_run_waits_for_nothing(run, tmp_path):
-    events = recorded(
-        run,
-        tmp_path,
-        """
+    events = recorded(run, tmp_path, """
 pinbuddy.warm_up()
 until(lambda: warm_up()["phase"] == "done")
 for step in range(3):
     kept = [pinned(40), pinned(50)]
     del kept
-""",
-        PINBUDDY_SIM_PIN_MS_PER_GB="500",
-        BUDDY_BLOCK_SIZE_MB="64",
-        BUDDY_BLOCK_COUNT="2",
-    )
+""", PINBUDDY_SIM_PIN_MS_PER_GB="500", BUDDY_BLOCK_SIZE_MB="64", BUDDY_BLOCK_COUNT="2")
     assert waits(events) == []
 
 
@@ -103,21 +85,12 @@ def test_the_first_request_waits_for_the_whole_warm_up_if_it_is_told_to(run, tmp
 def test_each_thread_waits_for_its_own_pin(run, tmp_path):
     """The driver pins one region at a time, so the last thread waits for all of them."""
     threads = 4
-    events = recorded(
-        run,
-        tmp_path,
-        f"""
+    events = recorded(run, tmp_path, f"""
 kept = []
 def work(mib):
     kept.append(pinned(mib))
-threads = [threading.Thread(target=work, args=(32 + i,)) for i in range({threads})]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-""",
-        **SLOW,
-    )
+together(*(lambda i=i: work(32 + i) for i in range({threads})))
+""", **SLOW)
     found = [it for it in events if it["op"] == "wait"]
     asked = {it["id"]: it["thread"] for it in events if it["op"] == "alloc"}
     assert len(found) == threads == len({it["thread"] for it in found})

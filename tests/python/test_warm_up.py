@@ -13,8 +13,7 @@ SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4000", "PINBUDDY_SIM_LOCK": "0"}
 
 
 def test_in_sync_the_first_request_pins_every_block(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         states = [[segments(), warm_up()["phase"]]]
         small = pinned(0.001)
@@ -22,11 +21,7 @@ def test_in_sync_the_first_request_pins_every_block(run):
         large = pinned(8)
         states.append([segments(), warm_up()["phase"]])
         answer(*states)
-        """,
-        BUDDY_WARMUP="sync",
-        BUDDY_BLOCK_SIZE_MB=32,
-        BUDDY_BLOCK_COUNT=3,
-    )
+        """, BUDDY_WARMUP="sync", BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=3)
     assert outcome.value == [[[], "cold"], [[], "cold"], [[32, 32, 32], "done"]]
     assert outcome.warnings == []
 
@@ -87,8 +82,7 @@ def test_the_first_block_comes_as_soon_as_stocks_while_the_warm_up_goes_on(run):
 
 
 def test_in_the_background_segments_come_one_by_one(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         first = pinned(64)
         seen = []
@@ -98,10 +92,7 @@ def test_in_the_background_segments_come_one_by_one(run):
             time.sleep(0.01)
         second = pinned(200)
         answer(seen, segments(), of_engine(second), sim()["own_pins"])
-        """,
-        **BLOCKS,
-        **SLOW,
-    )
+        """, **BLOCKS, **SLOW)
     seen, segments, of_engine, own_pins = outcome.value
     # Its own region first; each segment is seen before the next is pinned. With the first request's
     # region a fourth would be more than was asked for.
@@ -114,8 +105,7 @@ def test_in_the_background_segments_come_one_by_one(run):
 @pytest.mark.timing
 def test_a_request_pins_its_own_rather_than_wait_for_long(run):
     """Its own 200 MiB take 2.4 s, and may have to wait for the segment that the driver is pinning: three."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy
         torch.cuda.init()
@@ -124,34 +114,26 @@ def test_a_request_pins_its_own_rather_than_wait_for_long(run):
         filler = pinned(256)
         taken = seconds(lambda: globals().update(waited=pinned(200)))
         answer(taken, segments(), warm_up()["phase"])
-        """,
-        **BLOCKS,
-        **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": 12000},
-    )
+        """, **BLOCKS, **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": 12000})
     taken, segments, phase = outcome.value
     assert taken < 6 and phase == "running"
     assert 200 in segments, "it did not wait for others to be pinned as well"
 
 
 def test_asked_for_it_is_warm_before_the_first_request(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy
         started = pinbuddy.warm_up(wait=True)
         state = warm_up()
         first = pinned(64)
         answer(started, state["phase"], state["pinned"], segments(), sim()["pins"])
-        """,
-        **BLOCKS,
-        PINBUDDY_SIM_LOCK=0,
-    )
+        """, **BLOCKS, PINBUDDY_SIM_LOCK=0)
     assert outcome.value == [True, "done", 4, [256] * 4, 4]
 
 
 def test_when_off_memory_is_pinned_as_it_is_needed(run):
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         kept = [pinned(60)]
         time.sleep(0.2)
@@ -159,11 +141,7 @@ def test_when_off_memory_is_pinned_as_it_is_needed(run):
         kept += [pinned(60), pinned(60), pinned(60), pinned(60)]
         states.append(segments())
         answer(states, sim()["pins"], sim()["own_pins"])
-        """,
-        **BLOCKS,
-        BUDDY_WARMUP="off",
-        PINBUDDY_SIM_LOCK=0,
-    )
+        """, **BLOCKS, BUDDY_WARMUP="off", PINBUDDY_SIM_LOCK=0)
     (first, all_of_them), pins, own_pins = outcome.value
     assert first == [60], "nobody knows yet that more is to come"
     assert pins == own_pins <= 5, "by nobody else"
@@ -183,8 +161,7 @@ def test_when_off_memory_is_pinned_as_it_is_needed(run):
     ],
 )
 def test_no_context_is_made_on_a_device_that_the_process_does_not_use(run, act):
-    outcome = run(
-        f"""
+    outcome = run(f"""
         from program import *
         import pinbuddy
         torch.cuda.set_device(2)
@@ -193,28 +170,19 @@ def test_no_context_is_made_on_a_device_that_the_process_does_not_use(run, act):
         {act}
         assert sim()["pins"] >= 1
         answer(before, sim()["contexts"])
-        """,
-        BUDDY_BLOCK_SIZE_MB=16,
-        BUDDY_BLOCK_COUNT=3,
-        PINBUDDY_SIM_DEVICES=4,
-    )
+        """, BUDDY_BLOCK_SIZE_MB=16, BUDDY_BLOCK_COUNT=3, PINBUDDY_SIM_DEVICES=4)
     assert outcome.value == [[2], [2]]
 
 
 def test_the_first_context_of_all_is_on_the_callers_device(run):
     """The warm-up's thread starts on device 0, which this process does not use."""
-    outcome = run(
-        """
+    outcome = run("""
         from program import *
         import pinbuddy
         torch.cuda.set_device(3)
         pinbuddy.warm_up(wait=True)
         answer(sim()["contexts"])
-        """,
-        BUDDY_BLOCK_SIZE_MB=16,
-        BUDDY_BLOCK_COUNT=2,
-        PINBUDDY_SIM_DEVICES=4,
-    )
+        """, BUDDY_BLOCK_SIZE_MB=16, BUDDY_BLOCK_COUNT=2, PINBUDDY_SIM_DEVICES=4)
     assert outcome.value == [[3]]
 
 

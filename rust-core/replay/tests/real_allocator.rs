@@ -1,6 +1,6 @@
 //! The model of PyTorch's device allocator reserves what the allocator itself reserves, act by act.
 //!
-//! Programs run with stock PyTorch in the simulator (`tests/python/device_programs.py`, `device_trainings.py`); the model replays their
+//! Programs run with stock PyTorch in the simulator (`tests/programs/device_programs.py`, `device_trainings.py`); the model replays their
 //! snapshots. No device is full in them: what was given back for a request, a snapshot does not tell from an emptied
 //! cache. Needs `PINBUDDY_STOCK_PYTHON`, the official wheel's Python (2.15), and `PINBUDDY_SIM_FOLDER`, the folder of
 //! the simulator's libraries. Ignored without them; asked for, a missing one fails.
@@ -104,7 +104,7 @@ fn run(name: &str, expandable: bool, arguments: &[&str]) -> (History, [u64; 2]) 
         variable("PINBUDDY_SIM_FOLDER"),
     );
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pickle"));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
     let setting = if expandable { "True" } else { "False" };
     let mut command = Command::new(python);
     command

@@ -98,9 +98,7 @@ def run(python: str, program: str, plan: str = "") -> Outcome:
 
 def _run(python: str, program: str, plan: str, device: Path | None) -> Outcome:
     text, settings, _ = PROGRAMS[program]
-    files = {
-        "plan": plan_file(), "device plan": device, "nodes": node_list(), "trace": Path(folder().name, "trace"),
-    }
+    files = {"plan": plan_file(), "device plan": device, "nodes": node_list(), "trace": Path(folder().name, "trace")}
     settings = {name: value.format_map(files) for name, value in settings.items()}
     # The first rule that speaks of a call counts.
     rules = [it for it in (plan, settings.pop(FAULTS, "")) if it]

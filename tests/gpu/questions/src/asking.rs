@@ -49,9 +49,8 @@ impl Told {
     }
 }
 
-/// What a question is told: whether CUDA is a stand-in, and about how long it may take.
+/// What a question is told: about how long it may take.
 pub struct Asking {
-    pub simulated: bool,
     pub seconds: f64,
     start: Instant,
     write: Box<dyn FnMut(Value)>,
@@ -68,9 +67,8 @@ pub fn to_stdout() -> Box<dyn FnMut(Value)> {
 }
 
 impl Asking {
-    pub fn new(simulated: bool, seconds: f64, write: Box<dyn FnMut(Value)>) -> Self {
+    pub fn new(seconds: f64, write: Box<dyn FnMut(Value)>) -> Self {
         Self {
-            simulated,
             seconds,
             start: Instant::now(),
             write,
@@ -82,42 +80,24 @@ impl Asking {
         self.seconds - self.start.elapsed().as_secs_f64()
     }
 
-    /// `small` where CUDA is a stand-in.
-    pub fn size(&self, full: usize, small: usize) -> usize {
-        if self.simulated { small } else { full }
-    }
-
     /// Asks, and says whether there was an answer.
     pub fn ask(&mut self, what: &str, on: &str, attempt: impl FnOnce() -> Result<Told>) -> bool {
-        self.attempt((what, on), CANNOT, true, attempt, told)
-            .is_some()
-    }
-
-    /// The same, where a failing call means no.
-    pub fn ask_whether(
-        &mut self,
-        what: &str,
-        on: &str,
-        attempt: impl FnOnce() -> Result<Told>,
-    ) -> bool {
-        self.attempt((what, on), "no", true, attempt, told)
-            .is_some()
+        self.attempt((what, on), true, attempt, told).is_some()
     }
 
     /// Reports an answer that is already known, however late it is.
     pub fn tell(&mut self, what: &str, on: &str, answer: Result<Told>) {
-        self.attempt((what, on), CANNOT, false, || answer, told);
+        self.attempt((what, on), false, || answer, told);
     }
 
     /// What questions need; or nothing, after reporting that it cannot be had.
     pub fn need<T>(&mut self, what: &str, on: &str, make: impl FnOnce() -> Result<T>) -> Option<T> {
-        self.attempt((what, on), CANNOT, true, make, |_| Ok(Value::Null))
+        self.attempt((what, on), true, make, |_| Ok(Value::Null))
     }
 
     fn attempt<T>(
         &mut self,
         (what, on): (&str, &str),
-        refused: &str,
         in_time: bool,
         attempt: impl FnOnce() -> Result<T>,
         told: impl FnOnce(&T) -> Result<Value>,
@@ -134,8 +114,7 @@ impl Asking {
         }));
         let (mut line, result) = match tried {
             Ok(Ok((line, result))) => (line, Some(result)),
-            Ok(Err(Failure::Refused(why))) => (json!({"answer": refused, "why": why}), None),
-            Ok(Err(Failure::Unavailable(why))) => (json!({"answer": CANNOT, "why": why}), None),
+            Ok(Err(Failure(why))) => (json!({"answer": CANNOT, "why": why}), None),
             Err(panic) => {
                 let words = panic.downcast_ref::<String>().map(String::as_str);
                 let why = words
@@ -213,42 +192,24 @@ pub fn seconds(time: Duration) -> f64 {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
     use super::*;
-    use crate::stand_in::StandIn;
 
-    /// What a question writes, with the stand-in.
-    pub fn lines_of(ask: impl FnOnce(&mut Asking, &StandIn)) -> Vec<Value> {
+    fn lines_of(ask: impl FnOnce(&mut Asking)) -> Vec<Value> {
         let lines = Rc::new(RefCell::new(Vec::new()));
         let kept = Rc::clone(&lines);
-        let mut it = Asking::new(
-            true,
-            60.0,
-            Box::new(move |line| kept.borrow_mut().push(line)),
-        );
-        ask(&mut it, &StandIn::default());
+        let mut it = Asking::new(60.0, Box::new(move |line| kept.borrow_mut().push(line)));
+        ask(&mut it);
         lines.take()
-    }
-
-    /// Each answer and what it is of; a defect fails.
-    pub fn answers_of(ask: impl FnOnce(&mut Asking, &StandIn)) -> Vec<(String, String)> {
-        let lines = lines_of(ask);
-        assert!(lines.iter().all(|it| it["fault"] != true), "{lines:#?}");
-        let text = |it: &Value| it.as_str().unwrap().to_owned();
-        let answers = lines.iter().filter(|it| it["answer"].is_string());
-        answers
-            .map(|it| (text(&it["of"]), text(&it["answer"])))
-            .collect()
     }
 
     #[test]
     fn what_fails_is_an_answer_and_the_next_is_asked() {
-        let refused = || Err(Failure::Refused("cuSomething: why".into()));
-        let lines = lines_of(|it, _| {
-            it.ask_whether("refused", "", refused);
+        let refused = || Err(Failure("cuSomething: why".into()));
+        let lines = lines_of(|it| {
             it.ask("failed", "", refused);
             it.ask("missing", "", || unavailable("not here"));
             it.ask("no function", "", || panic!("{MISSING} cuNew: none"));
@@ -278,10 +239,7 @@ pub mod tests {
         ] {
             assert_eq!(answer(of).unwrap(), CANNOT, "{of}");
         }
-        assert_eq!(
-            (answer("refused").unwrap(), answer("known").unwrap()),
-            (&json!("no"), &json!("yes"))
-        );
+        assert_eq!(answer("known").unwrap(), "yes");
         assert_eq!(answer("there"), None);
         let faults: Vec<&Value> = lines.iter().filter(|it| it["fault"] == true).collect();
         assert!(
@@ -297,6 +255,6 @@ pub mod tests {
             (&figure["quartiles"], &figure["rounds"]),
             (&json!([1.5, 5.5]), &json!([1.0, 2.0, 9.0]))
         );
-        assert_eq!(lines[0], json!({"asking": "refused", "on": ""}));
+        assert_eq!(lines[0], json!({"asking": "failed", "on": ""}));
     }
 }

@@ -3,21 +3,19 @@
 //! A failed call leaves no error behind: the driver's interface has none that lasts, except for a kernel's bad access. A function
 //! that libcuda lacks panics in cudarc, which `asking` reports as one that is missing.
 
-use std::ffi::{c_int, c_void};
-use std::mem::MaybeUninit;
+use std::ffi::c_void;
 use std::ptr;
 
 use cudarc::driver::result::{self, DriverError};
-use cudarc::driver::sys::{self, CUdevice_attribute, CUmemLocationType};
+use cudarc::driver::sys;
 
-use crate::cuda::{Cuda, Direction, Failure, Kernel, Piece, Range, Result, Stream, unavailable};
+use crate::cuda::{Failure, Kernel, Result, Stream, unavailable};
 
 const KERNELS: &str = concat!(include_str!("kernels.ptx"), "\0");
 const WIDTH: u32 = 256;
 
 /// The first device, its primary context and the two kernels.
 pub struct Driver {
-    device: sys::CUdevice,
     context: sys::CUcontext,
     turn: std::result::Result<sys::CUfunction, String>,
     spin: std::result::Result<sys::CUfunction, String>,
@@ -33,7 +31,7 @@ fn called<T>(name: &str, outcome: std::result::Result<T, DriverError>) -> Result
             .error_string()
             .map(|it| it.to_string_lossy().into_owned());
         let number = error.0 as u32;
-        Failure::Refused(format!(
+        Failure(format!(
             "{name} returned {number} ({})",
             words.unwrap_or_default()
         ))
@@ -70,7 +68,6 @@ impl Driver {
             result::primary_ctx::retain(device)
         })?;
         let mut it = Self {
-            device,
             context,
             turn: Err(String::new()),
             spin: Err(String::new()),
@@ -91,81 +88,56 @@ impl Driver {
         ))?;
         Ok(function)
     }
-
-    fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32> {
-        let mut value: c_int = 0;
-        call!(cuDeviceGetAttribute(&raw mut value, attribute, self.device))?;
-        Ok(value)
-    }
 }
 
-fn location(kind: CUmemLocationType, id: i32) -> sys::CUmemLocation {
-    sys::CUmemLocation { type_: kind, id }
-}
-
-/// Pinned memory on a node of the host.
-fn properties(node: i32) -> sys::CUmemAllocationProp {
-    // SAFETY: for C, all of its fields may be zero.
-    let mut properties: sys::CUmemAllocationProp = unsafe { MaybeUninit::zeroed().assume_init() };
-    properties.type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = location(CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
-    properties
-}
-
-impl Cuda for Driver {
-    fn enter(&self) -> Result<()> {
+impl Driver {
+    /// Has to be called first in each thread other than the first.
+    pub fn enter(&self) -> Result<()> {
         call!(cuCtxSetCurrent(self.context))
     }
 
-    fn register(&self, address: usize, size: usize) -> Result<()> {
+    pub fn register(&self, address: usize, size: usize) -> Result<()> {
         call!(cuMemHostRegister_v2(pointer(address), size, 0))
     }
 
-    fn unregister(&self, address: usize) -> Result<()> {
+    pub fn unregister(&self, address: usize) -> Result<()> {
         call!(cuMemHostUnregister(pointer(address)))
     }
 
-    fn host_alloc(&self, size: usize) -> Result<usize> {
+    pub fn host_alloc(&self, size: usize) -> Result<usize> {
         let mut address = ptr::null_mut();
         call!(cuMemHostAlloc(&raw mut address, size, 0))?;
         Ok(address.expose_provenance())
     }
 
-    fn host_free(&self, address: usize) -> Result<()> {
+    pub fn host_free(&self, address: usize) -> Result<()> {
         call!(cuMemFreeHost(pointer(address)))
     }
 
-    fn device_alloc(&self, size: usize) -> Result<usize> {
+    pub fn device_alloc(&self, size: usize) -> Result<usize> {
         let mut address = 0;
         call!(cuMemAlloc_v2(&raw mut address, size))?;
         Ok(address as usize)
     }
 
-    fn device_free(&self, address: usize) -> Result<()> {
-        call!(cuMemFree_v2(address as u64))
-    }
-
-    fn stream(&self) -> Result<Stream> {
+    /// A new stream, which is not ordered with others.
+    pub fn stream(&self) -> Result<Stream> {
         let kind = result::stream::StreamKind::NonBlocking;
         Ok(called("cuStreamCreate", result::stream::create(kind))?.expose_provenance())
     }
 
-    fn copy(
+    pub fn copy_to_device(
         &self,
-        direction: Direction,
         host: usize,
         device: usize,
         size: usize,
         stream: Stream,
     ) -> Result<()> {
-        let (host, device, stream) = (pointer(host), device as u64, stream_of(stream));
-        match direction {
-            Direction::ToDevice => call!(cuMemcpyHtoDAsync_v2(device, host, size, stream)),
-            Direction::ToHost => call!(cuMemcpyDtoHAsync_v2(host, device, size, stream)),
-        }
+        let (host, stream) = (pointer(host), stream_of(stream));
+        call!(cuMemcpyHtoDAsync_v2(device as u64, host, size, stream))
     }
 
-    fn launch(&self, kernel: Kernel, stream: Stream) -> Result<()> {
+    pub fn launch(&self, kernel: Kernel, stream: Stream) -> Result<()> {
         let (function, words, threads) = match kernel {
             Kernel::Turn { to, source, size } => {
                 (&self.turn, [to as u64, source as u64, size as u64], size)
@@ -196,11 +168,12 @@ impl Cuda for Driver {
         ))
     }
 
-    fn finish(&self, stream: Stream) -> Result<()> {
+    pub fn finish(&self, stream: Stream) -> Result<()> {
         call!(cuStreamSynchronize(stream_of(stream)))
     }
 
-    fn is_idle(&self, stream: Stream) -> Result<bool> {
+    /// Whether all work of a stream is over.
+    pub fn is_idle(&self, stream: Stream) -> Result<bool> {
         // SAFETY: the stream is this context's.
         match unsafe { sys::cuStreamQuery(stream_of(stream)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -208,68 +181,8 @@ impl Cuda for Driver {
         }
     }
 
-    fn memory_info(&self) -> Result<()> {
+    /// Asks for the device's free memory.
+    pub fn memory_info(&self) -> Result<()> {
         called("cuMemGetInfo", result::mem_get_info()).map(|_| ())
-    }
-
-    fn reserve(&self, size: usize) -> Result<Range> {
-        use CUdevice_attribute as Attribute;
-        if self.attribute(
-            Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-        )? == 0
-        {
-            return unavailable("the device says that it does not support pieces of host memory");
-        }
-        // Below 0 where the machine has no nodes.
-        let node = self
-            .attribute(Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)?
-            .max(0);
-        let (mut granularity, mut address, its) = (0, 0, properties(node));
-        let least = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
-        call!(cuMemGetAllocationGranularity(
-            &raw mut granularity,
-            &raw const its,
-            least
-        ))?;
-        call!(cuMemAddressReserve(&raw mut address, size, 0, 0, 0))?;
-        Ok(Range {
-            address: address as usize,
-            size,
-            granularity,
-            node,
-        })
-    }
-
-    fn add_piece(&self, range: &Range, at: usize, size: usize) -> Result<Piece> {
-        let (mut piece, its) = (0, properties(range.node));
-        call!(cuMemCreate(&raw mut piece, size, &raw const its, 0))?;
-        // The first failure counts; what is undone behind it may fail as well.
-        if let Err(failure) = call!(cuMemMap(at as u64, size, 0, piece, 0)) {
-            let _ = call!(cuMemRelease(piece));
-            return Err(failure);
-        }
-        let flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        let both = [
-            location(CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, self.device),
-            location(
-                CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA,
-                range.node,
-            ),
-        ];
-        let both = both.map(|location| sys::CUmemAccessDesc { location, flags });
-        if let Err(failure) = call!(cuMemSetAccess(at as u64, size, both.as_ptr(), both.len())) {
-            let _ = self.remove_piece(at, size, piece);
-            return Err(failure);
-        }
-        Ok(piece)
-    }
-
-    fn remove_piece(&self, at: usize, size: usize, piece: Piece) -> Result<()> {
-        call!(cuMemUnmap(at as u64, size))?;
-        call!(cuMemRelease(piece))
-    }
-
-    fn give_back(&self, range: &Range) -> Result<()> {
-        call!(cuMemAddressFree(range.address as u64, range.size))
     }
 }

@@ -1,7 +1,6 @@
-//! Asks CUDA's driver one question of docs/gpu.md: `questions QUESTION driver|stand-in SECONDS`.
+//! Asks CUDA's driver one question of docs/gpu.md: `questions QUESTION SECONDS`.
 //!
-//! Answers are lines of JSON on standard output (`asking`). With `stand-in`, ordinary memory takes the place of the driver, sizes
-//! are small, and no answer says anything of a GPU. pinbuddy takes no part. Who starts it sets a time limit: a call may hang.
+//! Answers are lines of JSON on standard output (`asking`). pinbuddy takes no part. Who starts it sets a time limit: a call may hang.
 
 #![allow(
     missing_docs,
@@ -12,24 +11,21 @@
 mod asking;
 mod cuda;
 mod driver;
-mod host_pieces;
 mod memory;
 mod pace;
 mod probe;
 mod stalls;
-mod stand_in;
 mod unpinning;
 
 use std::process::ExitCode;
 
 use asking::Asking;
-use cuda::{Cuda, Result};
+use driver::Driver;
 
 /// A question and the program that asks it.
-type Question = fn(&mut Asking, &dyn Cuda);
+type Question = fn(&mut Asking, &Driver);
 
-const QUESTIONS: [(&str, Question); 4] = [
-    ("host pieces", host_pieces::ask),
+const QUESTIONS: [(&str, Question); 3] = [
     ("pace", pace::ask),
     ("stalls", stalls::ask),
     ("unpinning", unpinning::ask),
@@ -39,18 +35,18 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        [probe::NEIGHBOUR, how] => {
-            return match connect(how).and_then(|cuda| probe::answer_neighbour(&*cuda)) {
+        [probe::NEIGHBOUR] => {
+            return match Driver::connect().and_then(|cuda| probe::answer_neighbour(&cuda)) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(failure) => complain(&failure.to_string()),
             };
         }
-        [name, how, seconds] => {
+        [name, seconds] => {
             let question = QUESTIONS.iter().find(|(its, _)| *its == name);
             if let (Some((_, question)), Ok(seconds)) = (question, seconds.parse()) {
-                let mut it = Asking::new(how == "stand-in", seconds, asking::to_stdout());
-                if let Some(cuda) = it.need("CUDA's driver", "this machine", || connect(how)) {
-                    question(&mut it, &*cuda);
+                let mut it = Asking::new(seconds, asking::to_stdout());
+                if let Some(cuda) = it.need("CUDA's driver", "this machine", Driver::connect) {
+                    question(&mut it, &cuda);
                 }
                 // Without teardown, whatever is still pinned or running.
                 std::process::exit(0);
@@ -60,7 +56,7 @@ fn main() -> ExitCode {
     }
     let names: Vec<&str> = QUESTIONS.iter().map(|(name, _)| *name).collect();
     complain(&format!(
-        "error: no question was asked\n  found     {}\n  expected  QUESTION driver|stand-in SECONDS; QUESTION is one of {}",
+        "error: no question was asked\n  found     {}\n  expected  QUESTION SECONDS; QUESTION is one of {}",
         words.join(" "),
         names.join(", ")
     ))
@@ -69,11 +65,4 @@ fn main() -> ExitCode {
 fn complain(text: &str) -> ExitCode {
     eprintln!("{text}");
     ExitCode::from(2)
-}
-
-fn connect(how: &str) -> Result<Box<dyn Cuda>> {
-    Ok(match how {
-        "stand-in" => Box::new(stand_in::StandIn::default()),
-        _ => Box::new(driver::Driver::connect()?),
-    })
 }

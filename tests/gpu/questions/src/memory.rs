@@ -86,11 +86,6 @@ impl Region {
         }
     }
 
-    /// Private memory whose pages come when they are touched.
-    pub fn untouched(size: usize) -> Result<Self> {
-        Self::mapped(Kind::Small, size)
-    }
-
     fn mapped(kind: Kind, size: usize) -> Result<Self> {
         let whole = size + HUGE;
         let start = map(
@@ -182,24 +177,9 @@ pub fn room() -> usize {
     usize::try_from(least.unwrap_or(u64::MAX) / SHARE).unwrap_or(usize::MAX)
 }
 
-/// Writes bytes at an address of a region, or of what CUDA has mapped.
-pub fn write(address: usize, bytes: &[u8]) {
-    let to = ptr::with_exposed_provenance_mut(address);
+fn fill_with(address: usize, byte: u8, size: usize) {
     // SAFETY: questions write only where they have mapped at least so much, and nothing else uses it meanwhile.
-    unsafe { ptr::copy(bytes.as_ptr(), to, bytes.len()) };
-}
-
-pub fn fill_with(address: usize, byte: u8, size: usize) {
-    // SAFETY: as for `write`.
     unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(address), byte, size) }
-}
-
-pub fn read(address: usize, size: usize) -> Vec<u8> {
-    let mut bytes = vec![0; size];
-    let from = ptr::with_exposed_provenance(address);
-    // SAFETY: as for `write`.
-    unsafe { ptr::copy(from, bytes.as_mut_ptr(), size) };
-    bytes
 }
 
 fn map(address: usize, size: usize, flags: i32, protection: i32) -> Result<usize> {
@@ -277,10 +257,10 @@ mod tests {
             let region = Region::new(kind, 3 * HUGE).unwrap();
             assert!(region.address.is_multiple_of(HUGE));
             fill_with(region.address, 7, region.size);
-            assert!(
-                read(region.address, region.size).iter().all(|it| *it == 7),
-                "{kind:?}"
-            );
+            let start = ptr::with_exposed_provenance::<u8>(region.address);
+            // SAFETY: the region is mapped, and nothing else uses it.
+            let seen = unsafe { std::slice::from_raw_parts(start, region.size) };
+            assert!(seen.iter().all(|it| *it == 7), "{kind:?}");
             assert!(kind.is_huge() || region.huge() == 0.0, "{}", region.huge());
         }
     }

@@ -5,35 +5,34 @@ use std::thread;
 use std::time::Instant;
 
 use crate::asking::{Asking, Told, median, seconds, timed};
-use crate::cuda::{Cuda, Failure, Result, unavailable};
+use crate::cuda::{Failure, Result, unavailable};
+use crate::driver::Driver;
 use crate::memory::{GIB, Kind, MIB, Region, on};
 
 const SIZES: [usize; 5] = [64 * MIB, 256 * MIB, GIB, 4 * GIB, 8 * GIB];
-const SMALL: [usize; 2] = [16 * MIB, 64 * MIB];
 const ROUNDS: usize = 3;
 const THREADS: usize = 4;
 /// Four threads' time over one thread's: above the first, a driver takes them one at a time; below the second, it does not.
 const TURNS: f64 = 0.8;
 const ABREAST: f64 = 0.5;
 
-pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
-    let sizes = if it.simulated { &SMALL[..] } else { &SIZES[..] };
+pub fn ask(it: &mut Asking, cuda: &Driver) {
     // Seconds per GiB of the last piece of each kind; most of it is preparing the memory.
     let mut taken: Vec<(Kind, f64)> = Vec::new();
-    for size in sizes.iter().take(3) {
+    for size in &SIZES[..3] {
         for kind in [Kind::SharedHuge, Kind::PrivateHuge, Kind::Small] {
             alone(it, cuda, kind, *size, &mut taken);
         }
     }
     for kind in Kind::ALL {
-        from_threads(it, cuda, kind, sizes[1]);
+        from_threads(it, cuda, kind, SIZES[1]);
     }
     // Last, since they take longest; with huge pages if there were any.
     let huge = taken
         .iter()
         .map(|(kind, _)| *kind)
         .find(|kind| kind.is_huge());
-    for size in sizes.iter().skip(3) {
+    for size in &SIZES[3..] {
         alone(
             it,
             cuda,
@@ -45,7 +44,7 @@ pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
 }
 
 /// One piece, which exists only during its measurement.
-fn alone(it: &mut Asking, cuda: &dyn Cuda, kind: Kind, size: usize, taken: &mut Vec<(Kind, f64)>) {
+fn alone(it: &mut Asking, cuda: &Driver, kind: Kind, size: usize, taken: &mut Vec<(Kind, f64)>) {
     let scale = GIB as f64 / size as f64;
     let before = taken
         .iter()
@@ -81,7 +80,7 @@ fn alone(it: &mut Asking, cuda: &dyn Cuda, kind: Kind, size: usize, taken: &mut 
     }
 }
 
-fn from_threads(it: &mut Asking, cuda: &dyn Cuda, kind: Kind, size: usize) {
+fn from_threads(it: &mut Asking, cuda: &Driver, kind: Kind, size: usize) {
     let on = format!("{THREADS} pieces of {}", on(size, kind));
     let mut ratios = Vec::new();
     let told = it.ask(
@@ -126,7 +125,7 @@ fn from_threads(it: &mut Asking, cuda: &dyn Cuda, kind: Kind, size: usize) {
 }
 
 /// Seconds until each thread has registered its own region.
-fn together(cuda: &dyn Cuda, regions: &[Region]) -> Result<f64> {
+fn together(cuda: &Driver, regions: &[Region]) -> Result<f64> {
     let begin = Barrier::new(regions.len() + 1);
     thread::scope(|scope| {
         let register = |region: &Region| {
@@ -141,7 +140,7 @@ fn together(cuda: &dyn Cuda, regions: &[Region]) -> Result<f64> {
             .collect();
         begin.wait();
         let start = Instant::now();
-        let panicked = |_| Err(Failure::Unavailable("a thread panicked".into()));
+        let panicked = |_| Err(Failure("a thread panicked".into()));
         let outcomes: Vec<Result<()>> = threads
             .into_iter()
             .map(|it| it.join().unwrap_or_else(panicked))
@@ -168,22 +167,6 @@ fn one_at_a_time(ratio: f64) -> Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asking::tests::answers_of;
-
-    #[test]
-    fn all_of_it_is_asked() {
-        let answers = answers_of(|it, cuda| ask(it, cuda));
-        let figures = |of: &str| {
-            answers
-                .iter()
-                .filter(|it| it.0 == of && it.1 == "figure")
-                .count()
-        };
-        assert!(figures("registering a piece, alone") >= 2, "{answers:?}");
-        assert!(
-            figures("unregistering it") >= 2 && figures("registering from 4 threads at once") >= 2
-        );
-    }
 
     #[test]
     fn four_threads_are_judged_by_their_time() {

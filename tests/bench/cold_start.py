@@ -51,11 +51,7 @@ WAYS = {
     "cuda": {"BUDDY_BACKING": "cuda"},
     "pages, 4 KiB": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"},
     "pages, transparent": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "thp"},
-    "pages, transparent, hidden": {
-        "BUDDY_BACKING": "pages",
-        "BUDDY_HUGE_PAGES": "thp",
-        "BUDDY_FORK": "hide",
-    },
+    "pages, transparent, hidden": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "thp", "BUDDY_FORK": "hide"},
     "pages, 2 MiB": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "2M"},
 }
 
@@ -123,12 +119,7 @@ for _ in range(2):
         alone += [batch() for _ in range(10)]
 answer([beside, alone])
 """
-BEHIND = {
-    "BUDDY_BLOCK_SIZE_MB": "512",
-    "BUDDY_BLOCK_COUNT": "8",
-    "BUDDY_MAX_MB": "8000",
-    "PINBUDDY_SIM_QUIET": "1",
-}
+BEHIND = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "8", "BUDDY_MAX_MB": "8000", "PINBUDDY_SIM_QUIET": "1"}
 
 
 def beside(fork: str) -> dict:
