@@ -6,8 +6,6 @@
 
 mod acts;
 mod longer;
-mod orders;
-mod runs;
 #[cfg(test)]
 mod tests;
 mod trial;
