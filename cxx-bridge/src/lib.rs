@@ -37,13 +37,18 @@ mod cuda;
 mod process;
 
 #[cfg(feature = "torch")]
+use device::moves::{device_moved, device_moved_since, device_moves};
+#[cfg(feature = "torch")]
 use device::process::{
-    StreamPlan, device_absent, device_allocated, device_borrowed, device_dropped,
-    device_expandable, device_freed, device_gave_back, device_longest, device_planned,
-    device_record_catch_up, device_record_close, device_records, device_refused, device_retired,
-    device_streams, device_threshold, device_trace_begin, device_traces, device_unserved,
-    stream_plan,
+    device_absent, device_allocated, device_borrowed, device_dropped, device_expandable,
+    device_freed, device_gave_back, device_longest, device_planned, device_record_catch_up,
+    device_record_close, device_records, device_refused, device_retired, device_streams,
+    device_threshold, device_trace_begin, device_traces, device_unserved, stream_plan,
 };
+#[cfg(feature = "torch")]
+use device::stream::StreamPlan;
+#[cfg(feature = "torch")]
+use device::tally::{Tally, device_passed, device_passes, device_tally};
 #[cfg(feature = "torch")]
 use guard::Guard;
 #[cfg(feature = "torch")]
@@ -96,12 +101,58 @@ mod ffi {
         freed: i64,
     }
 
-    /// A place in planned device memory; `slot` is `u32::MAX` where it lies in what the plan leaves idle.
+    /// A block in planned device memory.
     #[derive(Clone, Copy, Debug, Default)]
     struct Place {
         address: usize,
         bytes: usize,
-        slot: u32,
+    }
+
+    /// What is done before a request for planned memory is asked again, in this order; or what became of it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Step {
+        Begin,
+        Settle,
+        Reserve,
+        Peaks,
+        Unserved,
+        Retire,
+        Served,
+    }
+
+    /// A request for planned memory: its bytes, also as PyTorch rounds them, and from where on a block is not split there.
+    /// `borrows`: it takes what is idle, whoever wants that next.
+    struct Ask {
+        bytes: usize,
+        rounded: usize,
+        oversize_from: usize,
+        borrows: bool,
+        after: Step,
+    }
+
+    /// A region that lies in no plan any more: as long as it was asked for, and as PyTorch's allocator has it.
+    struct IdleRegion {
+        region: usize,
+        base: usize,
+        bytes: usize,
+        held: usize,
+        is_oversize: bool,
+    }
+
+    /// Why regions are given back: the cache is emptied, memory is short, or the plan is dropped.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum GiveBack {
+        Cleared,
+        Short,
+        ForGood,
+    }
+
+    /// A block of a stream's plan.
+    struct StreamPart {
+        address: usize,
+        bytes: usize,
+        requested: usize,
+        live: bool,
     }
 
     /// What the plan of one stream has counted.
@@ -253,21 +304,59 @@ mod ffi {
         fn device_threshold() -> usize;
         fn device_expandable();
         fn device_streams(device: i8) -> usize;
-        fn stream_plan(device: i8, number: u32) -> Box<StreamPlan>;
+        fn stream_plan(device: i8, number: u32, stream: usize) -> Box<StreamPlan>;
+        fn device_moves() -> u64;
+        fn device_moved();
+        fn device_moved_since(before: u64) -> bool;
 
         fn regions(self: &StreamPlan) -> usize;
         fn region_bytes(self: &StreamPlan, region: usize) -> usize;
-        fn reserved(self: &mut StreamPlan, region: usize, base: usize);
-        fn turn(self: &StreamPlan) -> usize;
-        fn take_idle(self: &mut StreamPlan) -> Vec<usize>;
-        fn request(self: &mut StreamPlan, bytes: usize, place: &mut Place) -> bool;
-        fn borrow(self: &mut StreamPlan, bytes: usize, place: &mut Place) -> bool;
-        fn defer(self: &mut StreamPlan, place: &Place);
-        fn release(self: &mut StreamPlan, place: &Place);
-        fn iteration(self: &mut StreamPlan);
-        fn parts(self: &StreamPlan) -> Vec<Part>;
-        fn counts(self: &StreamPlan) -> StreamCounts;
-        fn take_retirement(self: &mut StreamPlan) -> bool;
+        fn ask(self: &StreamPlan, request: &Ask, place: &mut Place) -> Step;
+        fn free_block(
+            self: &StreamPlan,
+            address: usize,
+            waits: &mut bool,
+            idle: &mut Vec<IdleRegion>,
+        ) -> usize;
+        fn requested(self: &StreamPlan, address: usize) -> usize;
+        fn completes(self: &StreamPlan, address: usize) -> usize;
+        fn uses(self: &StreamPlan, address: usize, stream: u64) -> bool;
+        fn next_to_record(self: &StreamPlan, address: &mut usize, streams: &mut Vec<u64>) -> bool;
+        fn recorded(self: &StreamPlan, address: usize, events: &[usize]);
+        fn pending(self: &StreamPlan) -> &PendingQueues;
+        fn event_over(self: &StreamPlan, address: usize) -> usize;
+        fn done(self: &StreamPlan, address: usize);
+        fn begin_reserve(self: &StreamPlan) -> bool;
+        fn lacks(self: &StreamPlan, region: usize) -> bool;
+        fn reserved(self: &StreamPlan, region: usize, base: usize, held: usize, is_oversize: bool);
+        fn reserve_ends(self: &StreamPlan, all: bool) -> Vec<IdleRegion>;
+        fn take_back(self: &StreamPlan, why: GiveBack) -> Vec<IdleRegion>;
+        fn take_rest(self: &StreamPlan) -> Vec<IdleRegion>;
+        fn region_went(self: &StreamPlan, region: &IdleRegion);
+        fn is_dropped(self: &StreamPlan) -> bool;
+        fn iteration(self: &StreamPlan);
+        fn add_to(self: &StreamPlan, sum: &mut [Counter; 10]);
+        fn idle(self: &StreamPlan) -> usize;
+        fn reset_peaks(self: &StreamPlan);
+        fn reset_accumulated(self: &StreamPlan);
+        fn reserved_bytes(self: &StreamPlan) -> usize;
+        fn parts(self: &StreamPlan) -> Vec<StreamPart>;
+        fn stream_counts(self: &StreamPlan, device: i8, stream: u32) -> StreamCounts;
+    }
+
+    // What a device's planned memory counts.
+    extern "Rust" {
+        type Tally;
+
+        fn device_tally(device: i8) -> &'static Tally;
+        fn device_passes(bytes: usize);
+        fn device_passed() -> i64;
+        fn is_due(self: &Tally, more: usize) -> bool;
+        fn read(self: &Tally, passed: i64, slack: &[i64; 3]);
+        fn forget(self: &Tally);
+        fn forgive(self: &Tally, tries: &[u64; 3]);
+        fn forgiven(self: &Tally) -> [u64; 3];
+        fn forget_forgiven(self: &Tally);
     }
 
     unsafe extern "C++" {

@@ -18,6 +18,8 @@ use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread;
 
+#[path = "races/device.rs"]
+mod device;
 #[path = "races/pending.rs"]
 mod pending;
 #[path = "races/ring.rs"]

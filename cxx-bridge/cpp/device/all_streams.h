@@ -12,7 +12,6 @@
 #include <cstdint>
 
 #include "device_notes.h"
-#include "moves.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "reach.h"
 #include "streams.h"
@@ -52,16 +51,6 @@ class AllStreams {
     return span_;
   }
 
-  // What is asked of the allocator below.
-  Passed& passed() {
-    return passed_;
-  }
-
-  // Regions that come and go.
-  Moves& moves() {
-    return moves_;
-  }
-
   // Whose region holds the address; null if none does.
   StreamMemory* owner_of(const void* address) {
     if (C10_LIKELY(!span_.holds(address))) {
@@ -94,8 +83,6 @@ class AllStreams {
 
   Lengths lengths_;
   Span span_;
-  Passed passed_;
-  Moves moves_;
   std::atomic<int> devices_{0};
   std::array<Streams, kDevices> all_;
 };

@@ -143,7 +143,8 @@ class DeviceAllocator final : public Planning {
       c10::DeviceIndex device,
       std::shared_ptr<device_memory::AllocatorState> state) override {
     auto delta = below_->setCheckpointPoolState(device, std::move(state));
-    streams_.passed().add_any();
+    // Nobody knows how much.
+    device_passes(SIZE_MAX);
     for (c10::DataPtr& data : delta.dataptrs_allocd) {
       (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
     }
@@ -154,7 +155,7 @@ class DeviceAllocator final : public Planning {
     if (pool == c10::MempoolId_t{0, 0} && captures_.releases()) {
       streams_.each([](StreamMemory& it) {
         it.settle(StreamMemory::Settle::kWait);
-        it.give_back(StreamMemory::GiveBack::kCleared);
+        it.give_back(GiveBack::Cleared);
       });
     }
     below_->emptyCache(pool);
@@ -173,22 +174,23 @@ class DeviceAllocator final : public Planning {
 
   device_memory::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     auto stats = below_->getDeviceStats(device);
-    Counted planned;
-    streams_[device].each([&](StreamMemory& it) { planned += it.counted(); });
+    Planned planned{};
+    streams_[device].each([&](StreamMemory& it) { it.plan().add_to(planned); });
     add_planned(stats, planned);
     streams_[device].peaks().add_to(stats);
-    forgive(stats, streams_[device].forgiven());
+    forgive(stats, device_tally(device).forgiven());
     return stats;
   }
 
   void resetPeakStats(c10::DeviceIndex device) override {
     below_->resetPeakStats(device);
-    streams_[device].reset_peaks();
+    streams_[device].reset_peaks(device_tally(device));
   }
 
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     below_->resetAccumulatedStats(device);
-    streams_[device].reset_accumulated();
+    streams_[device].each([](StreamMemory& it) { it.plan().reset_accumulated(); });
+    device_tally(device).forget_forgiven();
   }
 
   void attachOutOfMemoryObserver(device_memory::OutOfMemoryObserver observer) override {
@@ -233,9 +235,9 @@ class DeviceAllocator final : public Planning {
   template <class Allocate, class Borrow>
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate, Borrow borrow) {
     notes_.catch_up();
-    const std::uint64_t moves = streams_.moves().done();
+    const std::uint64_t moves = device_moves();
     if (planned_) {
-      streams_.passed().add(bytes);
+      device_passes(bytes);
     }
     try {
       return allocate();
@@ -245,7 +247,7 @@ class DeviceAllocator final : public Planning {
       }
     }
     return as_plans_give_way(
-        streams_[c10::cuda::current_device()], streams_.moves(), moves, captures_.releases(), bytes, allocate, borrow);
+        streams_[c10::cuda::current_device()], moves, captures_.releases(), bytes, allocate, borrow);
   }
 
   // Whether anything gives way to a request that has failed; else the failure is the program's. There were so many moves before.
@@ -275,7 +277,7 @@ class DeviceAllocator final : public Planning {
     if (captures_.any() && c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
       return false;
     }
-    return streams_[device].reserved() || streams_.moves().since(moves);
+    return streams_[device].reserved() || device_moved_since(moves);
   }
 
   void* region_of(void* address) {
@@ -361,7 +363,7 @@ rust::Vec<StreamCounts> device_counts() {
 
 void device_iteration() {
   if (the_device_allocator != nullptr) {
-    the_device_allocator->streams().each([](StreamMemory& it) { it.iteration(); });
+    the_device_allocator->streams().each([](StreamMemory& it) { it.plan().iteration(); });
   }
 }
 

@@ -21,7 +21,7 @@ constexpr auto kLarge = static_cast<std::size_t>(c10::CachingAllocator::StatType
 
 // Of what the allocator below counts, `regions` are the plan's: `blocks` come in their place. At its peak, which is since these
 // regions came (peaks.h), there were so many or so long `blocks_then`.
-void replace(Stat& stat, const Stat& regions, const Stat& blocks, std::int64_t blocks_then) {
+void replace(Stat& stat, const Counter& regions, const Counter& blocks, std::int64_t blocks_then) {
   stat.current += blocks.current - regions.current;
   stat.peak = std::max(stat.current, stat.peak - regions.current + blocks_then);
   stat.allocated += blocks.allocated - regions.allocated;
@@ -29,21 +29,21 @@ void replace(Stat& stat, const Stat& regions, const Stat& blocks, std::int64_t b
 }
 
 // How many: the most of both, perhaps not at the same time.
-void replace_count(device_memory_stat& stats, const Stat& regions, const Stat& blocks) {
+void replace_count(device_memory_stat& stats, const Counter& regions, const Counter& blocks) {
   for (const std::size_t type : {kAll, kLarge}) {
     replace(stats[type], regions, blocks, blocks.peak);
   }
 }
 
-// How long: where a new peak was possible, the peaks were kept before planned bytes changed (high_water.h).
-void replace_bytes(device_memory_stat& stats, const Stat& regions, const Stat& blocks) {
+// How long: where a new peak was possible, the peaks were kept before planned bytes changed (src/device/tally.rs).
+void replace_bytes(device_memory_stat& stats, const Counter& regions, const Counter& blocks) {
   for (const std::size_t type : {kAll, kLarge}) {
     replace(stats[type], regions, blocks, blocks.current);
   }
 }
 
 // What is idle in regions: it comes with a region and when nobody uses a block any more.
-void add_idle(device_memory_stat& stats, const Stat& regions, const Stat& active) {
+void add_idle(device_memory_stat& stats, const Counter& regions, const Counter& active) {
   for (const std::size_t type : {kAll, kLarge}) {
     auto& stat = stats[type];
     stat.current += regions.current - active.current;
@@ -62,29 +62,30 @@ void forgive_rejections(Stats& stats, std::int64_t count) {
 
 } // namespace
 
-void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Counted& planned) {
-  const auto& [blocks, regions, oversize, oversize_regions, refused] = planned;
-  replace_count(stats.allocation, regions.count, blocks.count);
-  replace_count(stats.active, regions.count, blocks.active);
-  replace_bytes(stats.allocated_bytes, regions.bytes, blocks.bytes);
-  replace_bytes(stats.active_bytes, regions.bytes, blocks.active_bytes);
-  replace_bytes(stats.requested_bytes, regions.requested, blocks.requested);
+void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned) {
+  const auto& [count, bytes, requested, active, active_bytes, regions, region_bytes, region_requested, oversize, oversize_regions] =
+      planned;
+  replace_count(stats.allocation, regions, count);
+  replace_count(stats.active, regions, active);
+  replace_bytes(stats.allocated_bytes, region_bytes, bytes);
+  replace_bytes(stats.active_bytes, region_bytes, active_bytes);
+  replace_bytes(stats.requested_bytes, region_requested, requested);
   replace(stats.oversize_allocations, oversize_regions, oversize, oversize.peak);
-  add_idle(stats.inactive_split_bytes, regions.bytes, blocks.active_bytes);
-  forgive(stats, refused);
+  add_idle(stats.inactive_split_bytes, region_bytes, active_bytes);
 }
 
 void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries) {
-  stats.num_ooms -= tries.failures;
-  stats.num_alloc_retries -= tries.retries;
-  forgive_rejections(stats, tries.rejections);
+  const auto& [failures, retries, rejections] = tries;
+  stats.num_ooms -= static_cast<std::int64_t>(failures);
+  stats.num_alloc_retries -= static_cast<std::int64_t>(retries);
+  forgive_rejections(stats, static_cast<std::int64_t>(rejections));
 }
 
 void show_planned(
     c10::cuda::CUDACachingAllocator::SnapshotInfo& info,
     StreamMemory& memory,
     DeviceHistory& history) {
-  const auto parts = memory.shown();
+  const auto parts = memory.plan().parts();
   for (auto& segment : info.segments) {
     std::vector<c10::CachingDeviceAllocator::BlockInfo> blocks;
     std::size_t address = segment.address;
@@ -112,7 +113,7 @@ void show_planned(
           end = until;
         }
       };
-      for (const StreamMemory::Shown& part : parts) {
+      for (const StreamPart& part : parts) {
         if (part.address >= begin && part.address < address) {
           push(part.address, 0, false, false);
           push(part.address + part.bytes, part.requested, part.live, /*active=*/true);

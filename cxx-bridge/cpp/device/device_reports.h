@@ -5,18 +5,22 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "counted.h"
+#include "failures.h"
 #include "stream_memory.h"
 
 namespace pinbuddy {
 
+// In the order of src/device/tally.rs.
+using Planned = std::array<Counter, 10>;
+
 // The statistics of the allocator below, with the blocks of a device's streams in place of their regions. Peaks of counts are upper
 // bounds: what the allocator below and each stream had at most may not have been at the same time. Peaks of bytes are those since
-// the peaks were kept (high_water.h).
-void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Counted& planned);
+// the peaks were kept (src/device/tally.rs).
+void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned);
 
 // Takes off what was counted of failed tries that are not the program's.
 void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries);

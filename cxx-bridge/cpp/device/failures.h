@@ -10,6 +10,7 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -19,21 +20,9 @@
 
 namespace pinbuddy {
 
-// What the allocator below counts of failed tries.
-struct Tries {
-  std::int64_t failures = 0;
-  // Those for which it gave back its own cache.
-  std::int64_t retries = 0;
-  // Those that it turned away before it asked CUDA.
-  std::int64_t rejections = 0;
-
-  Tries& operator+=(const Tries& more) {
-    failures += more.failures;
-    retries += more.retries;
-    rejections += more.rejections;
-    return *this;
-  }
-};
+// What the allocator below counts of failed tries: failures; those of them for which it gave back its own cache, retries; those that
+// it turned away before it asked CUDA, rejections.
+using Tries = std::array<std::uint64_t, 3>;
 
 class Failures {
  public:
@@ -47,7 +36,7 @@ class Failures {
   // What was counted of this thread's try, which has just failed. `releases`: the allocator below had given back its cache for it.
   // Not of a request that is too long for any device, of which nothing is counted.
   static Tries counted(bool releases) {
-    return std::exchange(counted_, false) ? Tries{1, releases ? 1 : 0, 0} : Tries{0, 0, 1};
+    return std::exchange(counted_, false) ? Tries{1, releases ? 1u : 0, 0} : Tries{0, 0, 1};
   }
 
   // What the allocator below is given in the observer's place. Whether a request is tried again is known only once it has failed.

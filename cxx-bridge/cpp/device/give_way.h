@@ -15,7 +15,6 @@
 #include <type_traits>
 
 #include "failures.h"
-#include "moves.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "streams.h"
 
@@ -39,19 +38,19 @@ inline void tell_idle(c10::OutOfMemoryError& error, Streams& all, std::string be
 template <class Allocate, class Borrow>
 [[gnu::noinline]] std::invoke_result_t<Allocate> as_plans_give_way(
     Streams& all,
-    const Moves& moves,
     std::uint64_t before,
     bool releases,
     std::size_t bytes,
     Allocate allocate,
     Borrow borrow) {
   const c10::DeviceIndex device = c10::cuda::current_device();
-  all.forgive(Failures::counted(releases));
+  const Tally& tally = device_tally(device);
+  tally.forgive(Failures::counted(releases));
   const bool gave = all.give_back();
   if (gave) {
     device_gave_back(device, bytes);
   }
-  if (gave || moves.since(before)) {
+  if (gave || device_moved_since(before)) {
     const Failures::TryingAgain again(Failures::Attempt::kAnother);
     try {
       return allocate();
@@ -62,7 +61,7 @@ template <class Allocate, class Borrow>
         throw;
       }
     }
-    all.forgive(Failures::counted(releases));
+    tally.forgive(Failures::counted(releases));
   }
   {
     const Failures::TryingAgain again(Failures::Attempt::kAnother);

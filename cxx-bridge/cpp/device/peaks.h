@@ -1,7 +1,7 @@
 // The peaks of a device's statistics, kept whenever those of the allocator below begin anew.
 //
 // What the allocator below had at most has the regions of that time in it. So before one comes or goes, and before planned blocks
-// change where that may hide a peak (high_water.h), the peaks are kept as they are shown then; those shown later are never less.
+// change where that may hide a peak (src/device/tally.rs), the peaks are kept as they are shown then; those shown later are never less.
 // Then the allocator below begins anew, and so all its peaks are kept, of what a plan has nothing to do with as well, such as
 // private pools. Knows no plan.
 #pragma once
@@ -17,7 +17,7 @@
 #include <tuple>
 
 #include "../lock.h"
-#include "high_water.h"
+#include "pinbuddy-bridge/src/lib.rs.h"
 
 namespace pinbuddy {
 
@@ -26,7 +26,7 @@ class Peaks {
   using Stats = c10::cuda::CUDACachingAllocator::DeviceStats;
 
   // As they are shown, when so much had passed to the allocator below.
-  void keep(Stats stats, std::int64_t passed) {
+  void keep(Stats stats, std::int64_t passed, const Tally& tally) {
     Lock guard(mutex_);
     each(stats, [](auto& stat, std::int64_t& peak) { peak = stat.peak = std::max(peak, stat.peak); });
     each_pool(stats, [this](const auto& pools) {
@@ -36,7 +36,7 @@ class Peaks {
         }
       }
     });
-    high_water_.read(passed, {slack(stats.allocated_bytes), slack(stats.active_bytes), slack(stats.requested_bytes)});
+    tally.read(passed, {slack(stats.allocated_bytes), slack(stats.active_bytes), slack(stats.requested_bytes)});
   }
 
   // None of those that are to be shown is less.
@@ -52,15 +52,11 @@ class Peaks {
     });
   }
 
-  void reset() {
+  void reset(const Tally& tally) {
     Lock guard(mutex_);
     peaks_ = {};
     pools_.clear();
-    high_water_.forget();
-  }
-
-  HighWater& high_water() {
-    return high_water_;
+    tally.forget();
   }
 
  private:
@@ -106,7 +102,6 @@ class Peaks {
   static constexpr std::size_t kTypes = std::tuple_size_v<c10::CachingAllocator::StatArray>;
 
   std::mutex mutex_;
-  HighWater high_water_;
   std::array<std::int64_t, 9 * kTypes + 2> peaks_{};
   std::map<c10::MempoolId_t, std::array<std::int64_t, kTypes>> pools_;
 };

@@ -38,7 +38,7 @@ class Planning : public Capturing {
     }
     Streams& own = streams_[device];
     StreamMemory* memory = own.of(stream, [&]() -> StreamMemory::Around {
-      return {*below_, *this, history_, streams_.span(), captures_.events(), streams_.moves(), own.peaks(), streams_.passed(), notes_.trace(device)};
+      return {*below_, *this, history_, streams_.span(), captures_.events(), own.peaks()};
     });
     streams_.count();
     if (memory == nullptr || !below_->isEnabled()) {

@@ -22,9 +22,9 @@ inline std::size_t round_up(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Whether a block of this length is counted as one that the allocator below does not split.
-inline bool is_oversize(std::size_t bytes) {
-  return bytes >= c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size();
+// From this length on a block is counted as one that the allocator below does not split.
+inline std::size_t oversize_from() {
+  return c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size();
 }
 
 } // namespace pinbuddy

@@ -13,7 +13,6 @@
 #include <mutex>
 
 #include "../lock.h"
-#include "failures.h"
 #include "peaks.h"
 #include "stream_memory.h"
 
@@ -58,24 +57,21 @@ class Streams {
   // Whether any of them has a region.
   bool reserved() {
     bool any = false;
-    each([&](StreamMemory& it) { any = any || it.reserved() > 0; });
+    each([&](StreamMemory& it) { any = any || it.plan().reserved_bytes() > 0; });
     return any;
   }
 
   // How much of the regions nobody uses.
   std::int64_t idle() {
     std::int64_t bytes = 0;
-    each([&](StreamMemory& it) {
-      const auto counted = it.counted();
-      bytes += counted.regions.bytes.current - counted.blocks.active_bytes.current;
-    });
+    each([&](StreamMemory& it) { bytes += static_cast<std::int64_t>(it.plan().idle()); });
     return bytes;
   }
 
   // Memory is short: gives back what is idle, once what other streams use is idle too, as the allocator below waits for them; false
   // if that is nothing.
   bool give_back() {
-    return any_settled([](StreamMemory& it) { return it.give_back(StreamMemory::GiveBack::kShort); });
+    return any_settled([](StreamMemory& it) { return it.give_back(GiveBack::Short); });
   }
 
   // The same, with the plans dropped; whether any was used.
@@ -83,37 +79,19 @@ class Streams {
     return any_settled([](StreamMemory& it) { return it.drop(); });
   }
 
-  // A request that failed is tried again, so its failure is not the program's.
-  void forgive(const Tries& tries) {
-    Lock guard(mutex_);
-    forgiven_ += tries;
-  }
-
-  // What was counted of those.
-  Tries forgiven() {
-    Lock guard(mutex_);
-    return forgiven_;
-  }
-
   // What there was at most before the regions came or went.
   Peaks& peaks() {
     return peaks_;
   }
 
-  void reset_peaks() {
-    peaks_.reset();
-    each([](StreamMemory& it) { it.reset_peaks(); });
-  }
-
-  void reset_accumulated() {
-    each([](StreamMemory& it) { it.reset_accumulated(); });
-    Lock guard(mutex_);
-    forgiven_ = {};
+  void reset_peaks(const Tally& tally) {
+    peaks_.reset(tally);
+    each([](StreamMemory& it) { it.plan().reset_peaks(); });
   }
 
   StreamMemory* owner(const void* address) {
     StreamMemory* owner = nullptr;
-    each([&](StreamMemory& it) { owner = it.owns(address) ? &it : owner; });
+    each([&](StreamMemory& it) { owner = it.region_of(address) != nullptr ? &it : owner; });
     return owner;
   }
 
@@ -144,7 +122,6 @@ class Streams {
   }
 
   std::mutex mutex_;
-  Tries forgiven_;
   Peaks peaks_;
   std::atomic<std::size_t> count_{0};
   std::array<std::unique_ptr<StreamMemory>, kMost> all_;

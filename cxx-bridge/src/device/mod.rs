@@ -7,13 +7,20 @@
 //! Invariant: where neither variable is set, nothing stands in front of PyTorch's allocator.
 
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
+pub(crate) mod moves;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
 pub(crate) mod places;
 mod record;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+#[doc(hidden)]
+pub mod stream;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+pub(crate) mod tally;
 
 #[cfg(feature = "torch")]
-pub(crate) mod process;
+mod bridged;
 #[cfg(feature = "torch")]
-mod stream;
+pub(crate) mod process;
 
 use pinbuddy_plan::device::THRESHOLDS;
 use pinbuddy_plan::file::device::DevicePlan;

@@ -25,14 +25,6 @@ impl From<Borrowed> for Placed {
     }
 }
 
-/// A block that lies in a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
-    pub(crate) address: usize,
-    pub(crate) bytes: usize,
-    pub(crate) pending: bool,
-}
-
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -194,19 +186,6 @@ impl Places {
         self.change(|it| it.iteration(0));
     }
 
-    /// The blocks, by address; none once the places are retired.
-    pub(crate) fn blocks(&self) -> Vec<Shown> {
-        let mut shown = Vec::new();
-        for (at, blocks) in self.read(Slots::regions) {
-            shown.extend(blocks.into_iter().map(|it| Shown {
-                address: at.start + it.offset,
-                bytes: it.bytes,
-                pending: it.pending,
-            }));
-        }
-        shown
-    }
-
     pub(crate) fn counts(&self) -> Counts {
         // Also once retired: plain numbers, which no panic leaves wrong.
         let counts = || self.slots.as_ref().map(Slots::counts);
@@ -322,7 +301,7 @@ mod tests {
             call(&mut places);
             assert!(places.is_retired());
             places.iteration();
-            assert_eq!((places.turn(), places.blocks().len()), (0, 0));
+            assert_eq!(places.turn(), 0);
             assert_eq!(places.take_idle(), [0, 1]);
         }
         let mut nothing = Places::new(None);

@@ -11,7 +11,7 @@ use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_slots::Slots;
 use serde_json::{Value, json};
 
-pub(crate) use super::stream::StreamPlan;
+use super::stream::StreamPlan;
 use crate::ffi::{self, StreamCounts};
 use crate::log::{self, Bytes};
 use crate::plan::Choice;
@@ -338,8 +338,8 @@ fn on_record<T>(act: impl FnOnce(&super::Recording) -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(|| act(recording))).ok()
 }
 
-/// The plan of a device's stream, which has none if nothing is planned for it.
-pub(crate) fn stream_plan(device: i8, number: u32) -> Box<StreamPlan> {
+/// The plan of a device's stream, which has none if nothing is planned for it. `name`: CUDA's name of the stream.
+pub(crate) fn stream_plan(device: i8, number: u32, name: usize) -> Box<StreamPlan> {
     let slots = || -> Option<Slots> {
         let Choice::Use(plans) = device_memory().choice() else {
             return None;
@@ -351,5 +351,10 @@ pub(crate) fn stream_plan(device: i8, number: u32) -> Box<StreamPlan> {
         let (_, plan) = plans.plans.iter().find(|(it, _)| *it == stream)?;
         Slots::learning(&plan.layout(plan.regions.len())).ok()
     };
-    Box::new(StreamPlan::new(catch_unwind(slots).ok().flatten()))
+    let plan = StreamPlan::new(catch_unwind(slots).ok().flatten(), device);
+    Box::new(if device_traces() {
+        plan.traced(record::device::device_trace(device), name)
+    } else {
+        plan
+    })
 }

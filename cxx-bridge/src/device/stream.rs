@@ -1,127 +1,350 @@
-//! The plan of one stream at run time, as C++ asks it. C++ holds it under a lock of its own.
+//! The planned memory of one stream: its regions, its blocks, and what a request has to wait for.
 //!
-//! Invariant: no call panics, since a panic that reaches C++ ends the process: what may panic is in [`super::places`].
+//! C++ asks (`cpp/device/stream_memory.h`), and calls CUDA and PyTorch's allocator, which nothing here knows. A block that only its
+//! own stream used is free at once when it is freed, since the stream's work is in order. One that other streams used waits for
+//! events on them, in the queues of `PendingQueues`. Regions are taken with the first request, and again after they were given
+//! back: at once where the program emptied its cache, an iteration later where memory was short. Invariant: no call panics, since a
+//! panic that reaches C++ ends the process: what may panic is in `super::places`.
 
-use pinbuddy_slots::Slots;
+use std::collections::VecDeque;
+
+use pinbuddy_core::Gauge;
+use pinbuddy_slots::{Counts, Slots};
+use rustc_hash::FxHashMap;
 
 use super::places::{Placed, Places};
-use crate::ffi::{Part, Place, StreamCounts};
+use super::tally::{Counted, Length, Tally, device_tally};
+use crate::lock::Lock;
+use crate::pending::PendingQueues;
+use crate::record::device::DeviceTrace;
 
-/// The slot of a place in what the plan leaves idle.
-const BORROWED: u32 = u32::MAX;
+mod events;
+mod regions;
+
+use regions::Region;
+pub use regions::{GiveBack, Idle};
 
 /// PyTorch counts blocks as whole numbers of so many bytes.
 const COUNTED: usize = 512;
 
-/// A stream's places; none where nothing is planned for it.
+/// An iteration has at least so many requests.
+const FEWEST: usize = 64;
+
+/// See the module's documentation.
 #[derive(Debug)]
-pub(crate) struct StreamPlan {
+pub struct StreamPlan {
+    state: Lock<State>,
+    pending: PendingQueues,
+    tally: &'static Tally,
+    trace: Option<&'static DeviceTrace>,
+    /// CUDA's name of the stream, for the trace.
+    stream: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
     places: Places,
+    regions: Vec<Region>,
+    /// Handed out, by address.
+    live: FxHashMap<usize, Block>,
+    /// Freed, while other streams still use them.
+    freed: FxHashMap<usize, Block>,
+    /// Those whose events are not recorded yet.
+    deferred: VecDeque<usize>,
+    counted: Counted,
+    /// Memory was short: so many requests are left to PyTorch's allocator before the regions are taken again.
+    waits: usize,
+    /// A request got memory here that was nowhere else: so do so many that follow.
+    borrows: usize,
+    /// How often regions were given back since memory was short.
+    given_back: u64,
+    /// Another thread dropped the plan while regions were taken.
+    drops: bool,
 }
 
-impl Place {
-    /// For a request of so many bytes.
-    fn of(placed: Placed, bytes: usize) -> Self {
-        Self {
-            address: placed.address,
-            bytes: bytes.next_multiple_of(COUNTED),
-            slot: placed.slot.unwrap_or(BORROWED),
-        }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Cold,
+    Reserving,
+    Ready,
+    Dropped,
 }
 
-impl From<&Place> for Placed {
-    fn from(place: &Place) -> Self {
-        Self {
-            address: place.address,
-            slot: (place.slot != BORROWED).then_some(place.slot),
-        }
-    }
+#[derive(Debug)]
+struct Block {
+    placed: Placed,
+    length: Length,
+    /// Other streams.
+    uses: Vec<u64>,
+    /// Events that are outstanding.
+    events: usize,
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// Its bytes, not 0.
+    pub bytes: usize,
+    /// The same, rounded as PyTorch's settings say.
+    pub rounded: usize,
+    /// From here on PyTorch's allocator splits no block.
+    pub oversize_from: usize,
+}
+
+/// What a request gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Where the block begins.
+    pub address: usize,
+    /// How long it counts.
+    pub bytes: usize,
+}
+
+/// What the caller does before a request is asked again, in this order; or why there is no memory. `ffi::Step` has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Nothing was done yet.
+    Begin,
+    /// Ask which events are complete.
+    Settle,
+    /// Take the regions.
+    Reserve,
+    /// Read the peaks.
+    Peaks,
+    /// There is no place.
+    Unserved,
+    /// The plan has panicked and is given up.
+    Retire,
+}
+
+/// A block, for snapshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) requested: usize,
+    /// Else other streams still use it.
+    pub(crate) live: bool,
 }
 
 impl StreamPlan {
-    pub(super) fn new(slots: Option<Slots>) -> Self {
+    /// Of a stream of this device; without slots nothing is planned for it.
+    pub fn new(slots: Option<Slots>, device: i8) -> Self {
+        let places = Places::new(slots);
+        let regions: Vec<_> = places.lengths().iter().map(Region::of).collect();
+        let state = State {
+            phase: match regions.len() {
+                0 => Phase::Dropped,
+                _ => Phase::Cold,
+            },
+            places,
+            regions,
+            live: FxHashMap::default(),
+            freed: FxHashMap::default(),
+            deferred: VecDeque::new(),
+            counted: Counted::default(),
+            waits: 0,
+            borrows: 0,
+            given_back: 0,
+            drops: false,
+        };
         Self {
-            places: Places::new(slots),
+            state: Lock::new(state),
+            pending: PendingQueues::default(),
+            tally: device_tally(device),
+            trace: None,
+            stream: 0,
         }
     }
 
-    /// How many regions there are.
-    pub(crate) fn regions(&self) -> usize {
-        self.places.lengths().len()
+    /// Blocks are traced from now on, as those of this stream.
+    pub(crate) fn traced(mut self, trace: &'static DeviceTrace, stream: usize) -> Self {
+        (self.trace, self.stream) = (Some(trace), stream);
+        self
     }
 
-    pub(crate) fn region_bytes(&self, region: usize) -> usize {
-        self.places.lengths().get(region).copied().unwrap_or(0)
+    /// A planned place, or what the plan leaves idle. `after`: what was done for the request before.
+    #[inline]
+    pub fn request(&self, ask: &Ask, after: Step) -> Result<Given, Step> {
+        let mut state = self.state.lock();
+        // First, since a region of a plan that is not in force goes with its last block.
+        if after < Step::Settle && !state.freed.is_empty() {
+            return Err(Step::Settle);
+        }
+        let is_cold = state.phase == Phase::Cold;
+        if after < Step::Reserve && is_cold && !counts_down(&mut state.waits) {
+            return Err(Step::Reserve);
+        }
+        let is_ready = state.phase == Phase::Ready;
+        if !is_ready && state.borrows == 0 {
+            return Err(Step::Unserved);
+        }
+        self.unless_peaks(ask, after)?;
+        let mut placed = None;
+        let borrows = counts_down(&mut state.borrows);
+        if is_ready {
+            placed = state.places.request(ask.rounded);
+        }
+        if placed.is_none() && borrows {
+            placed = state.places.borrow(ask.rounded);
+        }
+        match placed {
+            Some(placed) => Ok(self.hand_out(&mut state, placed, ask)),
+            None if state.places.take_retirement() => Err(Step::Retire),
+            None => Err(Step::Unserved),
+        }
     }
 
-    /// The region lies at this address from now on.
-    pub(crate) fn reserved(&mut self, region: usize, base: usize) {
-        self.places.reserved(region, base);
+    /// The same of what is idle in the regions that there are, whoever wants it next: for a request that finds no other memory. The
+    /// next requests, as many as an iteration has, get such memory, too, before PyTorch's allocator is asked, which would give back
+    /// its cache for each of them.
+    pub fn borrow(&self, ask: &Ask, after: Step) -> Result<Given, Step> {
+        self.unless_peaks(ask, after)?;
+        let mut state = self.state.lock();
+        let placed = state.places.borrow(ask.rounded).ok_or(Step::Unserved)?;
+        state.borrows = state.requests_of_an_iteration();
+        Ok(self.hand_out(&mut state, placed, ask))
     }
 
-    /// For how many requests an iteration has places.
-    pub(crate) fn turn(&self) -> usize {
-        self.places.turn()
+    fn unless_peaks(&self, ask: &Ask, after: Step) -> Result<(), Step> {
+        let is_due = after < Step::Peaks && self.tally.is_due(ask.rounded + COUNTED);
+        if is_due { Err(Step::Peaks) } else { Ok(()) }
     }
 
-    /// The regions in which nothing lies; they are the caller's.
-    pub(crate) fn take_idle(&mut self) -> Vec<usize> {
-        self.places.take_idle()
+    #[inline]
+    fn hand_out(&self, state: &mut State, placed: Placed, ask: &Ask) -> Given {
+        let bytes = ask.rounded.next_multiple_of(COUNTED);
+        let length = Length {
+            bytes,
+            requested: ask.bytes,
+            is_oversize: bytes >= ask.oversize_from,
+        };
+        state.counted.came(length);
+        self.tally
+            .add([bytes as i64, bytes as i64, ask.bytes as i64]);
+        let address = placed.address;
+        if let Some(trace) = self.trace {
+            trace.request(address, ask.rounded, self.stream, false);
+        }
+        let block = Block {
+            placed,
+            length,
+            uses: Vec::new(),
+            events: 0,
+        };
+        state.live.insert(address, block);
+        Given { address, bytes }
     }
 
-    /// A place for a request; false if there is none.
-    pub(crate) fn request(&mut self, bytes: usize, place: &mut Place) -> bool {
-        let placed = self.places.request(bytes);
-        placed.map(|it| *place = Place::of(it, bytes)).is_some()
-    }
-
-    /// What is idle, whoever wants it next: for a request that finds no other memory. False if nothing is long enough.
-    pub(crate) fn borrow(&mut self, bytes: usize, place: &mut Place) -> bool {
-        let placed = self.places.borrow(bytes);
-        placed.map(|it| *place = Place::of(it, bytes)).is_some()
-    }
-
-    /// The block was freed, and other streams still use it.
-    pub(crate) fn defer(&mut self, place: &Place) {
-        self.places.defer(place.into());
+    /// The block at this address is freed: how long it was, and whether other streams still use it. Regions that go with it are added
+    /// to `idle`. None if there is no such block.
+    #[inline]
+    pub fn free(&self, address: usize, idle: &mut Vec<Idle>) -> Option<(usize, bool)> {
+        let mut state = self.state.lock();
+        let block = state.live.remove(&address)?;
+        let Length { bytes, .. } = block.length;
+        state.counted.freed(block.length);
+        self.tally.add([-(bytes as i64), 0, 0]);
+        if let Some(trace) = self.trace {
+            trace.free(address);
+        }
+        let is_used = !block.uses.is_empty();
+        if is_used {
+            state.places.defer(block.placed);
+            state.deferred.push_back(address);
+            state.freed.insert(address, block);
+        } else {
+            self.finish(&mut state, &block);
+            if state.phase == Phase::Dropped {
+                idle.extend(state.take_idle());
+            }
+        }
+        Some((bytes, is_used))
     }
 
     /// Nobody uses the block any more.
-    pub(crate) fn release(&mut self, place: &Place) {
-        self.places.release(place.into());
+    fn finish(&self, state: &mut State, block: &Block) {
+        let Length {
+            bytes, requested, ..
+        } = block.length;
+        state.counted.over(block.length);
+        self.tally.add([0, -(bytes as i64), -(requested as i64)]);
+        if let Some(trace) = self.trace {
+            trace.done(block.placed.address);
+        }
+        state.places.release(block.placed);
     }
 
-    pub(crate) fn iteration(&mut self) {
-        self.places.iteration();
+    /// How much was asked for the live block at this address; 0 if there is none.
+    pub(crate) fn requested(&self, address: usize) -> usize {
+        let state = self.state.lock();
+        state.live.get(&address).map_or(0, |it| it.length.requested)
     }
 
-    /// Whether a panic retired the plan since this was last asked: it serves nothing more, and knows no blocks.
-    pub(crate) fn take_retirement(&mut self) -> bool {
-        self.places.take_retirement()
+    /// The same of one that no other stream uses.
+    pub(crate) fn completes(&self, address: usize) -> usize {
+        let state = self.state.lock();
+        let own = state.live.get(&address).filter(|it| it.uses.is_empty());
+        own.map_or(0, |it| it.length.requested)
+    }
+
+    /// An iteration is over.
+    pub fn iteration(&self) {
+        self.state.lock().places.iteration();
+    }
+
+    pub(crate) fn counted(&self) -> Counted {
+        self.state.lock().counted
+    }
+
+    pub(crate) fn reset_peaks(&self) {
+        let mut state = self.state.lock();
+        state.counted.0.iter_mut().for_each(Gauge::reset_peak);
+    }
+
+    pub(crate) fn reset_accumulated(&self) {
+        let mut state = self.state.lock();
+        let gauges = state.counted.0.iter_mut();
+        gauges.for_each(Gauge::reset_accumulated);
+    }
+
+    /// What the plan has counted, and how often regions were given back.
+    pub(crate) fn counts(&self) -> (Counts, u64) {
+        let state = self.state.lock();
+        (state.places.counts(), state.given_back)
     }
 
     /// The blocks, by address.
-    pub(crate) fn parts(&self) -> Vec<Part> {
-        let blocks = self.places.blocks().into_iter();
-        let part = |it: super::places::Shown| Part {
-            address: it.address,
-            bytes: it.bytes,
-            live: !it.pending,
-            pending: it.pending,
+    pub(crate) fn shown(&self) -> Vec<Shown> {
+        let state = self.state.lock();
+        let show = |live: bool| {
+            move |(&address, block): (&usize, &Block)| Shown {
+                address,
+                bytes: block.length.bytes,
+                requested: block.length.requested,
+                live,
+            }
         };
-        blocks.map(part).collect()
-    }
-
-    pub(crate) fn counts(&self) -> StreamCounts {
-        let counts = self.places.counts();
-        StreamCounts {
-            hits: counts.hits,
-            misses: counts.misses,
-            unplanned: counts.unplanned,
-            resyncs: counts.resyncs,
-            borrowed: counts.borrowed,
-            ..StreamCounts::default()
-        }
+        let live = state.live.iter().map(show(true));
+        let mut shown: Vec<_> = live.chain(state.freed.iter().map(show(false))).collect();
+        shown.sort_unstable_by_key(|it| it.address);
+        shown
     }
 }
+
+impl State {
+    fn requests_of_an_iteration(&self) -> usize {
+        self.places.turn().max(FEWEST)
+    }
+}
+
+/// Whether a request is among those that are left.
+fn counts_down(left: &mut usize) -> bool {
+    let is_left = *left > 0;
+    *left = left.saturating_sub(1);
+    is_left
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

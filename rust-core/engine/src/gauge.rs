@@ -14,15 +14,17 @@ pub struct Gauge {
 }
 
 impl Gauge {
+    /// So much more.
     #[inline]
-    pub(crate) fn add(&mut self, amount: u64) {
+    pub fn add(&mut self, amount: u64) {
         self.current += amount;
         self.peak = self.peak.max(self.current);
         self.allocated += amount;
     }
 
+    /// So much less.
     #[inline]
-    pub(crate) fn remove(&mut self, amount: u64) {
+    pub fn remove(&mut self, amount: u64) {
         self.current -= amount;
         self.freed = self.freed.wrapping_add(amount);
     }
@@ -33,11 +35,13 @@ impl Gauge {
         self.freed = self.freed.wrapping_add(amount);
     }
 
-    pub(crate) fn reset_peak(&mut self) {
+    /// Peaks begin anew.
+    pub fn reset_peak(&mut self) {
         self.peak = self.current;
     }
 
-    pub(crate) fn reset_accumulated(&mut self) {
+    /// Sums begin anew.
+    pub fn reset_accumulated(&mut self) {
         (self.allocated, self.freed) = (0, 0);
     }
 }

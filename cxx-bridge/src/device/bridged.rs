@@ -1,0 +1,143 @@
+//! A stream's plan, as the bridge has it. Thin: translates.
+
+use pinbuddy_core::Gauge;
+
+use super::stream::{Ask, GiveBack, Idle, Step, StreamPlan};
+use super::tally::Length;
+use crate::ffi::{self, Counter, IdleRegion, Place, StreamCounts, StreamPart};
+
+// The steps of both are the same.
+const _: () = assert!(Step::Begin as u8 == ffi::Step::Begin.repr);
+const _: () = assert!(Step::Retire as u8 == ffi::Step::Retire.repr);
+
+impl From<Idle> for IdleRegion {
+    fn from(idle: Idle) -> Self {
+        Self {
+            region: idle.region,
+            base: idle.base,
+            bytes: idle.held.requested,
+            held: idle.held.bytes,
+            is_oversize: idle.held.is_oversize,
+        }
+    }
+}
+
+impl StreamPlan {
+    pub(crate) fn ask(&self, request: &ffi::Ask, place: &mut Place) -> ffi::Step {
+        let ask = Ask {
+            bytes: request.bytes,
+            rounded: request.rounded,
+            oversize_from: request.oversize_from,
+        };
+        let after = match request.after {
+            ffi::Step::Begin => Step::Begin,
+            ffi::Step::Settle => Step::Settle,
+            ffi::Step::Reserve => Step::Reserve,
+            _ => Step::Peaks,
+        };
+        let served = if request.borrows {
+            self.borrow(&ask, after)
+        } else {
+            self.request(&ask, after)
+        };
+        match served {
+            Ok(given) => {
+                (place.address, place.bytes) = (given.address, given.bytes);
+                ffi::Step::Served
+            }
+            Err(step) => ffi::Step { repr: step as u8 },
+        }
+    }
+
+    /// 0 if there is no such block.
+    pub(crate) fn free_block(
+        &self,
+        address: usize,
+        waits: &mut bool,
+        regions: &mut Vec<IdleRegion>,
+    ) -> usize {
+        let mut idle = Vec::new();
+        let freed = self.free(address, &mut idle);
+        regions.extend(idle.into_iter().map(IdleRegion::from));
+        let (bytes, is_used) = freed.unwrap_or_default();
+        *waits = is_used;
+        bytes
+    }
+
+    pub(crate) fn next_to_record(&self, address: &mut usize, streams: &mut Vec<u64>) -> bool {
+        let next = self.to_record();
+        next.map(|it| (*address, *streams) = it).is_some()
+    }
+
+    pub(crate) fn reserve_ends(&self, all: bool) -> Vec<IdleRegion> {
+        translated(self.end_reserve(all))
+    }
+
+    pub(crate) fn take_back(&self, why: ffi::GiveBack) -> Vec<IdleRegion> {
+        translated(self.give_back(match why {
+            ffi::GiveBack::Cleared => GiveBack::Cleared,
+            ffi::GiveBack::Short => GiveBack::Short,
+            _ => GiveBack::ForGood,
+        }))
+    }
+
+    pub(crate) fn take_rest(&self) -> Vec<IdleRegion> {
+        translated(self.take_dropped())
+    }
+
+    pub(crate) fn region_went(&self, region: &IdleRegion) {
+        self.gone(Length {
+            bytes: region.held,
+            requested: region.bytes,
+            is_oversize: region.is_oversize,
+        });
+    }
+
+    pub(crate) fn add_to(&self, sum: &mut [Counter; 10]) {
+        for (
+            sum,
+            Gauge {
+                current,
+                peak,
+                allocated,
+                freed,
+            },
+        ) in sum.iter_mut().zip(self.counted().0)
+        {
+            sum.current += current as i64;
+            sum.peak += peak as i64;
+            sum.allocated += allocated as i64;
+            sum.freed += freed as i64;
+        }
+    }
+
+    pub(crate) fn parts(&self) -> Vec<StreamPart> {
+        let part = |it: super::stream::Shown| StreamPart {
+            address: it.address,
+            bytes: it.bytes,
+            requested: it.requested,
+            live: it.live,
+        };
+        self.shown().into_iter().map(part).collect()
+    }
+
+    pub(crate) fn stream_counts(&self, device: i8, stream: u32) -> StreamCounts {
+        let (counts, given_back) = self.counts();
+        StreamCounts {
+            device: i32::from(device),
+            stream,
+            reserved: self.reserved_bytes(),
+            dropped: self.is_dropped(),
+            given_back,
+            hits: counts.hits,
+            misses: counts.misses,
+            unplanned: counts.unplanned,
+            resyncs: counts.resyncs,
+            borrowed: counts.borrowed,
+        }
+    }
+}
+
+fn translated(idle: Vec<Idle>) -> Vec<IdleRegion> {
+    idle.into_iter().map(IdleRegion::from).collect()
+}

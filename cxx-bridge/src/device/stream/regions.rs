@@ -1,0 +1,194 @@
+//! The regions of a stream's plan: taken with the first request, and again after they were given back.
+
+use std::mem;
+
+use super::super::moves;
+use super::super::tally::Length;
+use super::{Phase, State, StreamPlan};
+
+/// Where memory was short, regions are left for an iteration, and for twice as many each time, up to 2^DOUBLINGS.
+const DOUBLINGS: u64 = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    bytes: usize,
+    /// 0 while it is not there.
+    base: usize,
+    /// As PyTorch's allocator has it: not shorter.
+    held: Length,
+}
+
+/// A region that lies in no plan any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// The region's number.
+    pub region: usize,
+    /// Where it begins.
+    pub base: usize,
+    /// How long it is to PyTorch's allocator.
+    pub(crate) held: Length,
+}
+
+/// Why regions in which nothing lies are given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GiveBack {
+    /// The cache is emptied: they are taken again with the next request.
+    Cleared,
+    /// A request has no room: whoever it is for needs them for a while.
+    Short,
+    /// The same, and the plan is not used any more: the others are given back once their last block is freed.
+    ForGood,
+}
+
+impl StreamPlan {
+    /// How many regions there are.
+    pub fn regions(&self) -> usize {
+        self.state.lock().regions.len()
+    }
+
+    /// The bytes of a region.
+    pub fn region_bytes(&self, region: usize) -> usize {
+        self.state.lock().regions[region].bytes
+    }
+
+    /// Begins to take the regions; false if they are there, another thread takes them, or the plan is dropped.
+    pub fn begin_reserve(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_cold = state.phase == Phase::Cold;
+        if is_cold {
+            state.phase = Phase::Reserving;
+            moves::begin();
+        }
+        is_cold
+    }
+
+    /// Whether the region is not there. Some may still be, since the cache was emptied.
+    pub fn lacks(&self, region: usize) -> bool {
+        self.state.lock().regions[region].base == 0
+    }
+
+    /// The region lies at this address from now on, and is so long to PyTorch's allocator. Nobody asks for any of it yet, but a
+    /// request that finds no other memory.
+    pub fn reserved(&self, region: usize, base: usize, held: usize, is_oversize: bool) {
+        let mut state = self.state.lock();
+        let held = Length {
+            bytes: held,
+            requested: state.regions[region].bytes,
+            is_oversize,
+        };
+        state.places.reserved(region, base);
+        state.counted.region_came(held);
+        (state.regions[region].base, state.regions[region].held) = (base, held);
+    }
+
+    /// All regions were taken, or not; returns those that are given back then. The caller says `device_moved` in any case.
+    pub fn end_reserve(&self, all: bool) -> Vec<Idle> {
+        let mut state = self.state.lock();
+        state.phase = match (state.drops, all) {
+            (true, _) => Phase::Dropped,
+            (false, true) => Phase::Ready,
+            (false, false) => Phase::Cold,
+        };
+        match state.phase {
+            Phase::Ready => Vec::new(),
+            _ => state.take_idle(),
+        }
+    }
+
+    /// Takes the regions in which nothing lies; the caller gives them back, and says `device_moved` if there are any.
+    pub fn give_back(&self, why: GiveBack) -> Vec<Idle> {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Reserving {
+            // Nothing lies in them yet, but they may be on their way: whoever takes them looks.
+            state.drops |= why == GiveBack::ForGood;
+            return Vec::new();
+        }
+        if why == GiveBack::Cleared {
+            state.borrows = 0;
+        }
+        let idle = state.take_idle();
+        if why == GiveBack::Short && !idle.is_empty() {
+            let iterations = 1 << state.given_back.min(DOUBLINGS);
+            state.waits = state.requests_of_an_iteration() * iterations;
+            state.given_back += 1;
+        }
+        if why == GiveBack::ForGood {
+            state.phase = Phase::Dropped;
+        } else if state.phase == Phase::Ready && !idle.is_empty() {
+            state.phase = Phase::Cold;
+        }
+        idle
+    }
+
+    /// The same of a plan that was dropped before, of which a block has gone.
+    pub fn take_dropped(&self) -> Vec<Idle> {
+        let mut state = self.state.lock();
+        match state.phase {
+            Phase::Dropped => state.take_idle(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A region that was idle does not count any more.
+    pub(crate) fn gone(&self, held: Length) {
+        self.state.lock().counted.region_went(held);
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.state.lock().phase == Phase::Dropped
+    }
+
+    /// The bytes of regions in no block.
+    pub fn idle(&self) -> usize {
+        self.state.lock().counted.idle() as usize
+    }
+
+    /// The bytes of regions that are there, as PyTorch's allocator counts them.
+    pub fn reserved_bytes(&self) -> usize {
+        let state = self.state.lock();
+        let there = state.regions.iter().filter(|it| it.base != 0);
+        there.map(|it| it.held.bytes).sum()
+    }
+}
+
+impl State {
+    /// The regions in which nothing lies; they are the caller's.
+    pub(super) fn take_idle(&mut self) -> Vec<Idle> {
+        let numbers = self.places.take_idle();
+        if !numbers.is_empty() {
+            moves::begin();
+            // PyTorch's allocator has memory again.
+            self.borrows = 0;
+        }
+        let idle = |region: usize| {
+            let it = &mut self.regions[region];
+            Idle {
+                region,
+                base: mem::take(&mut it.base),
+                held: mem::take(&mut it.held),
+            }
+        };
+        numbers.into_iter().map(idle).collect()
+    }
+}
+
+impl Region {
+    /// Not there yet. As long as PyTorch's allocator has it: then the block there is the region, and no longer.
+    pub(super) fn of(planned: &usize) -> Self {
+        // Longer requests are large to PyTorch, as all regions are.
+        const SMALL: usize = 1 << 20;
+        const PAGE: usize = 4096;
+        // Requests from here on get a segment of their own from PyTorch, in steps of so many bytes.
+        const UNSPLIT: usize = 10 << 20;
+        const STEP: usize = 2 << 20;
+        let bytes = match (*planned).max(SMALL + PAGE) {
+            bytes if bytes < UNSPLIT => bytes,
+            bytes => bytes.next_multiple_of(STEP),
+        };
+        Self {
+            bytes,
+            base: 0,
+            held: Length::default(),
+        }
+    }
+}
