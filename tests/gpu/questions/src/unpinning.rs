@@ -3,6 +3,8 @@
 //! A spinning kernel keeps its own stream busy; a call that returns while it runs has not waited.
 
 use std::cell::Cell;
+use std::thread;
+use std::time::Duration;
 
 use crate::asking::{Asking, Told, timed};
 use crate::cuda::{Kernel, Result, Stream, unavailable};
@@ -13,6 +15,8 @@ use crate::memory::{Kind, MIB, Region, on};
 const KERNEL: f64 = 0.4;
 /// A call that takes more than this part of the kernel's time has waited for it.
 const MOST: f64 = 0.5;
+/// A launch that takes more than this part of it has waited for a call that waits.
+const LONG: f64 = 0.1;
 
 pub fn ask(it: &mut Asking, cuda: &Driver) {
     let size = 64 * MIB;
@@ -45,6 +49,11 @@ pub fn ask(it: &mut Asking, cuda: &Driver) {
         let asked = format!("does {name} wait for a kernel that does not use the memory?");
         it.ask(&asked, &on, || kernel.is_waited_for(call));
     }
+    let asked = "does a launch wait while cudaHostUnregister of another thread waits for a kernel?";
+    it.ask(asked, &on(size, region.kind), || {
+        cuda.register(region.address, size)?;
+        kernel.has_launches_wait(|| cuda.unregister(region.address))
+    });
 }
 
 struct LongKernel<'a> {
@@ -102,5 +111,29 @@ impl<'a> LongKernel<'a> {
             return unavailable(format!("the kernel was over too soon: {told}"));
         }
         Ok(Told::said(over, told))
+    }
+
+    /// Whether a launch in another stream waits while a thread makes this call.
+    fn has_launches_wait(&self, call: impl FnOnce() -> Result<()> + Send) -> Result<Told> {
+        let other = self.cuda.stream()?;
+        self.launch()?;
+        let seconds = thread::scope(|scope| {
+            let caller = scope.spawn(|| {
+                self.cuda.enter()?;
+                call()
+            });
+            thread::sleep(Duration::from_secs_f64(LONG * KERNEL));
+            let seconds = timed(|| self.cuda.launch(Kernel::Spin { nanoseconds: 1 }, other));
+            let panicked = |_| unavailable("the thread panicked");
+            caller.join().unwrap_or_else(panicked).and(seconds)
+        });
+        self.cuda.finish(self.stream)?;
+        let seconds = seconds?;
+        let told = format!(
+            "it took {:.2} ms beside a kernel of {:.0} ms",
+            1e3 * seconds,
+            1e3 * self.seconds
+        );
+        Ok(Told::said(seconds > LONG * self.seconds, told))
     }
 }
