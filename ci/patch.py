@@ -41,7 +41,9 @@ class Tree:
 
     def files(self, series: list[Path]) -> Files:
         """Those that the series touches."""
-        listed = [run(ROOT, "apply", "--numstat", "-z", "-p1", str(it)) for it in series]
+        # The checkout may be a folder of another repository, whose paths git would look for.
+        above = {"GIT_CEILING_DIRECTORIES": str(ROOT.parent)}
+        listed = [run(ROOT, "apply", "--numstat", "-z", "-p1", str(it), **above) for it in series]
         names = [line.split("\t")[2] for it in listed for line in it.decode().split("\0") if line]
         return {name: self.read(name) for name in names}
 
@@ -176,8 +178,10 @@ def rebase(series: list[Path], from_: tuple[str, Files], to: tuple[str, Files], 
 
 def shipped(versions: dict, release: dict, python: str) -> tuple[str, Files]:
     """A release in words, and its header, which xtask has in its cache or fetches."""
+    if "/" in python:
+        python = str(Path(python).absolute())
     ask = [os.environ.get("CARGO", "cargo"), "--quiet", "xtask", "patch", "header", "--torch", release["version"], "--python", python]
-    done = subprocess.run(ask, stdout=subprocess.PIPE)
+    done = subprocess.run(ask, stdout=subprocess.PIPE, cwd=ROOT)
     if done.returncode != 0:
         sys.exit(done.returncode)
     return f"torch {release['version']}", {versions["header"]: done.stdout}
@@ -245,5 +249,5 @@ def main(args: argparse.Namespace) -> str:
 if __name__ == "__main__":
     try:
         print(main(options().parse_args()), end="")
-    except (Refusal, GitFailed) as why:
+    except (Refusal, GitFailed, OSError, UnicodeDecodeError) as why:
         sys.exit(f"error: {why}")

@@ -70,6 +70,8 @@ def find(versions: dict, asked: str | None) -> dict:
     known = releases(versions)
     meant = known if asked in (None, "latest") else [it for it in known if asked in (it["version"], it["version"].rpartition(".")[0])]
     if not meant:
+        if asked in (it["version"] for it in versions.get("source_release", [])):
+            raise Refusal(f"torch {asked} has no wheel that can be forked", asked, "a release with a wheel; or its sources: --source")
         listed = ", ".join(it["version"] for it in known)
         raise Refusal(f"torch {asked} is not a supported release", asked, f"one of {listed}, or latest")
     return meant[-1]

@@ -139,6 +139,13 @@ mod ffi {
         is_oversize: bool,
     }
 
+    /// The length of a block that is freed, 0 if there is none; whether other streams still use it; and whether regions may go with it.
+    struct FreedBlock {
+        bytes: usize,
+        waits: bool,
+        is_last: bool,
+    }
+
     /// Why regions are given back: the cache is emptied, memory is short, or the plan is dropped.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum GiveBack {
@@ -312,12 +319,7 @@ mod ffi {
         fn regions(self: &StreamPlan) -> usize;
         fn region_bytes(self: &StreamPlan, region: usize) -> usize;
         fn ask(self: &StreamPlan, request: &Ask, place: &mut Place) -> Step;
-        fn free_block(
-            self: &StreamPlan,
-            address: usize,
-            waits: &mut bool,
-            idle: &mut Vec<IdleRegion>,
-        ) -> usize;
+        fn free_block(self: &StreamPlan, address: usize) -> FreedBlock;
         fn requested(self: &StreamPlan, address: usize) -> usize;
         fn completes(self: &StreamPlan, address: usize) -> usize;
         fn uses(self: &StreamPlan, address: usize, stream: u64) -> bool;

@@ -235,8 +235,9 @@ class DeviceAllocator final : public Planning {
   template <class Allocate, class Borrow>
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate, Borrow borrow) {
     notes_.catch_up();
-    const std::uint64_t moves = device_moves();
+    std::uint64_t moves = 0;
     if (planned_) {
+      moves = device_moves();
       device_passes(bytes);
     }
     try {

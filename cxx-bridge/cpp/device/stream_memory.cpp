@@ -78,15 +78,15 @@ std::size_t StreamMemory::free(void* address) {
   if (C10_UNLIKELY(history_.any())) {
     note_completed(at, plan_->completes(at));
   }
-  bool waits = false;
-  rust::Vec<IdleRegion> idle;
-  const std::size_t bytes = plan_->free_block(at, waits, idle);
-  TORCH_CHECK(bytes > 0, "invalid device pointer: ", address);
-  if (C10_UNLIKELY(waits)) {
+  const FreedBlock freed = plan_->free_block(at);
+  TORCH_CHECK(freed.bytes > 0, "invalid device pointer: ", address);
+  if (C10_UNLIKELY(freed.waits)) {
     record();
   }
-  give_back(idle);
-  return bytes;
+  if (C10_UNLIKELY(freed.is_last)) {
+    give_back(plan_->take_rest());
+  }
+  return freed.bytes;
 }
 
 // Before its place may be handed out again; nothing if `requested` is 0.

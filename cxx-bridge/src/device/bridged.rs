@@ -4,7 +4,7 @@ use pinbuddy_core::Gauge;
 
 use super::stream::{Ask, GiveBack, Idle, Step, StreamPlan};
 use super::tally::Length;
-use crate::ffi::{self, Counter, IdleRegion, Place, StreamCounts, StreamPart};
+use crate::ffi::{self, Counter, FreedBlock, IdleRegion, Place, StreamCounts, StreamPart};
 
 // The steps of both are the same.
 const _: () = assert!(Step::Begin as u8 == ffi::Step::Begin.repr);
@@ -49,19 +49,13 @@ impl StreamPlan {
         }
     }
 
-    /// 0 if there is no such block.
-    pub(crate) fn free_block(
-        &self,
-        address: usize,
-        waits: &mut bool,
-        regions: &mut Vec<IdleRegion>,
-    ) -> usize {
-        let mut idle = Vec::new();
-        let freed = self.free(address, &mut idle);
-        regions.extend(idle.into_iter().map(IdleRegion::from));
-        let (bytes, is_used) = freed.unwrap_or_default();
-        *waits = is_used;
-        bytes
+    pub(crate) fn free_block(&self, address: usize) -> FreedBlock {
+        let freed = self.free(address).unwrap_or_default();
+        FreedBlock {
+            bytes: freed.bytes,
+            waits: freed.waits,
+            is_last: freed.is_last,
+        }
     }
 
     pub(crate) fn next_to_record(&self, address: &mut usize, streams: &mut Vec<u64>) -> bool {

@@ -101,6 +101,17 @@ pub struct Given {
     pub bytes: usize,
 }
 
+/// What was a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freed {
+    /// How long it counted.
+    pub bytes: usize,
+    /// Other streams still use it: their events are to be recorded.
+    pub waits: bool,
+    /// The plan was dropped: [`StreamPlan::take_dropped`] may have regions.
+    pub is_last: bool,
+}
+
 /// What the caller does before a request is asked again, in this order; or why there is no memory. `ffi::Step` has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
@@ -208,7 +219,7 @@ impl StreamPlan {
     }
 
     fn unless_peaks(&self, ask: &Ask, after: Step) -> Result<(), Step> {
-        let is_due = after < Step::Peaks && self.tally.is_due(ask.rounded + COUNTED);
+        let is_due = after < Step::Peaks && self.tally.is_due(ask.rounded.saturating_add(COUNTED));
         if is_due { Err(Step::Peaks) } else { Ok(()) }
     }
 
@@ -237,10 +248,9 @@ impl StreamPlan {
         Given { address, bytes }
     }
 
-    /// The block at this address is freed: how long it was, and whether other streams still use it. Regions that go with it are added
-    /// to `idle`. None if there is no such block.
+    /// The block at this address is freed; none if there is no such block.
     #[inline]
-    pub fn free(&self, address: usize, idle: &mut Vec<Idle>) -> Option<(usize, bool)> {
+    pub fn free(&self, address: usize) -> Option<Freed> {
         let mut state = self.state.lock();
         let block = state.live.remove(&address)?;
         let Length { bytes, .. } = block.length;
@@ -249,18 +259,20 @@ impl StreamPlan {
         if let Some(trace) = self.trace {
             trace.free(address);
         }
-        let is_used = !block.uses.is_empty();
-        if is_used {
+        let waits = !block.uses.is_empty();
+        if waits {
             state.places.defer(block.placed);
             state.deferred.push_back(address);
             state.freed.insert(address, block);
         } else {
             self.finish(&mut state, &block);
-            if state.phase == Phase::Dropped {
-                idle.extend(state.take_idle());
-            }
         }
-        Some((bytes, is_used))
+        let is_last = !waits && state.phase == Phase::Dropped;
+        Some(Freed {
+            bytes,
+            waits,
+            is_last,
+        })
     }
 
     /// Nobody uses the block any more.

@@ -76,9 +76,10 @@ impl Tally {
 
     /// Whether the peaks have to be read before planned blocks have up to `more` bytes more, or fewer.
     pub(crate) fn is_due(&self, more: usize) -> bool {
-        let more = more as i64 + device_passed();
+        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        let more = more.saturating_add(device_passed());
         let mut both = self.planned.iter().zip(&self.most);
-        both.any(|(planned, most)| planned.load(Relaxed) + more > most.load(Relaxed))
+        both.any(|(planned, most)| planned.load(Relaxed).saturating_add(more) > most.load(Relaxed))
     }
 
     /// The peaks were read, when so much had passed. `slack`: the distance of each value from its peak.

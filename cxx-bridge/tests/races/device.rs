@@ -10,11 +10,14 @@ use shuttle::thread;
 use super::{MIB, all, explore};
 
 const OTHER: u64 = 7;
+const ANOTHER: u64 = 8;
 
 /// A stream's plan, and what PyTorch's allocator has: regions by address, each once. `std`'s lock, never held across a switch.
 struct Tested {
     plan: StreamPlan,
     regions: Mutex<BTreeSet<usize>>,
+    /// Blocks that somebody uses.
+    blocks: Mutex<BTreeSet<usize>>,
     next: Mutex<usize>,
     /// Of one thread at a time, as C++ has it.
     recording: shuttle::sync::Mutex<()>,
@@ -39,6 +42,7 @@ impl Tested {
         Self {
             plan: StreamPlan::new(Slots::learning(&layout).ok(), 0),
             regions: Mutex::default(),
+            blocks: Mutex::default(),
             next: Mutex::new(1 << 30),
             recording: shuttle::sync::Mutex::default(),
         }
@@ -87,12 +91,21 @@ impl Tested {
         while queues.begin(&mut left, &mut stream, &mut event, &mut block) {
             thread::yield_now();
             if self.plan.event_over(block) > 0 {
+                self.leave(block);
                 self.plan.done(block);
             }
             queues.end(stream, true);
         }
         let idle = self.plan.take_dropped();
         self.give_back(&idle);
+    }
+
+    /// Nobody uses the block any more.
+    fn leave(&self, block: usize) {
+        assert!(
+            self.blocks.lock().unwrap().remove(&block),
+            "a block was left twice"
+        );
     }
 
     fn pair(&self, is_used: bool) {
@@ -111,22 +124,30 @@ impl Tested {
                 Step::Settle => self.settle(),
                 Step::Reserve => self.reserve(),
                 Step::Peaks => {}
+                Step::Retire => panic!("the plan has panicked"),
                 _ => return,
             }
         };
         let is_there = || self.regions.lock().unwrap().contains(&given.address);
         assert!(is_there(), "a block outside of all regions");
+        let is_new = self.blocks.lock().unwrap().insert(given.address);
+        assert!(is_new, "a block was handed out twice");
         if is_used {
-            assert!(self.plan.uses(given.address, OTHER));
+            assert!(self.plan.uses(given.address, OTHER) && self.plan.uses(given.address, ANOTHER));
         }
         thread::yield_now();
         assert!(is_there(), "a region went with a block in it");
-        let mut idle = Vec::new();
-        let freed = self.plan.free(given.address, &mut idle);
-        if freed.is_some_and(|(_, waits)| waits) {
+        if !is_used {
+            self.leave(given.address);
+        }
+        let freed = self.plan.free(given.address).expect("a live block");
+        assert_eq!(freed.waits, is_used);
+        if freed.waits {
             self.record();
         }
-        self.give_back(&idle);
+        if freed.is_last {
+            self.give_back(&self.plan.take_dropped());
+        }
     }
 }
 
@@ -146,7 +167,11 @@ fn beside(why: GiveBack) {
     };
     all(vec![asks([true, false]), asks([false, true]), gives]);
     it.settle();
-    it.give_back(&it.plan.give_back(GiveBack::ForGood));
+    if why == GiveBack::Cleared {
+        it.pair(false);
+        assert_eq!(it.regions.lock().unwrap().len(), 2, "the plan serves");
+        it.give_back(&it.plan.give_back(GiveBack::ForGood));
+    }
     assert_eq!(it.plan.reserved_bytes(), 0);
     assert!(it.regions.lock().unwrap().is_empty(), "a region was lost");
 }

@@ -49,10 +49,14 @@ fn request(plan: &StreamPlan) -> Result<usize, Step> {
 }
 
 fn free(plan: &StreamPlan, address: usize) -> (bool, usize) {
-    let mut idle = Vec::new();
-    let (bytes, waits) = plan.free(address, &mut idle).unwrap();
-    assert_eq!(bytes, 4 * MIB, "whole steps");
-    (waits, idle.len())
+    let freed = plan.free(address).unwrap();
+    assert_eq!(freed.bytes, 4 * MIB, "whole steps");
+    let idle = if freed.is_last {
+        plan.take_dropped()
+    } else {
+        Vec::new()
+    };
+    (freed.waits, idle.len())
 }
 
 #[test]
@@ -72,7 +76,7 @@ fn a_request_waits_for_what_comes_before_it() {
     assert_eq!(free(&plan, GIB), (true, 0));
     assert_eq!(plan.request(&ask, Step::Begin), Err(Step::Settle));
     assert!(plan.request(&ask, Step::Settle).is_ok());
-    assert_eq!(plan.free(GIB, &mut Vec::new()), None, "it was freed before");
+    assert_eq!(plan.free(GIB), None, "it was freed before");
 }
 
 #[test]
@@ -154,7 +158,7 @@ fn what_lies_idle_is_borrowed_for_an_iteration() {
     let long = plan.borrow(&ask(8 * MIB), Step::Peaks).unwrap();
     assert_eq!(long.address, 2 * GIB);
     assert_eq!(plan.counted().0[8].current, 1, "a long block");
-    plan.free(long.address, &mut Vec::new());
+    plan.free(long.address).unwrap();
     assert!(plan.request(&ask(8 * MIB), Step::Peaks).is_ok());
     plan.give_back(GiveBack::Cleared);
     assert_eq!(

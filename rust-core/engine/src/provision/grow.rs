@@ -100,7 +100,14 @@ impl Provisioner {
             }
             let most = exact.next_power_of_two();
             self.engine.let_go_least_used(most, Of::Segments);
-            return pass_through(Vec::new(), None);
+            // Upstream is about to pin as much.
+            let is_short = want.refused.is_some() || left < exact;
+            let unpin = if is_short || self.settings.growth == Growth::Exact {
+                self.engine.take_leaving(most, usize::MAX)
+            } else {
+                Vec::new()
+            };
+            return pass_through(unpin, None);
         }
         if want.refused.is_some() || left < exact {
             return self.last_resort(want, need);
@@ -192,7 +199,11 @@ impl Provisioner {
         }
         let bytes = Engine::exact_region(bytes.min(most)).unwrap_or(exact);
         let bytes = if bytes <= left { bytes } else { exact };
-        let unpin = self.overdue(exact, bytes);
+        let mut unpin = self.overdue(exact, bytes);
+        if left - bytes < most {
+            // The next request of the class may need the budget before the worker has given it back.
+            unpin.extend(self.engine.take_leaving(most, most));
+        }
         Step::Pin(self.permit_for(want, bytes, unpin, now))
     }
 

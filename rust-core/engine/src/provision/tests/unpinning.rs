@@ -44,6 +44,19 @@ fn a_request_above_the_budget_has_idle_memory_make_way() {
     }
 }
 
+/// Else the budget would be used up while the worker unpins, and upstream would pin beyond it.
+#[test]
+fn a_request_unpins_what_it_replaces_where_the_budget_is_nearly_used_up() {
+    for (left, unpins) in [(3000, 1), (8000, 0)] {
+        let mut caller = Caller::new(settings());
+        let block = caller.take(1030 * MIB);
+        caller.release(block);
+        caller.left = left * MIB;
+        let own = permit(caller.first_step(&mut Want::new(1040 * MIB)));
+        assert_eq!(own.unpin.len(), unpins, "{left} MiB are left");
+    }
+}
+
 /// The driver waits for running kernels before it unpins, so a request would. Requests up to a quarter of a segment.
 #[test]
 fn a_worker_that_keeps_up_unpins_for_all_requests() {
