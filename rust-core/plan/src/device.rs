@@ -6,6 +6,8 @@
 
 mod acts;
 mod longer;
+mod orders;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod trial;

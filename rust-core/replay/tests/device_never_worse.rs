@@ -17,18 +17,18 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
 /// The longest segment that PyTorch makes of a request of less than 10 MiB.
-const SEGMENT: u64 = 20 << 20;
+pub(crate) const SEGMENT: u64 = 20 << 20;
 
 const PROGRAMS: usize = 150;
 
-fn reserved(model: impl Device, acts: &[Act]) -> u64 {
+pub(crate) fn reserved(model: impl Device, acts: &[Act]) -> u64 {
     let mut replay = Replay::new(model);
     acts.iter().for_each(|act| replay.step(*act));
     replay.outcome().peak_reserved
 }
 
 /// The plan that a process makes of what it did, which knows its allocator.
-fn plan_of(recorded: &[Act], kind: Kind) -> DevicePlan {
+pub(crate) fn plan_of(recorded: &[Act], kind: Kind) -> DevicePlan {
     let mut record = DeviceRecord::of(recorded);
     record.behind(kind);
     let (stop, seen) = (&|| false, &|_| {});

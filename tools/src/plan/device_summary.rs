@@ -47,6 +47,8 @@ pub(super) struct DevicePlanned {
     pub chosen: Vec<Candidate>,
     /// All that were tried, in order.
     pub tried: Vec<Candidate>,
+    /// Plans that were not made, since more would be reserved with the iterations in another order.
+    pub needs_order: usize,
     /// Iterations that the plan knows; 0 if it has the whole record as one, or there is no plan.
     pub iterations: u64,
     /// Requests that get their place when the record is replayed on the plan.
@@ -155,6 +157,7 @@ impl DevicePlanned {
                 .unwrap_or(0),
             chosen: chosen_ones,
             tried: chosen.tried.iter().map(Candidate::from).collect(),
+            needs_order: chosen.needs_order,
             hits: read.record.hits(made),
             slots: plans().map(|it| it.slots.len()).sum(),
             lanes: made.plans.len(),
@@ -171,13 +174,17 @@ impl DevicePlanned {
     /// What somebody should do who gets no plan.
     pub(super) fn instead(&self) -> String {
         let [stock, expandable] = [&self.stock, &self.expandable].map(|it| it.efficiency);
+        let better = match self.needs_order {
+            0 => "no plan is better",
+            _ => "a plan would reserve more when batches come in another order",
+        };
         if self.best == "stock" {
             return format!(
-                "nothing: PyTorch's allocator as it comes has an efficiency of {stock:.3}, and no plan is better"
+                "nothing: PyTorch's allocator as it comes has an efficiency of {stock:.3}, and {better}"
             );
         }
         format!(
-            "PYTORCH_ALLOC_CONF=expandable_segments:True has an efficiency of {expandable:.3} (stock {stock:.3}), and no plan is better"
+            "PYTORCH_ALLOC_CONF=expandable_segments:True has an efficiency of {expandable:.3} (stock {stock:.3}), and {better}"
         )
     }
 

@@ -1,17 +1,15 @@
 //! The best of several plans, or none, by trial: each is replayed on models of PyTorch's allocator, with all requests.
 //!
-//! What is replayed is the record, and what a longer run would do. Invariant: what is chosen reserves less in these replays
-//! than the better of PyTorch's two allocators does by itself.
+//! Invariant: what is chosen reserves less in the record and in a longer run than the better of PyTorch's two allocators does by
+//! itself, and no more in other orders of its iterations ([`runs`](super::runs)).
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use pinbuddy_device::planned::{MOST_STREAMS, Planned};
-use pinbuddy_device::replay::Replay;
-use pinbuddy_device::{Act, Kind};
+use pinbuddy_device::Kind;
+use pinbuddy_device::planned::MOST_STREAMS;
 use pinbuddy_slots::Layout;
 
-use super::longer::longer;
+use super::runs::Runs;
 use super::{OneDevice, StreamRecord};
 use crate::file::Plan;
 use crate::script::{Candidate, How, Options, Watch, candidates};
@@ -21,9 +19,6 @@ const WORTH_IT: u64 = 500;
 
 /// A plan is better than another only by more than one part in so many; else the one that was tried first is as good.
 const AS_GOOD: u64 = 1000;
-
-/// A longer run needs as much as the record, but for one part in so many: a program may keep a number of each iteration.
-const UNSTEADY: u64 = 128;
 
 /// So many times a search for places asks whether to stop, before it does: a second or some. For few requests it asks more often.
 const MOST_QUESTIONS: usize = 1 << 10;
@@ -65,78 +60,18 @@ pub struct Chosen {
     pub tried: Vec<Tried>,
     /// Of these, the ones that were chosen: one a stream at most.
     pub best: Vec<Tried>,
+    /// Plans that were not chosen, since more would be reserved with the iterations in another order.
+    pub needs_order: usize,
 }
 
 impl Reserved {
     /// In front of the allocator that the program uses; of the better one if that is not known.
-    fn of(self, behind: Option<Kind>) -> u64 {
+    pub(super) fn of(self, behind: Option<Kind>) -> u64 {
         match behind {
             Some(Kind::Torch) => self.stock,
             Some(Kind::TorchExpandable) => self.expandable,
             None => self.stock.min(self.expandable),
         }
-    }
-}
-
-/// What is replayed.
-struct Runs {
-    runs: Vec<Vec<Act>>,
-    behind: Option<Kind>,
-    threshold: u64,
-}
-
-impl Runs {
-    /// The record, and a longer run, if iterations were found.
-    fn new(own: &OneDevice, main: Option<(&StreamRecord, &Candidate)>, options: &Options) -> Self {
-        let acts: Vec<Act> = own.acts().collect();
-        let last = main.and_then(|(stream, it)| {
-            let [before, last] = it.last_iterations(&stream.record)?;
-            let at = |moment| stream.act_at(moment).unwrap_or(acts.len());
-            Some((
-                at(before.start)..at(before.end),
-                at(last.start)..at(last.end),
-            ))
-        });
-        let longer = last.map(|(before, last)| (last.end, longer(&acts, before, last)));
-        // Of a loop that goes on: another one would need more and more.
-        let most = in_use(&acts);
-        let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
-        let runs = match longer {
-            // It has all of the record.
-            Some((end, longer)) if end == acts.len() => vec![longer],
-            Some((_, longer)) => vec![acts, longer],
-            None => vec![acts],
-        };
-        Self {
-            runs,
-            behind: options.behind,
-            threshold: options.made_for.threshold,
-        }
-    }
-
-    /// What is reserved with these plans, and the most that is in use at once; none if they cannot be used.
-    fn reserved(&self, plans: &[Option<Layout>]) -> Option<(Reserved, u64)> {
-        let mut least = 0;
-        let mut with = |kind: Kind| {
-            if self.behind.is_some_and(|it| it != kind) {
-                return Some(0);
-            }
-            let mut most = 0;
-            for run in &self.runs {
-                let mut replay =
-                    Replay::new(Planned::new(kind.model(), self.threshold, plans).ok()?);
-                run.iter().for_each(|act| replay.step(*act));
-                let outcome = replay.outcome();
-                most = most.max(outcome.peak_reserved);
-                least = least.max(outcome.bound);
-            }
-            Some(most)
-        };
-        let reserved = Reserved {
-            stock: with(Kind::Torch)?,
-            expandable: with(Kind::TorchExpandable)?,
-        };
-        Some((reserved, least))
     }
 }
 
@@ -153,6 +88,7 @@ pub(super) struct Trial<'t> {
     /// With the plans that were chosen so far.
     best: Reserved,
     tried: Vec<Tried>,
+    needs_order: usize,
     /// Of each stream, by its number.
     chosen: Vec<Option<Plan>>,
     /// Of each of `streams`: which of the candidates was chosen, and what came of it.
@@ -184,6 +120,7 @@ impl<'t> Trial<'t> {
             without,
             best: without,
             tried: Vec::new(),
+            needs_order: 0,
             chosen,
             winners: vec![None; streams.len()],
             streams,
@@ -293,6 +230,7 @@ impl<'t> Trial<'t> {
             with: self.best,
             least: self.least,
             tried: self.tried,
+            needs_order: self.needs_order,
             best: self.winners.into_iter().flatten().map(|it| it.1).collect(),
         };
         (plans.collect(), chosen)
@@ -344,28 +282,15 @@ impl<'t> Trial<'t> {
             reserved: self.runs.reserved(&plans)?.0,
         };
         self.tried.push(tried);
+        if self.of(tried.reserved) < self.of(self.without) && self.runs.needs_order(&plans) {
+            self.needs_order += 1;
+            return None;
+        }
         Some((plan, tried))
     }
 }
 
-/// The most bytes of blocks that live at once.
-fn in_use(acts: &[Act]) -> u64 {
-    let (mut live, mut now, mut most) = (HashMap::new(), 0, 0);
-    for act in acts {
-        match *act {
-            Act::Alloc { block, bytes, .. } => {
-                live.insert(block, bytes);
-                now += bytes;
-                most = most.max(now);
-            }
-            Act::Free { block } => now -= live.remove(&block).unwrap_or(0),
-            _ => {}
-        }
-    }
-    most
-}
-
 /// One part in so many more.
-fn above(bytes: u64, parts: u64) -> u64 {
+pub(super) fn above(bytes: u64, parts: u64) -> u64 {
     bytes + bytes / parts
 }

@@ -68,7 +68,7 @@ fn magnitude(life: u32) -> u32 {
 }
 
 /// The longest end of `sizes` that has two periods at least, and its smallest period.
-fn exact(sizes: &[u32]) -> Option<(usize, usize)> {
+pub(crate) fn exact(sizes: &[u32]) -> Option<(usize, usize)> {
     // The failure function of the sequence read backwards: `borders[n]` is the length of the longest
     // proper border of the last `n` sizes.
     let at = |index: usize| sizes[sizes.len() - 1 - index];

@@ -3,8 +3,10 @@
 //! experts, several streams, small requests.
 
 mod ddp;
+mod mixed;
 
 pub(crate) use ddp::ddp;
+pub(crate) use mixed::mixed;
 use pinbuddy_replay::device::Act;
 use proptest::prelude::*;
 

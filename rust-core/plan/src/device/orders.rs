@@ -1,0 +1,229 @@
+//! Other orders of a record's iterations, where their order looks like chance: batches of several shapes, drawn at random.
+//!
+//! Iterations with equally many requests take each other's turns: steps of one loop, whatever lengths their batches have. Others, such
+//! as evaluation or phases of the program, stay where the record has them. An iteration lies between two moments at which nearly nothing is live but what the record never frees. That, such as an
+//! optimizer's state, is asked for in the same turn as in the record, as long before the iteration's end, whichever iteration it is.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+use pinbuddy_device::Act;
+
+use crate::file::GRANULE;
+use crate::random::Random;
+use crate::script::exact;
+
+/// Between two iterations as much may be live of what is freed later: one part in so many of the most.
+const SLACK: u64 = 64;
+
+/// What has less than this part of the most at once belongs to the iteration before it.
+const SHORT: u64 = 16;
+
+/// So few iterations that could change places say nothing of their order.
+const FEWEST: usize = 5;
+
+/// So many orders are tried: the last iteration first, and others by chance.
+const TRIED: u64 = 4;
+
+/// Requests, by their acts. Blocks of the orders have the same numbers.
+#[derive(Default)]
+struct Lives {
+    /// Of each act that asks or frees: the request.
+    births: Vec<Option<usize>>,
+    bytes: HashMap<usize, u64>,
+    /// Requests that are never freed: what follows the last request is the program's end.
+    stay: HashSet<usize>,
+}
+
+/// The acts in other orders; none where iterations are not found, are few, or come in an order that is the program's.
+pub(super) fn other_orders(acts: &[Act]) -> Vec<Vec<Act>> {
+    let is_request = |it: &Act| matches!(it, Act::Alloc { .. });
+    let end = acts.iter().rposition(is_request).map_or(0, |it| it + 1);
+    let acts = &acts[..end];
+    let lives = Lives::of(acts);
+    let iterations = lives.iterations();
+    let loops = lives.loops(&iterations);
+    if loops.iter().map(Vec::len).sum::<usize>() < FEWEST || lives.has_own_order(&iterations) {
+        return Vec::new();
+    }
+    let order = |seed| {
+        let mut order: Vec<usize> = (0..iterations.len()).collect();
+        let mut random = Random::new(seed);
+        for turns in &loops {
+            let mut taken = turns.clone();
+            taken.reverse();
+            for at in (1..taken.len()).rev().filter(|_| seed > 0) {
+                taken.swap(at, random.below(at + 1));
+            }
+            turns
+                .iter()
+                .zip(taken)
+                .for_each(|(turn, it)| order[*turn] = it);
+        }
+        lives.in_order(acts, &iterations, &order)
+    };
+    (0..TRIED).map(order).collect()
+}
+
+impl Lives {
+    fn of(acts: &[Act]) -> Self {
+        let mut lives = Self::default();
+        let mut live: HashMap<u32, usize> = HashMap::new();
+        for (at, act) in acts.iter().enumerate() {
+            lives.births.push(match *act {
+                Act::Alloc { block, bytes, .. } => {
+                    lives.bytes.insert(at, bytes);
+                    live.insert(block, at);
+                    Some(at)
+                }
+                Act::Free { block } => live.remove(&block),
+                _ => None,
+            });
+        }
+        lives.stay = live.into_values().collect();
+        lives
+    }
+
+    /// Whether the program has its iterations in just this order: most requests come by turns, or each shape in one phase.
+    fn has_own_order(&self, iterations: &[Range<usize>]) -> bool {
+        let requests = |acts: Range<usize>| acts.filter(|at| self.births[*at] == Some(*at));
+        let all = requests(iterations[0].start..self.births.len());
+        let all: Vec<u32> = all
+            .map(|it| self.bytes[&it].div_ceil(GRANULE) as u32)
+            .collect();
+        let by_turns = exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3);
+        let shape = |it: &Range<usize>| -> Vec<u64> {
+            let own = requests(it.clone()).filter(|it| !self.stay.contains(it));
+            own.map(|it| self.bytes[&it]).collect()
+        };
+        let shapes: Vec<Vec<u64>> = iterations.iter().map(shape).collect();
+        let kinds = shapes.iter().collect::<HashSet<_>>().len();
+        let mut phases = shapes.clone();
+        phases.dedup();
+        by_turns || phases.len() == kinds && kinds * 2 <= shapes.len()
+    }
+
+    /// The turns of iterations with equally many requests, where there are several.
+    fn loops(&self, iterations: &[Range<usize>]) -> Vec<Vec<usize>> {
+        let mut turns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (turn, it) in iterations.iter().enumerate() {
+            let own = |at: &usize| self.births[*at] == Some(*at) && !self.stay.contains(at);
+            turns
+                .entry(it.clone().filter(own).count())
+                .or_default()
+                .push(turn);
+        }
+        turns.into_values().filter(|it| it.len() > 1).collect()
+    }
+
+    /// Bytes that will be freed, before each act and behind the last one.
+    fn passing(&self) -> Vec<u64> {
+        let mut now = 0;
+        let mut passing = vec![0];
+        for (at, birth) in self.births.iter().enumerate() {
+            let own = birth.filter(|it| !self.stay.contains(it));
+            let bytes = own.map_or(0, |it| self.bytes[&it]);
+            now = if own == Some(at) {
+                now + bytes
+            } else {
+                now - bytes
+            };
+            passing.push(now);
+        }
+        passing
+    }
+
+    fn iterations(&self) -> Vec<Range<usize>> {
+        let passing = self.passing();
+        let most = passing.iter().max().copied().unwrap_or(0);
+        let is_rest = |at: &usize| {
+            passing[*at] <= most / SLACK && self.births.get(*at).is_none_or(|it| *it == Some(*at))
+        };
+        let rests: Vec<usize> = (0..passing.len()).filter(is_rest).collect();
+        let mut iterations: Vec<Range<usize>> = Vec::new();
+        for part in rests.windows(2) {
+            let is_short = passing[part[0]..part[1]]
+                .iter()
+                .all(|it| *it <= most / SHORT);
+            match iterations.last_mut() {
+                Some(last) if is_short => last.end = part[1],
+                None if is_short => {}
+                _ => iterations.push(part[0]..part[1]),
+            }
+        }
+        iterations
+    }
+
+    fn in_order(&self, acts: &[Act], iterations: &[Range<usize>], order: &[usize]) -> Vec<Act> {
+        let mut run = Run::default();
+        let begin = iterations.first().map_or(0, |it| it.start);
+        (0..begin).for_each(|at| run.act(self, acts, at));
+        for (turn, &number) in iterations.iter().zip(order) {
+            let stays = |at: &usize| self.stay.contains(at);
+            // From the end back: what the record makes for good in this turn, and how many acts before its end.
+            let mut left = 0;
+            let mut made = Vec::new();
+            for at in turn.clone().rev() {
+                match stays(&at) {
+                    true => made.push((left, at)),
+                    false => left += 1,
+                }
+            }
+            let own: Vec<usize> = iterations[number].clone().filter(|it| !stays(it)).collect();
+            for (done, &at) in own.iter().enumerate() {
+                while let Some((_, at)) = made.pop_if(|(left, _)| *left >= own.len() - done) {
+                    run.act(self, acts, at);
+                }
+                run.act(self, acts, at);
+            }
+            made.iter().rev().for_each(|it| run.act(self, acts, it.1));
+            // What another iteration would free.
+            run.end(self);
+        }
+        run.acts
+    }
+}
+
+/// Acts in another order.
+#[derive(Default)]
+struct Run {
+    acts: Vec<Act>,
+    live: Vec<usize>,
+}
+
+impl Run {
+    fn act(&mut self, lives: &Lives, acts: &[Act], at: usize) {
+        match (acts[at], lives.births[at]) {
+            (Act::Alloc { bytes, stream, .. }, _) => {
+                self.live.push(at);
+                let block = at as u32;
+                self.acts.push(Act::Alloc {
+                    block,
+                    bytes,
+                    stream,
+                });
+            }
+            (Act::Free { .. }, Some(birth)) => self.free(birth),
+            (Act::Iter | Act::Clear, _) => self.acts.push(acts[at]),
+            _ => {}
+        }
+    }
+
+    /// What is not live was freed when its own iteration ended.
+    fn free(&mut self, birth: usize) {
+        if let Some(at) = self.live.iter().rposition(|it| *it == birth) {
+            self.live.remove(at);
+            self.acts.push(Act::Free {
+                block: birth as u32,
+            });
+        }
+    }
+
+    fn end(&mut self, lives: &Lives) {
+        let stays = |it: &usize| lives.stay.contains(it);
+        let (stay, over): (Vec<usize>, Vec<usize>) = self.live.iter().partition(|it| stays(it));
+        self.live = stay;
+        self.acts
+            .extend(over.iter().map(|&it| Act::Free { block: it as u32 }));
+    }
+}

@@ -1,0 +1,123 @@
+//! What plans are tried on: the record, what a longer run would do, and other orders of iterations whose order looks like chance.
+
+use std::collections::HashMap;
+
+use pinbuddy_device::planned::Planned;
+use pinbuddy_device::replay::Replay;
+use pinbuddy_device::{Act, Kind};
+use pinbuddy_slots::Layout;
+
+use super::longer::longer;
+use super::orders::other_orders;
+use super::trial::{Reserved, above};
+use super::{OneDevice, StreamRecord};
+use crate::script::{Candidate, Options};
+
+/// A longer run needs as much as the record, but for one part in so many: a program may keep a number of each iteration.
+const UNSTEADY: u64 = 128;
+
+/// What is replayed.
+pub(super) struct Runs {
+    runs: Vec<Vec<Act>>,
+    /// The record in other orders, and what is reserved in each without a plan.
+    orders: Vec<(Vec<Act>, u64)>,
+    behind: Option<Kind>,
+    threshold: u64,
+}
+
+impl Runs {
+    /// The record, and a longer run, if iterations were found.
+    pub(super) fn new(
+        own: &OneDevice,
+        main: Option<(&StreamRecord, &Candidate)>,
+        options: &Options,
+    ) -> Self {
+        let acts: Vec<Act> = own.acts().collect();
+        let last = main.and_then(|(stream, it)| {
+            let [before, last] = it.last_iterations(&stream.record)?;
+            let at = |moment| stream.act_at(moment).unwrap_or(acts.len());
+            Some((
+                at(before.start)..at(before.end),
+                at(last.start)..at(last.end),
+            ))
+        });
+        let longer = last.map(|(before, last)| (last.end, longer(&acts, before, last)));
+        // Of a loop that goes on: another one would need more and more.
+        let most = in_use(&acts);
+        let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
+        let orders = other_orders(&acts);
+        let runs = match longer {
+            // It has all of the record.
+            Some((end, longer)) if end == acts.len() => vec![longer],
+            Some((_, longer)) => vec![acts, longer],
+            None => vec![acts],
+        };
+        let mut all = Self {
+            runs,
+            orders: Vec::new(),
+            behind: options.behind,
+            threshold: options.made_for.threshold,
+        };
+        let without = |run: Vec<Act>| {
+            let reserved = all.reserved_in(std::slice::from_ref(&run), &[])?.0;
+            Some((run, reserved.of(all.behind)))
+        };
+        all.orders = orders.into_iter().filter_map(without).collect();
+        all
+    }
+
+    /// Whether more is reserved with these plans in another order than without.
+    pub(super) fn needs_order(&self, plans: &[Option<Layout>]) -> bool {
+        let is_more = |(run, without): &(Vec<Act>, u64)| {
+            let reserved = self.reserved_in(std::slice::from_ref(run), plans);
+            reserved.is_none_or(|it| it.0.of(self.behind) > *without)
+        };
+        self.orders.iter().any(is_more)
+    }
+
+    /// What is reserved with these plans, and the most that is in use at once; none if they cannot be used.
+    pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<(Reserved, u64)> {
+        self.reserved_in(&self.runs, plans)
+    }
+
+    fn reserved_in(&self, runs: &[Vec<Act>], plans: &[Option<Layout>]) -> Option<(Reserved, u64)> {
+        let mut least = 0;
+        let mut with = |kind: Kind| {
+            if self.behind.is_some_and(|it| it != kind) {
+                return Some(0);
+            }
+            let mut most = 0;
+            for run in runs {
+                let mut replay =
+                    Replay::new(Planned::new(kind.model(), self.threshold, plans).ok()?);
+                run.iter().for_each(|act| replay.step(*act));
+                let outcome = replay.outcome();
+                most = most.max(outcome.peak_reserved);
+                least = least.max(outcome.bound);
+            }
+            Some(most)
+        };
+        let reserved = Reserved {
+            stock: with(Kind::Torch)?,
+            expandable: with(Kind::TorchExpandable)?,
+        };
+        Some((reserved, least))
+    }
+}
+
+/// The most bytes of blocks that live at once.
+fn in_use(acts: &[Act]) -> u64 {
+    let (mut live, mut now, mut most) = (HashMap::new(), 0, 0);
+    for act in acts {
+        match *act {
+            Act::Alloc { block, bytes, .. } => {
+                live.insert(block, bytes);
+                now += bytes;
+                most = most.max(now);
+            }
+            Act::Free { block } => now -= live.remove(&block).unwrap_or(0),
+            _ => {}
+        }
+    }
+    most
+}
