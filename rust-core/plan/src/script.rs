@@ -36,7 +36,7 @@ pub(crate) use candidate::{Candidate, candidates};
 use groups::Group;
 use iterations::steady_by;
 use line::Walls;
-pub(crate) use period::exact;
+pub(crate) use period::{exact, near};
 use pinbuddy_device::Kind;
 use spans::Spans;
 use steady::Steady;

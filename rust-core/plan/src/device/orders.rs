@@ -11,7 +11,7 @@ use pinbuddy_device::Act;
 
 use crate::file::GRANULE;
 use crate::random::Random;
-use crate::script::exact;
+use crate::script::{exact, near};
 
 /// Between two iterations as much may be live of what is freed later: one part in so many of the most.
 const SLACK: u64 = 64;
@@ -24,6 +24,24 @@ const FEWEST: usize = 5;
 
 /// So many orders are tried: the last iteration first, and others by chance.
 const TRIED: u64 = 4;
+
+/// Whether most requests are in iterations of the same shape as the one so many before.
+fn take_turns(shapes: &[Vec<u64>]) -> bool {
+    let mut known = HashMap::new();
+    let ids: Vec<usize> = shapes
+        .iter()
+        .map(|it| {
+            let next = known.len();
+            *known.entry(it).or_insert(next)
+        })
+        .collect();
+    let requests = |turns: Range<usize>, distance| -> usize {
+        let same = turns.filter(|turn| ids[*turn] == ids[turn - distance]);
+        same.map(|turn| shapes[turn].len()).sum()
+    };
+    let mut distances = near(&ids, 4).into_iter();
+    distances.any(|it| requests(it..ids.len(), it) * 4 >= requests(it..ids.len(), 0) * 3)
+}
 
 /// Requests, by their acts. Blocks of the orders have the same numbers.
 #[derive(Default)]
@@ -91,7 +109,7 @@ impl Lives {
         let all: Vec<u32> = all
             .map(|it| self.bytes[&it].div_ceil(GRANULE) as u32)
             .collect();
-        let by_turns = exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3);
+        let repeat = exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3);
         let shape = |it: &Range<usize>| -> Vec<u64> {
             let own = requests(it.clone()).filter(|it| !self.stay.contains(it));
             own.map(|it| self.bytes[&it]).collect()
@@ -100,7 +118,7 @@ impl Lives {
         let kinds = shapes.iter().collect::<HashSet<_>>().len();
         let mut phases = shapes.clone();
         phases.dedup();
-        by_turns || phases.len() == kinds && kinds * 2 <= shapes.len()
+        repeat || take_turns(&shapes) || phases.len() == kinds && kinds * 2 <= shapes.len()
     }
 
     /// The turns of iterations with equally many requests, where there are several.
@@ -225,5 +243,41 @@ impl Run {
         self.live = stay;
         self.acts
             .extend(over.iter().map(|&it| Act::Free { block: it as u32 }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks one after the other, each an iteration.
+    fn orders(sizes: impl IntoIterator<Item = u64>) -> usize {
+        let acts = (0..).zip(sizes).flat_map(|(block, mib)| {
+            let bytes = mib << 20;
+            let stream = 0;
+            let ask = Act::Alloc {
+                block,
+                bytes,
+                stream,
+            };
+            [ask, Act::Free { block }]
+        });
+        other_orders(&acts.collect::<Vec<_>>()).len()
+    }
+
+    #[test]
+    fn turns_and_phases_are_the_programs_own_order_whatever_comes_at_its_end() {
+        let turns = || [12, 20, 16].repeat(30);
+        assert_eq!(orders(turns()), 0);
+        assert_eq!(orders(turns().into_iter().chain([12, 7, 9])), 0);
+        assert_eq!(orders([[12; 9], [20; 9]].concat()), 0);
+    }
+
+    #[test]
+    fn sizes_that_come_by_chance_may_come_in_another_order() {
+        let mut random = Random::new(7);
+        let drawn: Vec<u64> = (0..30).map(|_| 12 + 4 * random.below(4) as u64).collect();
+        assert_eq!(orders(drawn), TRIED as usize);
+        assert_eq!(orders((0..30).map(|it| 40 + it * it % 23)), TRIED as usize);
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn exact(sizes: &[u32]) -> Option<(usize, usize)> {
 
 /// The distances between equal sizes at which the most sizes repeat, `most` at most. The rarest sizes tell
 /// most. Sizes may as well be anything else that is told apart.
-fn near<S: Copy + Eq + Hash>(sizes: &[S], most: usize) -> Vec<usize> {
+pub(crate) fn near<S: Copy + Eq + Hash>(sizes: &[S], most: usize) -> Vec<usize> {
     let mut places: HashMap<S, Vec<u32>> = HashMap::new();
     for (place, &size) in (0_u32..).zip(sizes) {
         places.entry(size).or_default().push(place);
