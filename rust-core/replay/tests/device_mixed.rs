@@ -1,7 +1,7 @@
 //! Plans of trainings whose batches have one of several shapes, in runs that have them in other orders than the recorded one.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use crate::device_never_worse::{SEGMENT, plan_of, reserved};
+use crate::device_never_worse::{SEGMENT, more, plan_of, reserved};
 use crate::device_programs;
 
 use device_programs::{Chance, mixed};
@@ -33,9 +33,8 @@ fn fate(kind: Kind) -> Fate {
         let plan = plan_of(&recorded, kind);
         fate.planned += usize::from(!plan.plans.is_empty());
         let more = |run: &[Act]| {
-            let without = reserved(kind.model(), run) as i64;
-            let with = reserved(plan.before(0, kind.model()).unwrap(), run) as i64;
-            (with - without, (with - without) as f64 / without as f64)
+            let bytes = more(&plan, run, kind);
+            (bytes, bytes as f64 / reserved(kind.model(), run) as f64)
         };
         let (bytes, part) = more(&recorded);
         assert!(bytes <= 0, "{training:?}");

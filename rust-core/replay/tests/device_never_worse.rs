@@ -38,7 +38,7 @@ pub(crate) fn plan_of(recorded: &[Act], kind: Kind) -> DevicePlan {
 }
 
 /// How much more is reserved with the plan in a run than without.
-fn more(plan: &DevicePlan, run: &[Act], kind: Kind) -> i64 {
+pub(crate) fn more(plan: &DevicePlan, run: &[Act], kind: Kind) -> i64 {
     let with = reserved(plan.before(0, kind.model()).unwrap(), run);
     with as i64 - reserved(kind.model(), run) as i64
 }

@@ -1,8 +1,9 @@
 //! Other orders of a record's iterations, where their order looks like chance: batches of several shapes, drawn at random.
 //!
-//! Iterations with equally many requests take each other's turns: steps of one loop, whatever lengths their batches have. Others, such
-//! as evaluation or phases of the program, stay where the record has them. An iteration lies between two moments at which nearly nothing is live but what the record never frees. That, such as an
-//! optimizer's state, is asked for in the same turn as in the record, as long before the iteration's end, whichever iteration it is.
+//! An iteration lies between two moments at which nearly nothing is live but what the record never frees. That, such as an
+//! optimizer's state, is asked for in the same turn as in the record, as long before the iteration's end, whichever iteration it
+//! is. Iterations with equally many requests take each other's turns: steps of one loop, whatever lengths their batches have.
+//! Others, such as evaluation or phases of the program, stay where the record has them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -24,6 +25,15 @@ const FEWEST: usize = 5;
 
 /// So many orders are tried: the last iteration first, and others by chance.
 const TRIED: u64 = 4;
+
+/// The turns of iterations with equally many requests, where there are several.
+fn loops(shapes: &[Vec<u64>]) -> Vec<Vec<usize>> {
+    let mut turns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (turn, it) in shapes.iter().enumerate() {
+        turns.entry(it.len()).or_default().push(turn);
+    }
+    turns.into_values().filter(|it| it.len() > 1).collect()
+}
 
 /// Whether most requests are in iterations of the same shape as the one so many before.
 fn take_turns(shapes: &[Vec<u64>]) -> bool {
@@ -60,8 +70,10 @@ pub(super) fn other_orders(acts: &[Act]) -> Vec<Vec<Act>> {
     let acts = &acts[..end];
     let lives = Lives::of(acts);
     let iterations = lives.iterations();
-    let loops = lives.loops(&iterations);
-    if loops.iter().map(Vec::len).sum::<usize>() < FEWEST || lives.has_own_order(&iterations) {
+    let shapes: Vec<Vec<u64>> = iterations.iter().map(|it| lives.shape(it)).collect();
+    let loops = loops(&shapes);
+    let movable: usize = loops.iter().map(Vec::len).sum();
+    if movable < FEWEST || lives.has_own_order(&iterations, &shapes) {
         return Vec::new();
     }
     let order = |seed| {
@@ -102,36 +114,27 @@ impl Lives {
         lives
     }
 
+    fn requests(&self, acts: Range<usize>) -> impl Iterator<Item = usize> {
+        acts.filter(|at| self.births[*at] == Some(*at))
+    }
+
+    /// How long an iteration's requests are, without those that are never freed.
+    fn shape(&self, iteration: &Range<usize>) -> Vec<u64> {
+        let own = self.requests(iteration.clone());
+        let own = own.filter(|it| !self.stay.contains(it));
+        own.map(|it| self.bytes[&it]).collect()
+    }
+
     /// Whether the program has its iterations in just this order: most requests come by turns, or each shape in one phase.
-    fn has_own_order(&self, iterations: &[Range<usize>]) -> bool {
-        let requests = |acts: Range<usize>| acts.filter(|at| self.births[*at] == Some(*at));
-        let all = requests(iterations[0].start..self.births.len());
-        let all: Vec<u32> = all
+    fn has_own_order(&self, iterations: &[Range<usize>], shapes: &[Vec<u64>]) -> bool {
+        let all: Vec<u32> = self
+            .requests(iterations[0].start..self.births.len())
             .map(|it| self.bytes[&it].div_ceil(GRANULE) as u32)
             .collect();
         let repeat = exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3);
-        let shape = |it: &Range<usize>| -> Vec<u64> {
-            let own = requests(it.clone()).filter(|it| !self.stay.contains(it));
-            own.map(|it| self.bytes[&it]).collect()
-        };
-        let shapes: Vec<Vec<u64>> = iterations.iter().map(shape).collect();
         let kinds = shapes.iter().collect::<HashSet<_>>().len();
-        let mut phases = shapes.clone();
-        phases.dedup();
-        repeat || take_turns(&shapes) || phases.len() == kinds && kinds * 2 <= shapes.len()
-    }
-
-    /// The turns of iterations with equally many requests, where there are several.
-    fn loops(&self, iterations: &[Range<usize>]) -> Vec<Vec<usize>> {
-        let mut turns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (turn, it) in iterations.iter().enumerate() {
-            let own = |at: &usize| self.births[*at] == Some(*at) && !self.stay.contains(at);
-            turns
-                .entry(it.clone().filter(own).count())
-                .or_default()
-                .push(turn);
-        }
-        turns.into_values().filter(|it| it.len() > 1).collect()
+        let phases = shapes.chunk_by(|one, next| one == next).count();
+        repeat || take_turns(shapes) || phases == kinds && kinds * 2 <= shapes.len()
     }
 
     /// Bytes that will be freed, before each act and behind the last one.
