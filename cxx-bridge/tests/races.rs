@@ -4,7 +4,7 @@
 //! when somebody wakes the sleeper, so that one who is forgotten is a deadlock, which shuttle reports
 //! with the schedule that leads to it. No time passes: who sleeps until a time is woken like others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -51,6 +51,7 @@ struct State {
     /// Blocks that somebody has.
     blocks: BTreeMap<usize, usize>,
     next: usize,
+    unpinning: BTreeSet<usize>,
     under_way: usize,
     closed: bool,
 }
@@ -100,8 +101,10 @@ impl Memory for &'static World {
     }
 
     fn unpin(&self, region: Region) -> Result<Source, String> {
+        self.with(|it| it.unpinning.insert(region.base));
         thread::yield_now();
         self.with(|it| {
+            it.unpinning.remove(&region.base);
             let was = it.pinned.remove(&region.base);
             assert_eq!(was, Some(region.bytes), "unpinned twice, or never pinned");
             let end = region.base + region.bytes;
@@ -328,6 +331,34 @@ fn two_that_wait_for_a_warm_up_and_one_that_clears() {
         };
         let clear = thread::spawn(move || it.handle.empty_cache());
         all(vec![wait(), wait(), clear]);
+        it.settle();
+    });
+}
+
+/// Else PyTorch would report that memory is short while the worker returns some.
+#[test]
+fn pytorchs_own_pin_waits_for_what_the_worker_unpins() {
+    explore(|| {
+        let it = Tested::with(&[("BUDDY_BLOCK_SIZE_MB", "64"), ("BUDDY_BLOCK_COUNT", "2")]);
+        // The worker unpins what it pinned meanwhile.
+        it.handle.warm_up(false);
+        (0..4).for_each(|_| thread::yield_now());
+        it.handle.empty_cache();
+        let unpinning = || it.world.with(|it| it.unpinning.clone());
+        let mut under_way = unpinning();
+        for _ in 0..20 {
+            if !under_way.is_empty() {
+                break;
+            }
+            thread::yield_now();
+            under_way = unpinning();
+        }
+        let some = it.handle.give_way(MIB);
+        assert!(some || under_way.is_empty(), "nothing was returned");
+        assert!(
+            unpinning().is_disjoint(&under_way),
+            "it goes on without them"
+        );
         it.settle();
     });
 }

@@ -4,10 +4,12 @@
 //! waiting thread itself. Knows neither what is pinned ahead nor how much. Invariants: there is at
 //! most one worker; one that ends, by a panic too, reports it.
 
+use std::time::Instant;
+
 use pinbuddy_core::{GoOn, PermitId, WarmUp, Work};
 
 use super::Handle;
-use super::cell::EngineCell;
+use super::cell::{EngineCell, LAST_PIN};
 use crate::backing::{Control, Device, Memory, background};
 use crate::log::{self, Bytes};
 use crate::sync;
@@ -124,6 +126,21 @@ impl<M: Memory> Handle<M> {
         }
     }
 
+    /// Waits until what the worker is unpinning now is unpinned, for as long as the end of a process would. The driver may
+    /// wait for kernels meanwhile. Returns those bytes.
+    pub(super) fn wait_for_its_unpin(&self) -> usize {
+        let _waiting = background::wait();
+        let until = Instant::now() + LAST_PIN;
+        let mut awake = self.cell.provisioner();
+        let bytes = awake.as_ref().map_or(0, |it| it.unpinning());
+        while let Some(provisioner) = awake.filter(|it| it.unpinning() > 0)
+            && Instant::now() < until
+        {
+            awake = self.cell.sleep(provisioner, None);
+        }
+        bytes
+    }
+
     /// With `behind`, at low priority and with rests; else at full speed.
     fn work_in_a_thread(&'static self, behind: bool) {
         let shift = Shift::of(&self.cell);
@@ -156,7 +173,7 @@ impl<M: Memory> Handle<M> {
         };
         let segment = self.settings.segment_bytes;
         let after = loop {
-            let left = self.pinner.left(segment, std::time::Instant::now());
+            let left = self.pinner.left(segment, Instant::now());
             let Some(mut provisioner) = self.cell.provisioner() else {
                 return;
             };
@@ -173,6 +190,10 @@ impl<M: Memory> Handle<M> {
                 Work::Unpin(idle) => {
                     drop(provisioner);
                     self.unpin_all(idle);
+                    if let Some(mut provisioner) = self.cell.even_if_retired() {
+                        provisioner.unpinned();
+                    }
+                    self.cell.has_changed();
                 }
                 Work::Wait => drop(self.cell.sleep(provisioner, None)),
                 Work::Done => {

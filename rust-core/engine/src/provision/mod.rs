@@ -39,6 +39,7 @@ use ahead::{Ahead, FIRST};
 use guard::Guard;
 use pace::{Paces, Who};
 use permits::{Permits, Purpose};
+use resort::bytes_of;
 use warm::Warm;
 use work::Worker;
 
@@ -229,7 +230,7 @@ impl Provisioner {
     /// have ready, as many are pinned again when demand shows.
     pub fn clear(&mut self) -> Vec<IdleSegment> {
         let mut idle = self.engine.take_idle(usize::MAX);
-        let bytes: usize = idle.iter().map(|it| it.region().bytes).sum();
+        let bytes = bytes_of(&idle);
         self.warm.clear(bytes, &self.settings);
         self.ahead.clear();
         self.guard.clear(self.engine.rival());
@@ -240,9 +241,10 @@ impl Provisioner {
     }
 
     /// PyTorch itself could not pin `bytes`, while the machine has `left`: returns all idle regions, to
-    /// be unpinned; none where all of them would not be enough.
+    /// be unpinned; none where all of them, and those that the worker is unpinning, would not be enough.
     pub fn give_way(&mut self, bytes: usize, left: Option<usize>) -> Vec<IdleSegment> {
         let idle = self.engine.idle_region_bytes() + self.engine.leaving_bytes();
+        let idle = idle + self.unpinning();
         if left.is_some_and(|left| left.saturating_add(idle) < bytes) {
             return Vec::new();
         }

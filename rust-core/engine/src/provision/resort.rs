@@ -77,6 +77,6 @@ impl Provisioner {
     }
 }
 
-fn bytes_of(regions: &[IdleSegment]) -> usize {
+pub(super) fn bytes_of(regions: &[IdleSegment]) -> usize {
     regions.iter().map(|it| it.region().bytes).sum()
 }

@@ -13,6 +13,7 @@ use crate::units::SegmentId;
 
 use super::pace::Who;
 use super::permits::{PermitId, Purpose};
+use super::resort::bytes_of;
 use super::{Growth, Permit, Progress, Provisioner, Refusal, WarmUp};
 
 /// The worker's next step.
@@ -20,7 +21,7 @@ use super::{Growth, Permit, Progress, Provisioner, Refusal, WarmUp};
 pub enum Work {
     /// Unpin, then pin, as the permit says; report the outcome.
     Pin(Permit),
-    /// Unpin these.
+    /// Unpin these, and report it.
     Unpin(Vec<IdleSegment>),
     /// A request pins: sleep until something changes.
     Wait,
@@ -53,6 +54,8 @@ const LEAST: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) at_work: bool,
+    /// Bytes that it was told to unpin, until it says that it has.
+    pub(super) unpinning: usize,
     /// Regions whose pins were under way when the cache was cleared, and their bytes: unpinned if still idle, else counted
     /// as the warm-up's.
     pub(super) cleared: Vec<(SegmentId, usize)>,
@@ -69,6 +72,17 @@ impl Provisioner {
     /// The worker could not start, or ended before [`Work::Done`].
     pub fn dismiss(&mut self) {
         self.worker.at_work = false;
+        self.worker.unpinning = 0;
+    }
+
+    /// The worker has carried out [`Work::Unpin`].
+    pub fn unpinned(&mut self) {
+        self.worker.unpinning = 0;
+    }
+
+    /// Bytes that the worker is unpinning now: who needs memory gets it by waiting.
+    pub fn unpinning(&self) -> usize {
+        self.worker.unpinning
     }
 
     /// The user wants the missing segments now, whatever the mode; [`super::Settings::UNSET_COUNT`] of
@@ -93,7 +107,7 @@ impl Provisioner {
         while let Some((id, bytes)) = self.worker.cleared.pop() {
             let idle = self.engine.take_if_idle(id);
             if !idle.is_empty() {
-                return Work::Unpin(idle);
+                return self.have_unpinned(idle);
             }
             self.warm.count_segment(bytes, &self.settings);
         }
@@ -106,7 +120,7 @@ impl Provisioner {
         }
         let leaving = self.engine.take_leaving(1, usize::MAX);
         if !leaving.is_empty() {
-            return Work::Unpin(leaving);
+            return self.have_unpinned(leaving);
         }
         let bytes = if self.is_warming() {
             self.next_of_the_warm_up()
@@ -150,6 +164,11 @@ impl Provisioner {
         let comes = self.is_warming() || self.warm.has_deficit() && self.warm.stands_back();
         let any_pinned = self.engine.pinned_bytes() > 0;
         self.warm.progress(self.worker.at_work, comes, any_pinned)
+    }
+
+    fn have_unpinned(&mut self, regions: Vec<IdleSegment>) -> Work {
+        self.worker.unpinning = bytes_of(&regions);
+        Work::Unpin(regions)
     }
 
     fn has_work(&self) -> bool {

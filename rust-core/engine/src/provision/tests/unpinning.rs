@@ -88,3 +88,26 @@ fn a_worker_that_keeps_up_unpins_for_all_requests() {
         "nothing had to go: {pinned} MiB were pinned"
     );
 }
+
+#[test]
+fn what_the_worker_is_unpinning_counts_for_who_needs_memory() {
+    let mut caller = Caller::new(Settings {
+        count: Some(1),
+        ..settings()
+    });
+    caller.it.urge();
+    assert!(caller.it.hire());
+    let Work::Pin(ahead) = caller.it.work(caller.now, caller.left) else {
+        panic!("there is a segment to pin");
+    };
+    caller.it.clear();
+    caller.pinned(&ahead);
+    let Work::Unpin(idle) = caller.it.work(caller.now, caller.left) else {
+        panic!("it was cleared meanwhile");
+    };
+    assert_eq!(caller.it.unpinning(), GIB);
+    assert!(caller.it.give_way(2 * GIB, Some(GIB)).is_empty());
+    assert_eq!(idle.len(), 1);
+    caller.it.unpinned();
+    assert_eq!(caller.it.unpinning(), 0);
+}
