@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds the documents as one static folder, target/site/book: search, light and dark. Fails if a link leads nowhere.
+#
+# usage: ci/site.sh     (mdbook is built once, below target/tools)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+version=0.4.52
+tools=target/tools/mdbook-$version
+if [[ ! -x $tools/bin/mdbook ]]; then
+    echo "site: building mdbook $version, once" >&2
+    cargo install --quiet --locked --root "$tools" --target-dir "$tools/build" --no-default-features --features search \
+        "mdbook@$version"
+    rm -rf "$tools/build"
+fi
+rm -rf target/site
+mkdir -p target/site/src
+python3 ci/site.py target/site/src
+cat >target/site/book.toml <<'TOML'
+[book]
+title = "pinbuddy"
+language = "en"
+
+# A README keeps its name, so that links to it hold.
+[build]
+use-default-preprocessors = false
+
+[output.html]
+default-theme = "light"
+preferred-dark-theme = "navy"
+
+[output.html.print]
+enable = false
+TOML
+"$tools/bin/mdbook" build target/site
+python3 ci/site.py --check target/site/book
+echo "site: target/site/book/index.html"
