@@ -14,6 +14,13 @@ import urllib.parse
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# What only the site has: the report of a generated run, which ci/site.sh makes.
+POOL = """
+## A pool to play with
+
+[A run whose sizes are drawn anew in each step](pool.html#lab): choose size and number of blocks, threshold, growth, or a plan. The curves
+answer while a slider moves.
+"""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 
 
@@ -59,6 +66,8 @@ def write(source: Path) -> None:
     for path in files:
         (source / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, source / path)
+    with open(source / "docs/concepts.md", "a") as concepts:
+        concepts.write(POOL)
     (source / "SUMMARY.md").write_text(summary(pages))
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the documents as one static folder, target/site/book: search, light and dark. Fails if a link leads nowhere.
+# Builds the documents as one static folder, target/site/book: search, light and dark, and a report to play with. Fails if a link leads
+# nowhere.
 #
 # usage: ci/site.sh     (mdbook is built once, below target/tools)
 set -euo pipefail
@@ -16,6 +17,9 @@ fi
 rm -rf target/site
 mkdir -p target/site/src
 python3 ci/site.py target/site/src
+cargo build --quiet --locked -p pinbuddy-tools
+target/debug/pinbuddy-tools trace variable-lengths --steps 12 --out target/site
+target/debug/pinbuddy-tools report target/site/variable-lengths.jsonl --out target/site/src/docs/pool.html
 cat >target/site/book.toml <<'TOML'
 [book]
 title = "pinbuddy"
