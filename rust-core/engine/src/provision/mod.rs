@@ -13,6 +13,7 @@
 //! With exact growth it is the largest set and a twentieth.
 
 mod ahead;
+mod decay;
 mod grow;
 mod guard;
 mod pace;
@@ -36,12 +37,14 @@ use crate::policy::Config;
 use crate::units::{Block, GRANULE, MAX_REGION};
 
 use ahead::{Ahead, FIRST};
+use decay::Decay;
 use guard::Guard;
 use pace::{Paces, Who};
 use permits::{Permits, Purpose};
 use warm::Warm;
 use work::Worker;
 
+pub use decay::Idle;
 pub use pace::Took;
 pub use permits::PermitId;
 pub use settings::{Growth, Settings, WarmUp};
@@ -99,6 +102,7 @@ pub struct Provisioner {
     guard: Guard,
     warm: Warm,
     worker: Worker,
+    decay: Decay,
     /// How often the cache was cleared.
     clears: u32,
     closed: bool,
@@ -124,6 +128,7 @@ impl Provisioner {
         Self {
             warm: Warm::new(&settings),
             worker: Worker::default(),
+            decay: Decay::default(),
             guard: Guard::new(settings.growth),
             settings,
             engine,
@@ -185,6 +190,7 @@ impl Provisioner {
         let permit = self.permits.end(id);
         if let Some(permit) = &permit {
             self.guard.count(bytes);
+            self.decay.learn(bytes, took);
             self.paces.learn(permit.who, bytes, took, permit.alone);
         }
         let working_set = permit.as_ref().is_some_and(|it| it.working_set);
