@@ -7,10 +7,12 @@
 //! it; once a region was refused, requests go on without it.
 
 mod clears;
+mod idle;
 mod lent;
 mod misfit;
 mod pins;
 
+use idle::Unused;
 use lent::Lent;
 use pinbuddy_core::{Block, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
@@ -61,6 +63,9 @@ struct State {
     stats: Stats,
     /// What had been counted when a clear left idle regions to the loop.
     left: Option<Counts>,
+    unused: Unused,
+    /// Regions went back by themselves, and have not all come back since.
+    wakes: bool,
     /// Requests without a place since the beginning.
     unserved: u64,
 }
@@ -96,6 +101,8 @@ impl Planned {
             lent: Lent::default(),
             stats: Stats::default(),
             left: None,
+            unused: Unused::default(),
+            wakes: false,
             unserved: 0,
         };
         Self {
@@ -322,12 +329,17 @@ impl<M: Memory> Handle<M> {
         bytes: usize,
     ) -> Option<Grant> {
         let mut state = planned.state.lock();
-        if state.phase != Phase::Returned {
+        let wakes = state.wakes;
+        if !state.pins_singly() {
             drop(state);
             state = self.begin_plan(planned)?;
         }
         let grant = state.request(thread, bytes);
-        if grant.is_some() || state.phase != Phase::Returned {
+        if grant.is_some() || !state.pins_singly() {
+            drop(state);
+            if wakes {
+                self.wake_plan(planned);
+            }
             return grant;
         }
         let (slot, region) = state.slots.take_needed(bytes)?;
@@ -340,7 +352,11 @@ impl<M: Memory> Handle<M> {
             self.stay_if_closed();
             return None;
         }
-        planned.state.lock().serve_needed(slot)
+        let grant = planned.state.lock().serve_needed(slot);
+        if wakes {
+            self.wake_plan(planned);
+        }
+        grant
     }
 
     /// A place in the memory of a plan that came once, for a program that strayed from it. Before the engine, which has none.

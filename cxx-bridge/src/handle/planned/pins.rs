@@ -36,6 +36,7 @@ impl Drop for Pinning<'_> {
         let _waiting = self.0.waiting.lock();
         let mut state = self.0.state.lock();
         state.phase = state.after_pins(self.0);
+        state.wakes &= state.phase != Phase::Done;
         drop(state);
         self.0.changed.notify_all();
     }
@@ -52,7 +53,7 @@ impl Planned {
     }
 
     /// Whether regions are not pinned and nobody pins: then the caller does.
-    fn begins_again(&self) -> bool {
+    pub(super) fn begins_again(&self) -> bool {
         self.begins_from(|it| matches!(it, Phase::Cold | Phase::Returned))
     }
 
@@ -76,6 +77,12 @@ impl Planned {
         let mut state = self.state.lock();
         let missing = state.slots.missing().map(|it| it.0);
         state.refused = missing.filter(|it| *it >= from).collect();
+    }
+
+    /// A region is pinned, and others are to come: who waits for that one looks again.
+    fn has_pinned_one(&self) {
+        let _waiting = self.waiting.lock();
+        self.changed.notify_all();
     }
 
     /// Returns once another thread has pinned regions, or a little later.
@@ -118,6 +125,7 @@ impl<M: Memory> Handle<M> {
         &'static self,
         planned: &'a Planned,
     ) -> Option<SpinGuard<'a, State>> {
+        self.watch_idle();
         if planned.waits {
             let waiting = self.request_waits();
             self.wait_for_plan(planned);
@@ -176,7 +184,7 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    fn pin_plan_in_a_thread(&'static self) {
+    pub(super) fn pin_plan_in_a_thread(&'static self) {
         let device = self.pinner.memory.device();
         let work = move || {
             self.pinner.memory.start(device);
@@ -211,6 +219,7 @@ impl<M: Memory> Handle<M> {
                 planned.give_up(index);
                 break;
             }
+            planned.has_pinned_one();
             (count, sum) = (count + 1, sum + bytes);
         }
         log::info(|| {
@@ -224,7 +233,10 @@ impl<M: Memory> Handle<M> {
         let bytes = planned.state.lock().slots.lengths()[index];
         let device = self.pinner.memory.device();
         match self.pinner.pin(bytes, device, &Own(&self.cell)) {
-            Ok((region, _)) => {
+            Ok((region, took)) => {
+                if let Some(mut provisioner) = self.cell.provisioner() {
+                    provisioner.pinned_beside(bytes, took);
+                }
                 let mut state = planned.state.lock();
                 state.slots.pinned(index, region.base);
                 state.stats.region_adopted(bytes as u64, false);
