@@ -49,7 +49,7 @@ impl<M: Memory> Handle<M> {
     #[cold]
     pub(super) fn wake_plan(&'static self, planned: &Planned) {
         let wakes = planned.state.lock().wakes;
-        if wakes && planned.begins_again() {
+        if wakes && !self.cell.is_closed() && planned.begins_again() {
             self.pin_plan_in_a_thread();
         }
     }

@@ -319,46 +319,6 @@ impl<M: Memory> Handle<M> {
         placed
     }
 
-    /// The same before all regions are pinned. A function of its own, so that grants are not copied on the usual way.
-    #[cold]
-    #[inline(never)]
-    fn request_and_pin(
-        &'static self,
-        planned: &Planned,
-        thread: u32,
-        bytes: usize,
-    ) -> Option<Grant> {
-        let mut state = planned.state.lock();
-        let wakes = state.wakes;
-        if !state.pins_singly() {
-            drop(state);
-            state = self.begin_plan(planned)?;
-        }
-        let grant = state.request(thread, bytes);
-        if grant.is_some() || !state.pins_singly() {
-            drop(state);
-            if wakes {
-                self.wake_plan(planned);
-            }
-            return grant;
-        }
-        let (slot, region) = state.slots.take_needed(bytes)?;
-        if state.refused.contains(&region) {
-            return None;
-        }
-        drop(state);
-        self.pin_again(planned, region);
-        if self.cell.is_closed() {
-            self.stay_if_closed();
-            return None;
-        }
-        let grant = planned.state.lock().serve_needed(slot);
-        if wakes {
-            self.wake_plan(planned);
-        }
-        grant
-    }
-
     /// A place in the memory of a plan that came once, for a program that strayed from it. Before the engine, which has none.
     #[inline]
     pub(super) fn request_room(&self, bytes: usize) -> Option<Grant> {

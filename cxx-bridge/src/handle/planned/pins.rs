@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::Handle;
 use super::super::cell::EngineCell;
+use super::super::{Grant, Handle};
 use super::{Phase, Planned, State};
 use crate::backing::{Control, Memory, background};
 use crate::lock::SpinGuard;
@@ -119,12 +119,51 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// A request came before all regions are pinned.
+    /// A request before all regions are pinned. A function of its own, so that grants are not copied on the usual way.
     #[cold]
-    pub(super) fn begin_plan<'a>(
+    #[inline(never)]
+    pub(super) fn request_and_pin(
         &'static self,
-        planned: &'a Planned,
-    ) -> Option<SpinGuard<'a, State>> {
+        planned: &Planned,
+        thread: u32,
+        bytes: usize,
+    ) -> Option<Grant> {
+        let grant = self.request_or_pin(planned, thread, bytes);
+        self.wake_plan(planned);
+        grant
+    }
+
+    fn request_or_pin(
+        &'static self,
+        planned: &Planned,
+        thread: u32,
+        bytes: usize,
+    ) -> Option<Grant> {
+        let mut state = planned.state.lock();
+        if !state.pins_singly() {
+            drop(state);
+            state = self.begin_plan(planned)?;
+        }
+        let grant = state.request(thread, bytes);
+        if grant.is_some() || !state.pins_singly() {
+            return grant;
+        }
+        let (slot, region) = state.slots.take_needed(bytes)?;
+        if state.refused.contains(&region) {
+            return None;
+        }
+        drop(state);
+        self.pin_again(planned, region);
+        if self.cell.is_closed() {
+            self.stay_if_closed();
+            return None;
+        }
+        planned.state.lock().serve_needed(slot)
+    }
+
+    /// The plan is to be pinned: by this request or a thread, or somebody does already.
+    #[cold]
+    fn begin_plan<'a>(&'static self, planned: &'a Planned) -> Option<SpinGuard<'a, State>> {
         self.watch_idle();
         if planned.waits {
             let waiting = self.request_waits();
@@ -166,7 +205,7 @@ impl<M: Memory> Handle<M> {
 
     /// Pins a region that was returned, and that a request needs.
     #[cold]
-    pub(super) fn pin_again(&self, planned: &Planned, region: usize) {
+    fn pin_again(&self, planned: &Planned, region: usize) {
         let (_waiting, _waits) = (background::wait(), self.request_waits());
         while !planned.has(region) && !self.cell.is_closed() {
             if !planned.begins_again() {
