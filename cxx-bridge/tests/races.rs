@@ -20,8 +20,12 @@ use shuttle::thread;
 
 #[path = "races/device.rs"]
 mod device;
+#[path = "races/idle.rs"]
+mod idle;
 #[path = "races/pending.rs"]
 mod pending;
+#[path = "races/planned.rs"]
+mod planned;
 #[path = "races/ring.rs"]
 mod ring;
 
@@ -154,7 +158,9 @@ impl Tested {
     fn with(variables: &'static [(&str, &str)]) -> Self {
         let lookup = |name: &str| {
             let found = variables.iter().find(|it| it.0 == name);
-            found.map(|it| it.1.into())
+            // A thread that waits for a time would wait for ever here.
+            let never = (name == "BUDDY_IDLE_S").then_some("-1");
+            found.map(|it| it.1).or(never).map(Into::into)
         };
         let (config, warnings) = Config::read(lookup);
         assert!(warnings.is_empty(), "{warnings:?}");
@@ -166,6 +172,11 @@ impl Tested {
 
     /// With a plan of two regions: one thread asks for 40 and 8 MiB, the other for 40, which is the same place.
     fn planned(warm_up: WarmUp) -> Self {
+        Self::planned_with(warm_up, "-1")
+    }
+
+    /// The same, whose memory goes back after so many seconds.
+    fn planned_with(warm_up: WarmUp, idle_s: &'static str) -> Self {
         let slot = |mib: usize, region| Slot {
             bytes: mib * MIB,
             region,
@@ -180,7 +191,7 @@ impl Tested {
             slots: vec![slot(40, 0), slot(8, 1), slot(40, 0)],
             lanes: vec![lane(&[0, 1]), lane(&[2])],
         };
-        let (config, _) = Config::read(|_| None);
+        let (config, _) = Config::read(|name| (name == "BUDDY_IDLE_S").then(|| idle_s.into()));
         let settings = Settings {
             count: Some(0),
             growth: Growth::Exact,
@@ -377,55 +388,5 @@ fn the_end_while_a_request_and_the_worker_pin() {
         };
         let threads = vec![ask(8), ask(100), thread::spawn(move || it.close())];
         all(threads);
-    });
-}
-
-#[test]
-fn requests_with_a_plan_beside_a_clear() {
-    explore(|| {
-        let it = Tested::planned(WarmUp::Sync);
-        let threads = vec![
-            it.planned_pairs(0, &[40, 8]),
-            it.planned_pairs(1, &[40]),
-            thread::spawn(move || it.handle.empty_cache()),
-        ];
-        all(threads);
-        it.settle();
-    });
-}
-
-#[test]
-fn two_that_need_the_same_region_after_a_clear() {
-    explore(|| {
-        let it = Tested::planned(WarmUp::Sync);
-        it.handle.warm_up(true);
-        it.handle.empty_cache();
-        all(vec![it.planned_pairs(0, &[40]), it.planned_pairs(1, &[40])]);
-        it.settle();
-    });
-}
-
-#[test]
-fn a_plan_that_is_pinned_in_the_background() {
-    explore(|| {
-        let it = Tested::planned(WarmUp::Background);
-        let wait = thread::spawn(move || {
-            it.handle.warm_up(true);
-        });
-        all(vec![
-            it.planned_pairs(0, &[40, 8]),
-            it.planned_pairs(1, &[40]),
-            wait,
-        ]);
-        it.settle();
-    });
-}
-
-#[test]
-fn the_end_while_the_plan_is_pinned() {
-    explore(|| {
-        let it = Tested::planned(WarmUp::Sync);
-        let [first, second] = [0, 1].map(|thread| it.planned_pairs(thread, &[40]));
-        all(vec![first, second, thread::spawn(move || it.close())]);
     });
 }

@@ -56,8 +56,8 @@ def stats() -> Stats:
       was pinned.
     - ``engine``: gauges (``current``, ``peak``, ``allocated``, ``freed``) named ``pinned_bytes``,
       ``segments``, ``active_bytes``, ``active_blocks``, ``pending_bytes`` and ``pending_blocks`` (a part
-      of the active ones); the numbers ``idle_bytes``, ``dedicated_bytes`` and
-      ``largest_free_run_bytes``; and the counts ``hits`` (requests served) and ``misses`` (a request had
+      of the active ones); the numbers ``idle_bytes``, ``returned_bytes`` (unpinned since nobody had used them for
+      ``BUDDY_IDLE_S``), ``dedicated_bytes`` and ``largest_free_run_bytes``; and the counts ``hits`` (requests served) and ``misses`` (a request had
       to wait for memory to be pinned). ``None`` once the engine is retired.
     - ``plan``: how the plan of ``BUDDY_PLAN`` fares (``hits``, ``misses``, ``unplanned``, ``drift``, ``resyncs``,
       ``given_up``, ``borrowed``, and whether it is ``pinned``); ``None`` if none is in use.

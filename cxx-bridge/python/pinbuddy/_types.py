@@ -41,6 +41,8 @@ class Counters(TypedDict):
     """The part of the active bytes in blocks that were freed while streams still use them."""
     pending_blocks: Gauge
     idle_bytes: int
+    returned_bytes: int
+    """Unpinned since nobody had used them for ``BUDDY_IDLE_S``, so far."""
     dedicated_bytes: int
     """The part of the pinned bytes in regions longer than a segment, for one block each."""
     largest_free_run_bytes: int

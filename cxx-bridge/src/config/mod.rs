@@ -12,8 +12,9 @@ pub mod variables;
 
 use std::ffi::OsString;
 use std::fmt;
+use std::time::Duration;
 
-use pinbuddy_core::{Growth, Settings, WarmUp};
+use pinbuddy_core::{Growth, Idle, Settings, WarmUp};
 use serde::{Serialize, Serializer};
 
 use crate::log::Level;
@@ -86,6 +87,8 @@ pub struct Config {
     pub growth: Setting<Growth>,
     /// The most that the engine pins, in MiB; by default it depends on the machine.
     pub max_mb: Setting<Option<usize>>,
+    /// Idle memory goes back after so many seconds; -1 never.
+    pub idle_s: Setting<i64>,
     /// Where the memory comes from.
     #[serde(flatten)]
     pub memory: Memory,
@@ -112,7 +115,7 @@ pub struct Config {
 impl Config {
     /// Reads every variable through `lookup`; returns the configuration and the warnings to show.
     pub fn read(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
-        use parse::{block_size, file, megabytes, number, switch, word};
+        use parse::{block_size, file, megabytes, number, seconds, switch, word};
         let mut reader = Reader {
             lookup,
             warnings: Vec::new(),
@@ -143,6 +146,7 @@ impl Config {
                 word(text, &words, "is neither segment nor exact")
             }),
             max_mb: reader.read(variables::MAX_MB, None, |text| megabytes(text).map(Some)),
+            idle_s: reader.read(variables::IDLE_S, 60, seconds),
             memory: Memory::read(&mut reader),
             trace: reader.read(variables::TRACE, None, file),
             live: reader.read(variables::LIVE, false, switch),
@@ -202,7 +206,17 @@ impl Config {
             growth: self.growth.value,
             warm_up: self.warm_up.value.into(),
             count: self.block_count.value,
+            idle: self.idle(),
         }
+    }
+
+    /// When memory that nobody uses goes back. Who set a time has all of it back; by default a program must lose nothing by it.
+    fn idle(&self) -> Option<Idle> {
+        let seconds = u64::try_from(self.idle_s.value).ok()?;
+        Some(Idle {
+            after: Duration::from_secs(seconds),
+            sparing: self.idle_s.origin != Origin::Environment,
+        })
     }
 
     /// The smallest request that the engine serves, in bytes; with `BUDDY_GUARD=1` all.

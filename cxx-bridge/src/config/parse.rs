@@ -8,6 +8,8 @@ use super::MIB;
 
 pub(super) const TOO_LARGE: &str = "is more than this machine can address";
 
+const MOST_SECONDS: usize = 366 * 24 * 3600;
+
 /// A whole number.
 pub(super) fn number(text: &str) -> Result<usize, &'static str> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -35,6 +37,19 @@ pub(super) fn block_size(text: &str) -> Result<usize, &'static str> {
         0 => Err("is zero, and a block has a size"),
         size if size > MAX_REGION / MIB => Err("is more than the 1 TiB that a block can have"),
         size => Ok(size),
+    }
+}
+
+/// A time in seconds, or -1.
+pub(super) fn seconds(text: &str) -> Result<i64, &'static str> {
+    match text {
+        "-1" => Ok(-1),
+        _ => match number(text) {
+            Ok(seconds) if seconds <= MOST_SECONDS => Ok(seconds as i64),
+            Ok(_) => Err("is more than a year"),
+            Err("is negative") => Err("is negative, and only -1 (never) may be"),
+            Err(why) => Err(why),
+        },
     }
 }
 

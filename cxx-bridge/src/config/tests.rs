@@ -23,6 +23,8 @@ fn defaults_are_the_documented_ones_and_say_nothing() {
     assert_eq!(config.warm_up.value, Mode::Background);
     assert_eq!(config.growth.value, Growth::Segment);
     assert_eq!(config.max_mb.value, None);
+    let idle = config.of_the_provisioner().idle.unwrap();
+    assert!(idle.sparing && idle.after == Duration::from_secs(60));
     assert_eq!(config.memory.backing.value, Way::Auto);
     assert_eq!(config.memory.huge_pages.value, HugePages::Auto);
     assert_eq!(config.memory.fork.value, Fork::Share);
@@ -78,6 +80,7 @@ fn usable_values_are_taken() {
         ("BUDDY_WARMUP", "Sync"),
         ("BUDDY_GROWTH", "exact"),
         ("BUDDY_MAX_MB", "0"),
+        ("BUDDY_IDLE_S", "-1"),
         ("BUDDY_BACKING", "pages"),
         ("BUDDY_HUGE_PAGES", "1g"),
         ("BUDDY_FORK", "Hide"),
@@ -93,6 +96,7 @@ fn usable_values_are_taken() {
     assert_eq!(config.warm_up.value, Mode::Sync);
     assert_eq!(config.growth.value, Growth::Exact);
     assert_eq!(config.max_mb.value, Some(0));
+    assert_eq!(config.of_the_provisioner().idle, None);
     assert_eq!(config.memory.backing.value, Way::Pages);
     assert_eq!(config.memory.huge_pages.value, HugePages::Giant);
     assert_eq!(config.memory.fork.value, Fork::Hide);
@@ -121,6 +125,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
         ("BUDDY_WARMUP", "eager"),
         ("BUDDY_GROWTH", "double"),
         ("BUDDY_MAX_MB", "half"),
+        ("BUDDY_IDLE_S", "-2"),
         ("BUDDY_BACKING", "mmap"),
         ("BUDDY_HUGE_PAGES", "4M"),
         ("BUDDY_FORK", "copy"),
@@ -137,6 +142,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     BUDDY_WARMUP="eager" is none of background, sync and off; using the default, background
     BUDDY_GROWTH="double" is neither segment nor exact; using the default, segment
     BUDDY_MAX_MB="half" is not a whole number; using the default, half of what is free
+    BUDDY_IDLE_S="-2" is negative, and only -1 (never) may be; using the default, 60
     BUDDY_BACKING="mmap" is none of auto, cuda and pages; using the default, auto
     BUDDY_HUGE_PAGES="4M" is none of auto, off, thp, 2M and 1G; using the default, auto
     BUDDY_FORK="copy" is neither share nor hide; using the default, share

@@ -60,6 +60,12 @@ pub(super) const MAX_MB: Variable = variable(
      machine, and never more than half of what is free at the time; huge pages that the system has set \
      aside come on top",
 );
+pub(super) const IDLE_S: Variable = variable(
+    "BUDDY_IDLE_S",
+    "60",
+    "memory that nobody has used for so many seconds is unpinned in the background; 0: at once; -1: never. Unset: no \
+     block of the warm-up, and only as much as is pinned again within a hundredth of the time that has passed",
+);
 pub(super) const BACKING: Variable = variable(
     "BUDDY_BACKING",
     "auto",
@@ -150,13 +156,14 @@ pub(super) const DISABLE: Variable = variable(
 );
 
 /// All of them, in the order of docs/variables.md.
-pub const VARIABLES: [Variable; 20] = [
+pub const VARIABLES: [Variable; 21] = [
     BLOCK_SIZE_MB,
     BLOCK_COUNT,
     THRESHOLD_MB,
     WARMUP,
     GROWTH,
     MAX_MB,
+    IDLE_S,
     BACKING,
     HUGE_PAGES,
     FORK,

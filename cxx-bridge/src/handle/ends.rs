@@ -45,6 +45,7 @@ impl<M: Memory> Handle<M> {
         } else {
             // No thread waits here.
             self.early.store(false, Ordering::Relaxed);
+            self.watches.store(false, Ordering::Relaxed);
         }
         off
     }

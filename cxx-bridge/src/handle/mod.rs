@@ -3,7 +3,7 @@
 //! The provisioner, in its `cell`, decides what is pinned, when and how much; the `pinner` pins. The
 //! handle wires the two, and knows nothing of PyTorch except how to have events queried. Calls that need
 //! no memory are in this file; requests in `requests`, the worker in `worker`, permits in `permits`,
-//! pins before the first request in `early`, unpinning in `clear`, the end of the process and its children in `ends`.
+//! pins before the first request in `early`, unpinning in `clear` and `idle`, the end of the process and its children in `ends`.
 //!
 //! Invariants: the lock is never held while memory is pinned, unpinned or waited for (I5); every permit is
 //! ended, after a panic too, so that no thread waits for a pin that does not exist; blocks that are live
@@ -13,6 +13,7 @@ mod cell;
 mod clear;
 mod early;
 mod ends;
+mod idle;
 mod live;
 mod notices;
 mod permits;
@@ -83,6 +84,8 @@ pub struct Handle<M> {
     is_planned: bool,
     /// Whether a thread waits to pin what the plan asks for, or has.
     early: AtomicBool,
+    /// Whether a thread looks for idle memory.
+    watches: AtomicBool,
     /// Until when the end of the process waits for pins: set once, since it is said twice.
     ends: OnceLock<Instant>,
     /// Whether the first step of a request may be a pin.
@@ -144,6 +147,7 @@ impl<M: Memory> Handle<M> {
             planned,
             is_planned: false,
             early: AtomicBool::new(false),
+            watches: AtomicBool::new(false),
             ends: OnceLock::new(),
             may_pin_at_first: provisioner.may_pin_at_first(),
             cell: EngineCell::new(provisioner),

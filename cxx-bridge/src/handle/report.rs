@@ -63,7 +63,7 @@ impl<M: Memory> Handle<M> {
             "budget": self.pinner.decided_budget().map(|Budget { bytes, why }| {
                 json!({ "bytes": bytes, "why": why })
             }),
-            "engine": stats.as_ref().map(counters),
+            "engine": stats.as_ref().map(|it| counters(it, self.returned_bytes())),
             "plan": self.planned.as_ref().map(|it| plan(&it.show())),
             "segments": views.iter().zip(&placements).map(segment).collect::<Vec<_>>(),
         })
@@ -153,6 +153,12 @@ impl<M: Memory> Handle<M> {
         )
     }
 
+    /// Bytes that went back because nobody used them.
+    fn returned_bytes(&self) -> u64 {
+        let provisioner = self.cell.even_if_retired();
+        provisioner.map_or(0, |it| it.returned_bytes())
+    }
+
     /// Progress of the warm-up; `None` after a panic under the lock.
     pub(super) fn progress(&self) -> Option<Progress> {
         Some(self.cell.even_if_retired()?.progress())
@@ -196,7 +202,7 @@ fn plan(shown: &planned::Shown) -> Value {
     })
 }
 
-fn counters(stats: &Stats) -> Value {
+fn counters(stats: &Stats, returned: u64) -> Value {
     json!({
         "pinned_bytes": gauge(&stats.pinned_bytes),
         "segments": gauge(&stats.segments),
@@ -205,6 +211,7 @@ fn counters(stats: &Stats) -> Value {
         "pending_bytes": gauge(&stats.pending_bytes),
         "pending_blocks": gauge(&stats.pending_blocks),
         "idle_bytes": stats.idle_bytes,
+        "returned_bytes": returned,
         "dedicated_bytes": stats.dedicated_bytes,
         "largest_free_run_bytes": stats.largest_free_run_bytes,
         "hits": stats.hits,

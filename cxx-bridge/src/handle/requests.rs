@@ -83,6 +83,7 @@ impl<M: Memory> Handle<M> {
         let grant = self.lead(want, first);
         // Only now that the request has its block, so that the worker does not compete with it.
         self.hire();
+        self.watch_idle();
         self.stay_if_closed();
         grant
     }

@@ -37,14 +37,14 @@ impl Control for Ahead<'_> {
 
 /// One worker's time, from hiring on; dropping it reports the end.
 #[derive(Debug)]
-struct Shift<'a> {
+pub(super) struct Shift<'a> {
     cell: &'a EngineCell,
     /// The provisioner has said that there is nothing left to do.
     over: bool,
 }
 
 impl<'a> Shift<'a> {
-    fn of(cell: &'a EngineCell) -> Self {
+    pub(super) fn of(cell: &'a EngineCell) -> Self {
         let over = false;
         Self { cell, over }
     }
@@ -71,6 +71,7 @@ impl<M: Memory> Handle<M> {
                 if !self.pinner.memory.available() {
                     return None;
                 }
+                self.watch_idle();
                 self.warm_up_plan(wait);
                 let _waiting = wait.then(background::wait);
                 let hired = {
@@ -171,12 +172,23 @@ impl<M: Memory> Handle<M> {
         let Some((wanted, before)) = self.begin_to_work() else {
             return;
         };
+        let Some(after) = self.work_until_done(shift, device) else {
+            return;
+        };
+        if wanted > 0 {
+            log::info(|| {
+                let (bytes, pinned) = (Bytes(self.settings.segment_bytes as u64), after - before);
+                format!("the warm-up has pinned {pinned} of {wanted} blocks of {bytes}")
+            });
+        }
+    }
+
+    /// Returns how many segments are pinned when nothing is left to do.
+    pub(super) fn work_until_done(&self, shift: &mut Shift<'_>, device: Device) -> Option<usize> {
         let segment = self.settings.segment_bytes;
-        let after = loop {
+        loop {
             let left = self.pinner.left(segment, Instant::now());
-            let Some(mut provisioner) = self.cell.provisioner() else {
-                return;
-            };
+            let mut provisioner = self.cell.provisioner()?;
             match provisioner.work(self.cell.now(), left) {
                 Work::Pin(permit) => {
                     drop(provisioner);
@@ -198,15 +210,9 @@ impl<M: Memory> Handle<M> {
                 Work::Wait => drop(self.cell.sleep(provisioner, None)),
                 Work::Done => {
                     shift.over = true;
-                    break provisioner.progress().pinned;
+                    return Some(provisioner.progress().pinned);
                 }
             }
-        };
-        if wanted > 0 {
-            log::info(|| {
-                let (bytes, pinned) = (Bytes(segment as u64), after - before);
-                format!("the warm-up has pinned {pinned} of {wanted} blocks of {bytes}")
-            });
         }
     }
 

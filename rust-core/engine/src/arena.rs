@@ -194,6 +194,27 @@ impl Arena {
         self.take_slots(idle.into_iter().map(|(_, slot)| slot), at_least)
     }
 
+    /// Where the order of releases is; whatever becomes idle or is adopted from now on comes later.
+    pub(crate) fn mark(&mut self) -> u64 {
+        let now = self.releases;
+        self.releases += 1;
+        now
+    }
+
+    /// Regions that have been idle since before a mark and their lengths in bytes, the least recently used first. O(S log S).
+    pub(crate) fn idle_since_before(&self, mark: u64) -> Vec<(SegmentId, usize)> {
+        let idle = self
+            .iter()
+            .filter(|(_, it)| it.segment.is_idle() && it.idle_since <= mark);
+        let mut idle: Vec<_> = idle
+            .map(|(id, it)| (it.idle_since, it.age, id, it.segment.region().bytes))
+            .collect();
+        idle.sort_unstable_by_key(|it| (it.0, it.1));
+        idle.into_iter()
+            .map(|(.., id, bytes)| (id, bytes))
+            .collect()
+    }
+
     /// Removes the segment `id`, if it is idle.
     pub(crate) fn take_if_idle(&mut self, id: SegmentId) -> Vec<IdleSegment> {
         let idle = self.get(id).is_some_and(Segment::is_idle);

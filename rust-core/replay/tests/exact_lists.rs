@@ -132,6 +132,7 @@ fn beside_stock(acts: Vec<Act>) -> [Outcome; 2] {
         growth: Growth::Exact,
         warm_up: WarmUp::Off,
         count: None,
+        idle: None,
     };
     let acts = [acts];
     [Some(&settings), None].map(|settings| {

@@ -19,6 +19,7 @@ impl<M: Memory> Handle<M> {
             return Vec::new();
         };
         let foreseen = planned.state.lock().foresees_a_clear();
+        let now = self.cell.now();
         // Read without a lock. A pin would have to leave as much again as it takes.
         let free = foreseen.then(|| self.pinner.free().unwrap_or(usize::MAX));
         let mut state = planned.state.lock();
@@ -26,6 +27,7 @@ impl<M: Memory> Handle<M> {
         let idle = match free {
             Some(free) if free >= state.slots.idle_bytes() => {
                 state.left = Some(counts);
+                state.unused.since = now;
                 state.slots.take_unwanted()
             }
             _ => state.slots.take_idle(),
@@ -55,7 +57,11 @@ impl State {
         self.left != Some(self.slots.counts()) && self.slots.foresees_a_clear()
     }
 
-    fn returned(&mut self, planned: &Planned, idle: Vec<(usize, Range<usize>)>) -> Vec<Region> {
+    pub(super) fn returned(
+        &mut self,
+        planned: &Planned,
+        idle: Vec<(usize, Range<usize>)>,
+    ) -> Vec<Region> {
         let idle: Vec<Region> = idle.into_iter().map(region).collect();
         for region in &idle {
             self.stats.region_unpinned(region.bytes as u64, false);

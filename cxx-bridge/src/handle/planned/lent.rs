@@ -40,6 +40,11 @@ impl Lent {
         self.now.bytes -= bytes;
     }
 
+    /// How many were lent so far, and how many are now: the same as long as nothing is lent or returned.
+    pub(super) fn turns(&self) -> (u64, u64) {
+        (self.all.blocks, self.now.blocks)
+    }
+
     pub(super) fn reset_peaks(&mut self) {
         self.most = self.now;
     }

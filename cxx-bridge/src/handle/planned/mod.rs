@@ -7,10 +7,12 @@
 //! it; once a region was refused, requests go on without it.
 
 mod clears;
+mod idle;
 mod lent;
 mod misfit;
 mod pins;
 
+use idle::Unused;
 use lent::Lent;
 use pinbuddy_core::{Block, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
@@ -61,6 +63,9 @@ struct State {
     stats: Stats,
     /// What had been counted when a clear left idle regions to the loop.
     left: Option<Counts>,
+    unused: Unused,
+    /// Regions went back by themselves, and have not all come back since.
+    wakes: bool,
     /// Requests without a place since the beginning.
     unserved: u64,
 }
@@ -96,6 +101,8 @@ impl Planned {
             lent: Lent::default(),
             stats: Stats::default(),
             left: None,
+            unused: Unused::default(),
+            wakes: false,
             unserved: 0,
         };
         Self {
@@ -310,37 +317,6 @@ impl<M: Memory> Handle<M> {
         let mut placed = None;
         self.place_planned(thread, bytes, |grant| placed = Some(grant));
         placed
-    }
-
-    /// The same before all regions are pinned. A function of its own, so that grants are not copied on the usual way.
-    #[cold]
-    #[inline(never)]
-    fn request_and_pin(
-        &'static self,
-        planned: &Planned,
-        thread: u32,
-        bytes: usize,
-    ) -> Option<Grant> {
-        let mut state = planned.state.lock();
-        if state.phase != Phase::Returned {
-            drop(state);
-            state = self.begin_plan(planned)?;
-        }
-        let grant = state.request(thread, bytes);
-        if grant.is_some() || state.phase != Phase::Returned {
-            return grant;
-        }
-        let (slot, region) = state.slots.take_needed(bytes)?;
-        if state.refused.contains(&region) {
-            return None;
-        }
-        drop(state);
-        self.pin_again(planned, region);
-        if self.cell.is_closed() {
-            self.stay_if_closed();
-            return None;
-        }
-        planned.state.lock().serve_needed(slot)
     }
 
     /// A place in the memory of a plan that came once, for a program that strayed from it. Before the engine, which has none.

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::Handle;
 use super::super::cell::EngineCell;
+use super::super::{Grant, Handle};
 use super::{Phase, Planned, State};
 use crate::backing::{Control, Memory, background};
 use crate::lock::SpinGuard;
@@ -36,6 +36,7 @@ impl Drop for Pinning<'_> {
         let _waiting = self.0.waiting.lock();
         let mut state = self.0.state.lock();
         state.phase = state.after_pins(self.0);
+        state.wakes &= state.phase != Phase::Done;
         drop(state);
         self.0.changed.notify_all();
     }
@@ -52,7 +53,7 @@ impl Planned {
     }
 
     /// Whether regions are not pinned and nobody pins: then the caller does.
-    fn begins_again(&self) -> bool {
+    pub(super) fn begins_again(&self) -> bool {
         self.begins_from(|it| matches!(it, Phase::Cold | Phase::Returned))
     }
 
@@ -76,6 +77,12 @@ impl Planned {
         let mut state = self.state.lock();
         let missing = state.slots.missing().map(|it| it.0);
         state.refused = missing.filter(|it| *it >= from).collect();
+    }
+
+    /// A region is pinned, and others are to come: who waits for that one looks again.
+    fn has_pinned_one(&self) {
+        let _waiting = self.waiting.lock();
+        self.changed.notify_all();
     }
 
     /// Returns once another thread has pinned regions, or a little later.
@@ -112,12 +119,52 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// A request came before all regions are pinned.
+    /// A request before all regions are pinned. A function of its own, so that grants are not copied on the usual way.
     #[cold]
-    pub(super) fn begin_plan<'a>(
+    #[inline(never)]
+    pub(super) fn request_and_pin(
         &'static self,
-        planned: &'a Planned,
-    ) -> Option<SpinGuard<'a, State>> {
+        planned: &Planned,
+        thread: u32,
+        bytes: usize,
+    ) -> Option<Grant> {
+        let grant = self.request_or_pin(planned, thread, bytes);
+        self.wake_plan(planned);
+        grant
+    }
+
+    fn request_or_pin(
+        &'static self,
+        planned: &Planned,
+        thread: u32,
+        bytes: usize,
+    ) -> Option<Grant> {
+        let mut state = planned.state.lock();
+        if !state.pins_singly() {
+            drop(state);
+            state = self.begin_plan(planned)?;
+        }
+        let grant = state.request(thread, bytes);
+        if grant.is_some() || !state.pins_singly() {
+            return grant;
+        }
+        let (slot, region) = state.slots.take_needed(bytes)?;
+        if state.refused.contains(&region) {
+            return None;
+        }
+        drop(state);
+        self.pin_again(planned, region);
+        if self.cell.is_closed() {
+            self.stay_if_closed();
+            return None;
+        }
+        planned.state.lock().serve_needed(slot)
+    }
+
+    /// The plan is to be pinned: by this request or a thread, or somebody does already.
+    #[cold]
+    fn begin_plan<'a>(&'static self, planned: &'a Planned) -> Option<SpinGuard<'a, State>> {
+        self.watch_idle();
         if planned.waits {
             let waiting = self.request_waits();
             self.wait_for_plan(planned);
@@ -158,7 +205,7 @@ impl<M: Memory> Handle<M> {
 
     /// Pins a region that was returned, and that a request needs.
     #[cold]
-    pub(super) fn pin_again(&self, planned: &Planned, region: usize) {
+    fn pin_again(&self, planned: &Planned, region: usize) {
         let (_waiting, _waits) = (background::wait(), self.request_waits());
         while !planned.has(region) && !self.cell.is_closed() {
             if !planned.begins_again() {
@@ -176,7 +223,7 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    fn pin_plan_in_a_thread(&'static self) {
+    pub(super) fn pin_plan_in_a_thread(&'static self) {
         let device = self.pinner.memory.device();
         let work = move || {
             self.pinner.memory.start(device);
@@ -211,6 +258,7 @@ impl<M: Memory> Handle<M> {
                 planned.give_up(index);
                 break;
             }
+            planned.has_pinned_one();
             (count, sum) = (count + 1, sum + bytes);
         }
         log::info(|| {
@@ -224,7 +272,10 @@ impl<M: Memory> Handle<M> {
         let bytes = planned.state.lock().slots.lengths()[index];
         let device = self.pinner.memory.device();
         match self.pinner.pin(bytes, device, &Own(&self.cell)) {
-            Ok((region, _)) => {
+            Ok((region, took)) => {
+                if let Some(mut provisioner) = self.cell.provisioner() {
+                    provisioner.pinned_beside(bytes, took);
+                }
                 let mut state = planned.state.lock();
                 state.slots.pinned(index, region.base);
                 state.stats.region_adopted(bytes as u64, false);

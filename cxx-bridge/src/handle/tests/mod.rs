@@ -8,6 +8,7 @@ mod clear;
 mod drift;
 mod early;
 mod ends;
+mod idle;
 mod live;
 mod numbers;
 mod planned;

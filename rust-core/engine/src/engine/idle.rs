@@ -63,9 +63,26 @@ impl Engine {
             .map(|(id, resident)| (resident.segment.region().bytes, id))
             .filter(|(bytes, _)| (from..to).contains(bytes))
             .max();
-        let idle = longest.map_or_else(Vec::new, |(_, id)| self.arena.take_if_idle(id));
-        self.leaving.extend(idle);
+        if let Some((_, id)) = longest {
+            self.let_go(id);
+        }
         longest.is_some()
+    }
+
+    /// Sets a mark in the order in which regions become idle.
+    pub(crate) fn mark(&mut self) -> u64 {
+        self.arena.mark()
+    }
+
+    /// Regions that have been idle since before a mark and their lengths in bytes, the least recently used first.
+    pub(crate) fn idle_since_before(&self, mark: u64) -> Vec<(SegmentId, usize)> {
+        self.arena.idle_since_before(mark)
+    }
+
+    /// Lets the region `id` go, if it is idle.
+    pub(crate) fn let_go(&mut self, id: SegmentId) {
+        let idle = self.arena.take_if_idle(id);
+        self.leaving.extend(idle);
     }
 
     /// The region `id`, if it is idle.

@@ -258,6 +258,7 @@ mod tests {
             growth: Growth::Segment,
             warm_up: WarmUp::Sync,
             count: Some(1),
+            idle: None,
         });
         let (now, left) = (Duration::ZERO, 1 << 30);
         let mut wants = [15 * MIB; 2].map(Want::new);

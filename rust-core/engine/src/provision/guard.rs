@@ -24,6 +24,8 @@ pub(super) struct Guard {
     exact: bool,
     pins: u64,
     bytes: u64,
+    /// Regions that went back since nobody used them, and their bytes: pinned again, they do not count.
+    returned: (u64, u64),
     /// The least that pins were ahead of stock's; mostly negative.
     least: i64,
     mood: Mood,
@@ -56,8 +58,16 @@ impl Guard {
 
     /// A region of `bytes` bytes was pinned.
     pub(super) fn count(&mut self, bytes: usize) {
-        self.pins += 1;
-        self.bytes += bytes as u64;
+        let (regions, back) = self.returned;
+        self.pins += u64::from(regions == 0);
+        self.bytes += (bytes as u64).saturating_sub(back);
+        self.returned = (regions.saturating_sub(1), back.saturating_sub(bytes as u64));
+    }
+
+    /// A region of `bytes` bytes goes back, because nobody used it.
+    pub(super) fn returns(&mut self, bytes: usize) {
+        self.returned.0 += 1;
+        self.returned.1 += bytes as u64;
     }
 
     /// Asked before each pin. `learning` says that phases are being learnt: regions are replaced on

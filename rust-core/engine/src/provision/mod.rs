@@ -13,6 +13,7 @@
 //! With exact growth it is the largest set and a twentieth.
 
 mod ahead;
+mod decay;
 mod grow;
 mod guard;
 mod pace;
@@ -36,6 +37,7 @@ use crate::policy::Config;
 use crate::units::{Block, GRANULE, MAX_REGION};
 
 use ahead::{Ahead, FIRST};
+use decay::Decay;
 use guard::Guard;
 use pace::{Paces, Who};
 use permits::{Permits, Purpose};
@@ -43,6 +45,7 @@ use resort::bytes_of;
 use warm::Warm;
 use work::Worker;
 
+pub use decay::Idle;
 pub use pace::Took;
 pub use permits::PermitId;
 pub use settings::{Growth, Settings, WarmUp};
@@ -100,6 +103,7 @@ pub struct Provisioner {
     guard: Guard,
     warm: Warm,
     worker: Worker,
+    decay: Decay,
     /// How often the cache was cleared.
     clears: u32,
     closed: bool,
@@ -125,6 +129,7 @@ impl Provisioner {
         Self {
             warm: Warm::new(&settings),
             worker: Worker::default(),
+            decay: Decay::default(),
             guard: Guard::new(settings.growth),
             settings,
             engine,
@@ -186,6 +191,7 @@ impl Provisioner {
         let permit = self.permits.end(id);
         if let Some(permit) = &permit {
             self.guard.count(bytes);
+            self.decay.learn(bytes, took);
             self.paces.learn(permit.who, bytes, took, permit.alone);
         }
         let working_set = permit.as_ref().is_some_and(|it| it.working_set);

@@ -1,5 +1,7 @@
 //! The provisioner's settings, fixed when it is made.
 
+use super::Idle;
+
 /// How much to pin when nothing fits a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Growth {
@@ -36,6 +38,8 @@ pub struct Settings {
     /// How many segments to pin ahead. Unset: as demand shows, or [`Settings::UNSET_COUNT`] with
     /// [`WarmUp::Sync`] and for an explicit warm-up.
     pub count: Option<usize>,
+    /// When memory that nobody uses goes back; unset: never.
+    pub idle: Option<Idle>,
 }
 
 impl Settings {

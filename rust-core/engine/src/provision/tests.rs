@@ -15,6 +15,7 @@ fn settings() -> Settings {
         growth: Growth::Segment,
         warm_up: WarmUp::Background,
         count: None,
+        idle: None,
     }
 }
 
@@ -346,5 +347,6 @@ fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
     );
 }
 
+mod decay;
 mod unpinning;
 mod warming;

@@ -145,8 +145,14 @@ impl Warm {
         }
     }
 
-    /// A clear unpinned `bytes`. They come again once requests have pinned a quarter of that.
+    /// A clear unpinned `bytes`.
     pub(super) fn clear(&mut self, bytes: usize, settings: &Settings) {
+        self.returned(bytes, settings);
+        self.refused = false;
+    }
+
+    /// `bytes` were unpinned. They come again once requests have pinned a quarter of that.
+    pub(super) fn returned(&mut self, bytes: usize, settings: &Settings) {
         let most = settings.count.unwrap_or(Settings::UNSET_COUNT);
         if self.told && most > 0 {
             self.deficit = (self.deficit + bytes / settings.segment_bytes).min(most);
@@ -154,7 +160,6 @@ impl Warm {
         }
         self.credit = 0;
         self.urged = false;
-        self.refused = false;
     }
 
     /// A pin was refused. Unless it was only stopped, nothing more is pinned ahead.
@@ -180,6 +185,7 @@ mod tests {
             growth: Growth::Segment,
             warm_up: WarmUp::Off,
             count: Some(4),
+            idle: None,
         };
         (Warm::new(&settings), settings)
     }

@@ -64,9 +64,15 @@ pub(super) struct Worker {
 impl Provisioner {
     /// Makes the caller the worker, until [`Work::Done`], if there is work and no worker.
     pub fn hire(&mut self) -> bool {
-        let hired = !self.worker.at_work && self.has_work();
-        self.worker.at_work |= hired;
-        hired
+        self.has_work() && self.begin_shift()
+    }
+
+    /// Makes the caller the worker, until [`Work::Done`], if there is none and the process goes on: also without work, for a
+    /// caller that makes some.
+    pub fn begin_shift(&mut self) -> bool {
+        let begins = !self.worker.at_work && !self.closed;
+        self.worker.at_work |= begins;
+        begins
     }
 
     /// The worker could not start, or ended before [`Work::Done`].

@@ -50,7 +50,7 @@ impl Settings {
         }
     }
 
-    /// The same for the provisioner.
+    /// The same for the provisioner. Memory that nobody uses stays: a replay is about requests.
     pub fn core(self) -> Core {
         Core {
             segment_bytes: size(self.block_bytes),
@@ -58,6 +58,7 @@ impl Settings {
             growth: self.growth,
             warm_up: self.warm_up,
             count: self.block_count.map(size),
+            idle: None,
         }
     }
 }

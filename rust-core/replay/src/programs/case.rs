@@ -55,6 +55,7 @@ impl Setting {
                 WarmUp::Background
             },
             count: (self == Self::Told).then_some(COUNT as usize),
+            idle: None,
         }
     }
 }

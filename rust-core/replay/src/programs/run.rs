@@ -63,6 +63,7 @@ fn off() -> Settings {
         growth: pinbuddy_core::Growth::Exact,
         warm_up: WarmUp::Off,
         count: Some(0),
+        idle: None,
     }
 }
 

@@ -242,7 +242,7 @@ impl World {
     }
 
     /// Releases all cached blocks.
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         for block in self.caches.flush() {
             self.release(block);
         }

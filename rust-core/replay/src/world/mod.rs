@@ -93,6 +93,9 @@ pub struct World {
     driver: Nanos,
     lanes: Vec<Lane>,
     worker: Worker,
+    /// When the background looks for memory that nobody uses, and how often.
+    looks: Nanos,
+    interval: Nanos,
     /// By the block's number.
     blocks: Vec<Held>,
     pending: Pending<Held>,
@@ -118,8 +121,13 @@ pub struct World {
 impl World {
     /// A process with so many threads and nothing pinned.
     pub fn new(settings: Settings, machine: Machine, threads: usize) -> Self {
+        let interval = settings
+            .idle
+            .map_or(0, |it| it.interval().as_nanos() as Nanos);
         Self {
             machine,
+            looks: if interval > 0 { interval } else { NEVER },
+            interval,
             threshold: settings.threshold_bytes,
             provisioner: Provisioner::new(settings),
             stock: Stock::default(),
@@ -157,7 +165,10 @@ impl World {
     /// When the next event happens by itself.
     pub fn next_event(&self) -> Nanos {
         let lanes = self.lanes.iter().map(|it| it.at);
-        lanes.chain([self.worker.at]).min().unwrap_or(NEVER)
+        lanes
+            .chain([self.worker.at, self.looks])
+            .min()
+            .unwrap_or(NEVER)
     }
 
     /// Lets the next event happen, if it does by `until`; returns a thread that was served by it.
@@ -171,6 +182,10 @@ impl World {
         if self.worker.at == at {
             self.poll_worker();
             self.tend_worker();
+            return None;
+        }
+        if self.looks == at {
+            self.look();
             return None;
         }
         let lane = self.lanes.iter().position(|it| it.at == at)?;
@@ -203,6 +218,15 @@ impl World {
         let idle = self.provisioner.clear();
         self.unpin(idle);
         self.changed();
+        self.tend_worker();
+    }
+
+    /// The background looks for memory that nobody uses.
+    fn look(&mut self) {
+        self.looks = self.now + self.interval;
+        self.reap();
+        self.flush();
+        self.provisioner.let_go_unused(self.time());
         self.tend_worker();
     }
 

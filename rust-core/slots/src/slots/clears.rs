@@ -44,11 +44,21 @@ impl Slots {
             .collect()
     }
 
+    /// The first region in which nothing lies any more, and its bytes.
+    pub fn first_idle(&self) -> Option<(usize, usize)> {
+        let region = self.idle().into_iter().next()?;
+        Some((region, self.lengths[region]))
+    }
+
+    /// This region, if it is pinned. It must be idle.
+    pub fn take_region(&mut self, region: usize) -> Option<Idle> {
+        debug_assert!(self.cells.is_idle(region as u32), "a block lies there");
+        let base = self.bases[region].take()?;
+        Some((region, base..base + self.lengths[region]))
+    }
+
     fn take_regions(&mut self, regions: Vec<usize>) -> Vec<Idle> {
-        let take = |region: usize| {
-            let base = self.bases[region].take()?;
-            Some((region, base..base + self.lengths[region]))
-        };
+        let take = |region| self.take_region(region);
         regions.into_iter().filter_map(take).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use super::parties::Parties;
 use crate::choices::Choices;
-use pinbuddy_core::{GRANULE, Growth, SMALL, Settings, WarmUp};
+use pinbuddy_core::{GRANULE, Growth, Idle, SMALL, Settings, WarmUp};
 use std::time::Duration;
 
 const MIB: usize = 1 << 20;
@@ -24,6 +24,10 @@ pub(super) fn settings(choices: &mut Choices<'_>) -> Settings {
         growth: [Growth::Segment, Growth::Exact][choices.below(2)],
         warm_up: [WarmUp::Background, WarmUp::Sync, WarmUp::Off][choices.weighted(&[4, 1, 1])],
         count: choices.flip().then(|| choices.below(4)),
+        idle: choices.flip().then(|| Idle {
+            after: Duration::from_micros(1 << choices.below(22)),
+            sparing: choices.flip(),
+        }),
     }
 }
 
@@ -41,7 +45,7 @@ pub(super) fn request(choices: &mut Choices<'_>, segment_bytes: usize) -> usize 
 impl Parties {
     /// One action of one of them.
     pub(super) fn act(&mut self, choices: &mut Choices<'_>) {
-        match choices.weighted(&[14, 20, 12, 14, 3, 3, 3, 10, 2, 1, 1, 4, 1, 1, 1]) {
+        match choices.weighted(&[14, 20, 12, 14, 3, 3, 3, 10, 2, 1, 1, 4, 1, 1, 3, 1]) {
             0 => {
                 let bytes = request(choices, self.settings.segment_bytes);
                 self.begin_request(bytes);
@@ -66,6 +70,7 @@ impl Parties {
             11 => self.now += Duration::from_micros(1 << choices.below(22)),
             12 => self.worker_dies(),
             13 => self.capacity = choices.below(16) * self.settings.segment_bytes,
+            14 => self.look_for_unused(),
             _ => {
                 // The process ends once, and late.
                 if choices.once_in(8) {

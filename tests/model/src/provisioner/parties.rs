@@ -324,6 +324,16 @@ impl Parties {
         }
     }
 
+    /// What nobody has used for the idle time is let go, and stays pinned until the worker unpins it.
+    pub(super) fn look_for_unused(&mut self) {
+        let before = self.provisioner.returned_bytes();
+        self.provisioner.let_go_unused(self.now);
+        let gone = (self.provisioner.returned_bytes() - before) as usize;
+        let idle: usize = self.world.regions.iter().map(Pinned::idle_bytes).sum();
+        assert!(gone <= idle, "{gone} of {idle} idle bytes were let go");
+        self.hire();
+    }
+
     pub(super) fn urge(&mut self, most: usize) {
         self.provisioner.urge();
         self.provisioner.limit(most);

@@ -1,0 +1,98 @@
+//! A plan's memory goes back when the program has asked for nothing for the idle time, and sooner after it emptied its cache.
+//!
+//! While the program asks for anything its plan runs, and the next iteration needs all of it. Memory that no request has used
+//! yet is ready, not idle. The first request after that has its own region pinned, and all others behind it.
+
+use std::time::Duration;
+
+use pinbuddy_core::Region;
+use pinbuddy_slots::Counts;
+
+use super::super::Handle;
+use super::super::idle::AFTER_CLEAR;
+use super::{Phase, Planned, State};
+use crate::backing::Memory;
+
+/// Whether the plan is in use: what was counted, and since when that is so.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unused {
+    counts: Counts,
+    /// Blocks lent so far, and those lent now.
+    blocks: (u64, u64),
+    pub(super) since: Duration,
+}
+
+impl<M: Memory> Handle<M> {
+    /// Unpins regions of the plan that are idle, one after another.
+    pub(in crate::handle) fn return_idle_plan(&self) -> Option<()> {
+        let (planned, idle) = (self.planned.as_ref()?, self.settings.idle?);
+        loop {
+            let (bytes, was_left) = planned
+                .state
+                .lock()
+                .next_unused(self.cell.now(), idle.after)?;
+            {
+                let mut provisioner = self.cell.provisioner()?;
+                if was_left {
+                    // The program asked for it, and stock would have unpinned it at once.
+                    provisioner.count_returned(bytes);
+                } else if !provisioner.may_return(bytes) {
+                    return None;
+                }
+            }
+            let region = planned.state.lock().return_unused(planned, bytes)?;
+            self.unpin_regions(vec![region]);
+        }
+    }
+
+    /// A request came after memory went back by itself: what else is missing is pinned behind it.
+    #[cold]
+    pub(super) fn wake_plan(&'static self, planned: &Planned) {
+        let wakes = planned.state.lock().wakes;
+        if wakes && !self.cell.is_closed() && planned.begins_again() {
+            self.pin_plan_in_a_thread();
+        }
+    }
+}
+
+impl State {
+    /// The length of an idle region that nobody has used for so long, and whether a clear left it.
+    fn next_unused(&mut self, now: Duration, after: Duration) -> Option<(usize, bool)> {
+        let (counts, blocks) = (self.slots.counts(), self.lent.turns());
+        if (counts, blocks) != (self.unused.counts, self.unused.blocks) {
+            let since = now;
+            self.unused = Unused {
+                counts,
+                blocks,
+                since,
+            };
+        }
+        let was_left = self.left == Some(counts);
+        let after = if was_left {
+            after.min(AFTER_CLEAR)
+        } else {
+            after
+        };
+        let is_ready = counts.hits + counts.borrowed == 0;
+        if is_ready || self.phase == Phase::Pinning || now - self.unused.since < after {
+            return None;
+        }
+        Some((self.slots.first_idle()?.1, was_left))
+    }
+
+    /// Whether a request that needs a missing region pins it, or waits for that one alone.
+    pub(super) fn pins_singly(&self) -> bool {
+        self.phase == Phase::Returned || self.wakes && self.phase == Phase::Pinning
+    }
+
+    /// Takes the first idle region if it has this length, which it had before, and nothing was asked for since.
+    fn return_unused(&mut self, planned: &Planned, bytes: usize) -> Option<Region> {
+        let (region, _) = self.slots.first_idle().filter(|it| it.1 == bytes)?;
+        if self.slots.counts() != self.unused.counts {
+            return None;
+        }
+        let idle = self.slots.take_region(region)?;
+        self.wakes = planned.waits;
+        self.returned(planned, vec![idle]).pop()
+    }
+}
