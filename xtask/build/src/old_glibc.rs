@@ -23,6 +23,9 @@ const NEWEST: [u32; 2] = [2, 28];
 /// What glibc lacks there.
 const ADDED: &str = include_str!("old_glibc.c");
 
+/// Stubs that an earlier version of this file has made are no longer used.
+const OWN: &str = include_str!("old_glibc.rs");
+
 /// glibc's libraries, each with the beginnings of the names that libc.so.6 took over from it in 2.34. Before, its users
 /// had to name it.
 const LIBRARIES: [(&str, &str, &[&str]); 6] = [
@@ -44,19 +47,14 @@ pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
     let mut stubs: BTreeMap<&str, Vec<Symbol>> = BTreeMap::new();
     for (library, ..) in LIBRARIES {
         let path = of_machine(library)?;
-        let all = fs::read(&path)
-            .map_err(Into::into)
-            .and_then(|it| exported(&it));
-        let all = all.with_context(|| format!("reading the symbols of {}", path.display()))?;
+        let all = exported(&fs::read(&path)?).context(path.display().to_string())?;
         for (symbol, moved) in offered(all) {
-            stubs
-                .entry(owner(library, &symbol.name, moved))
-                .or_default()
-                .push(symbol);
+            let owner = owner(library, &symbol.name, moved);
+            stubs.entry(owner).or_default().push(symbol);
         }
     }
     let rest = of_machine("libc_nonshared.a")?;
-    let key = Digest::of(format!("{ADDED}{stubs:?}{}", rest.display()).as_bytes()).hex();
+    let key = Digest::of(format!("{ADDED}{OWN}{stubs:?}{}", rest.display()).as_bytes()).hex();
     let folder = std::path::absolute(target)?.join(format!("glibc-{}", &key[..16]));
     if folder.is_dir() {
         return Ok(folder);
@@ -69,17 +67,13 @@ pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
         shell.write_file("stub.s", names)?;
         shell.write_file("stub.map", versions)?;
         let soname = format!("-Wl,-soname,{library},--version-script,stub.map");
-        cmd!(shell, "g++ -shared -nostdlib {soname} -o {file} stub.s")
-            .quiet()
-            .run()?;
+        let compile = cmd!(shell, "g++ -shared -nostdlib {soname} -o {file} stub.s");
+        compile.quiet().run()?;
     }
     shell.write_file("added.c", ADDED)?;
-    cmd!(
-        shell,
-        "g++ -O2 -fPIC -ffunction-sections -x c -c -o added.o added.c"
-    )
-    .quiet()
-    .run()?;
+    let options = ["-O2", "-fPIC", "-ffunction-sections", "-x", "c"];
+    let compile = cmd!(shell, "g++ {options...} -c -o added.o added.c");
+    compile.quiet().run()?;
     let stubs = LIBRARIES.map(|(_, file, _)| format!("\"{}\"", folder.join(file).display()));
     let added = folder.join("added.o");
     // Those that only some programs need come after what may need them.
@@ -98,11 +92,8 @@ pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
 /// This machine's file of that name.
 fn of_machine(library: &str) -> Result<PathBuf> {
     let shell = Shell::new()?;
-    let path = PathBuf::from(
-        cmd!(shell, "g++ -print-file-name={library}")
-            .quiet()
-            .read()?,
-    );
+    let ask = cmd!(shell, "g++ -print-file-name={library}");
+    let path = PathBuf::from(ask.quiet().read()?);
     ensure!(
         path.is_absolute(),
         "g++ finds no {library}: is glibc's development package installed?"
@@ -114,11 +105,10 @@ fn of_machine(library: &str) -> Result<PathBuf> {
 fn offered(all: Vec<Symbol>) -> impl Iterator<Item = (Symbol, bool)> {
     let mut names: BTreeMap<String, (Option<(Version, Symbol)>, bool)> = BTreeMap::new();
     for symbol in all {
-        let number = symbol
-            .version
-            .strip_prefix("GLIBC_")
-            .and_then(Version::parse);
-        let Some(version) = number else { continue };
+        let number = symbol.version.strip_prefix("GLIBC_");
+        let Some(version) = number.and_then(Version::parse) else {
+            continue;
+        };
         let (newest, newer) = names.entry(symbol.name.clone()).or_default();
         if version > Version(NEWEST.to_vec()) {
             *newer = true;
@@ -142,12 +132,12 @@ fn owner(library: &'static str, name: &str, moved: bool) -> &'static str {
 /// A stub in assembler, and its version script.
 fn stub(symbols: &[Symbol]) -> (String, String) {
     let (mut text, mut versions) = (String::new(), BTreeMap::<&str, String>::new());
-    for Symbol {
-        name,
-        version,
-        data,
-    } in symbols
-    {
+    for it in symbols {
+        let Symbol {
+            name,
+            version,
+            data,
+        } = it;
         let kind = data.map_or_else(
             || "function".into(),
             |size| format!("object; .size {name}, {size}"),
@@ -203,7 +193,8 @@ mod tests {
         assert_eq!(ensure(work.path()).unwrap(), folder, "it is there");
         let shell = Shell::new().unwrap();
         shell.change_dir(work.path());
-        shell.write_file("program.cpp", PROGRAM).unwrap();
+        let program = include_str!("old_glibc_tests.cpp");
+        shell.write_file("program.cpp", program).unwrap();
         let link = "-Wl,--allow-shlib-undefined";
         cmd!(
             shell,
@@ -221,34 +212,4 @@ mod tests {
             "2 argument 12 1 1"
         );
     }
-
-    const PROGRAM: &str = r#"
-#include <dlfcn.h>
-#include <sys/stat.h>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
-#include <memory>
-#include <mutex>
-#include <thread>
-static int constructed;
-__attribute__((constructor)) static void construct(int count, char**) { constructed = count; }
-int main(int, char** arguments) {
-  auto answer = std::make_shared<int>(0);
-  std::thread([answer] { *answer = 12; }).join();
-  std::timed_mutex mutex;
-  mutex.lock();
-  const auto before = std::chrono::steady_clock::now();
-  bool got = true;
-  std::thread([&] { got = mutex.try_lock_for(std::chrono::milliseconds(30)); }).join();
-  std::mutex other;
-  std::condition_variable never;
-  std::unique_lock<std::mutex> lock(other);
-  never.wait_for(lock, std::chrono::milliseconds(30));
-  const auto waited = std::chrono::steady_clock::now() - before;
-  struct stat result;
-  const bool there = stat("/proc/self/exe", &result) == 0 && S_ISREG(result.st_mode) && dlsym(RTLD_DEFAULT, "puts");
-  std::printf("%d %s %d %d %d", constructed, arguments[1], *answer, there, !got && waited >= std::chrono::milliseconds(58));
-}
-"#;
 }
