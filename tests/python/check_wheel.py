@@ -23,11 +23,6 @@ LIBRARY = "libtorch_pinbuddy.so"
 PROGRAM = "pinbuddy/bin/pinbuddy-tools"
 CHUNK = 1 << 20
 
-# A manylinux tag's glibc minor version -> the newest GLIBCXX 3.4.N that it allows.
-LIBSTDCXX = {5: 8, 12: 13, 17: 19, 24: 22, 26: 22, 27: 24, 28: 24, 31: 28, 34: 29, 35: 30, 36: 30,
-             38: 30, 39: 33, 40: 33, 41: 33}
-
-
 class Wheel:
     """A wheel, its RECORD and its .dist-info."""
 
@@ -204,16 +199,18 @@ def check_versions(fork, official):
 
 
 def check_platform(fork, official):
-    """The tag promises no older system than our libraries or the official wheel need."""
-    versions = []
+    """The official tag, and no newer symbol version in what we add than it and the official libraries need."""
+    assert fork.path.name.split("-")[-1] == official.path.name.split("-")[-1], fork.path.name
+    tag = re.search(r"manylinux_2_(\d+)_x86_64\.whl$", official.path.name)
+    torch = [version for library in ("libc10.so", "libc10_cuda.so", "libtorch_cpu.so")
+             for version in elf_strings(official.zip.read(f"torch/lib/{library}"))[2]]
     for file in (f"torch/lib/{LIBRARY}", "torch/lib/libtorch.so", PROGRAM):
-        versions += elf_strings(fork.zip.read(file))[2]
-    tag = re.search(r"manylinux_2_(\d+)_x86_64\.whl$", fork.path.name)
-    base = re.search(r"manylinux_2_(\d+)_x86_64\.whl$", official.path.name)
-    assert tag and base and int(tag[1]) >= int(base[1])
-    glibc, libstdcxx = newest(versions, "GLIBC"), newest(versions, "GLIBCXX")
-    assert glibc <= (2, int(tag[1])), f"{glibc} in {tag[0]}"
-    assert libstdcxx <= (3, 4, LIBSTDCXX[int(tag[1])]), f"{libstdcxx} in {tag[0]}"
+        versions = elf_strings(fork.zip.read(file))[2]
+        glibc = newest(versions, "GLIBC")
+        assert glibc <= (2, int(tag[1])), f"{file}: {glibc} in {tag[0]}"
+        for name in ("GLIBCXX", "CXXABI"):
+            found, most = newest(versions, name), newest(torch, name)
+            assert found <= most, f"{file}: {name} {found}, torch's {most}"
 
 
 def check_loading(fork, official):

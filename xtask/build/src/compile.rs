@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use xshell::{Shell, cmd};
 
-use crate::standard;
+use crate::{old_glibc, standard};
 use xtask_python::tools::Tools;
 use xtask_support::cargo;
 use xtask_support::paths;
@@ -132,7 +132,7 @@ pub fn compile(
         )
         .env("CC_SHELL_ESCAPED_FLAGS", "1")
         .env("CXX", "g++");
-    clean(&mut command, root, target, flavour);
+    clean(&mut command, root, target, flavour)?;
     if !matches!(flavour, Flavour::Wheel) {
         command.env("PINBUDDY_DEBUG", "1");
     }
@@ -152,7 +152,12 @@ pub fn compile(
 }
 
 /// Takes from the command the caller's settings that would change the bytes or their path, and gives it rustc's flags.
-pub(crate) fn clean(command: &mut Command, root: &Path, target: &Path, flavour: Flavour) {
+pub(crate) fn clean(
+    command: &mut Command,
+    root: &Path,
+    target: &Path,
+    flavour: Flavour,
+) -> Result<()> {
     for name in [
         "CFLAGS",
         "RUSTFLAGS",
@@ -170,8 +175,12 @@ pub(crate) fn clean(command: &mut Command, root: &Path, target: &Path, flavour: 
     for name in set.filter(|it| it.to_string_lossy().starts_with("CARGO_PROFILE_")) {
         command.env_remove(name);
     }
-    let flags = rust_flags(root, target, flavour).join("\x1f");
-    command.env("CARGO_ENCODED_RUSTFLAGS", flags);
+    let mut flags = rust_flags(root, target, flavour);
+    flags.push(format!("-Lnative={}", old_glibc::ensure(target)?.display()));
+    // This machine's libgcc_s may need what an older glibc lacks.
+    flags.push("-Clink-arg=-Wl,--allow-shlib-undefined".to_owned());
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    Ok(())
 }
 
 /// Paths that would end up in panic messages and `__FILE__`, and their replacements.

@@ -11,6 +11,7 @@ pub mod fits;
 pub mod inputs;
 pub mod library;
 pub mod licences;
+mod old_glibc;
 pub mod plan;
 pub mod prepare;
 pub mod program;
@@ -37,7 +38,6 @@ use xtask_support::progress::Progress;
 use xtask_support::scratch::Scratch;
 use xtask_support::{disk, lock, paths};
 use xtask_wheel::name::WheelName;
-use xtask_wheel::platform::Floors;
 use xtask_wheel::writer::NewFile;
 
 /// How much larger than the official wheel the fork may be.
@@ -102,27 +102,25 @@ fn link<'a>(
     const ASKS: &str = "torch/lib/libtorch.so";
     let work = Scratch::folder(&paths::target().join("wheel/work"))?;
     let libtorch = compile::add_needed(&ready.tree.join(ASKS), work.path(), &ready.tools)?;
-    let mut floors = Floors::default();
     let headers = ready.headers.iter();
     let mut made: BTreeMap<_, _> = headers
         .map(|(path, bytes)| (path.clone(), NewFile::text(bytes.clone())))
         .collect();
     let ours = format!("torch/lib/{}", compile::LIBRARY);
-    for (path, file) in [
-        (&*ours, library),
-        (program::IN_WHEEL, program),
-        (ASKS, &libtorch),
-    ] {
-        floors = floors.merge(&Floors::read(file)?);
-        made.insert(path.to_owned(), NewFile::library(fs::read(file)?));
-    }
+    let files = [
+        (&*ours, fs::read(library)?),
+        (program::IN_WHEEL, fs::read(program)?),
+        (ASKS, fs::read(&libtorch)?),
+    ];
+    let floors = ready.require(&files.each_ref().map(|(path, bytes)| (*path, &bytes[..])))?;
+    let compiled = files.map(|(path, bytes)| (path.to_owned(), NewFile::library(bytes)));
+    made.extend(compiled);
     let mut provenance = ready.provenance(&plan.header, &made[&ours].bytes, &floors);
     provenance.program_sha256 = Some(Digest::of(&made[program::IN_WHEEL].bytes).hex());
     Ok(Fork {
         base: &ready.base.path,
         name: WheelName {
             version: ready.fork_version.clone(),
-            platform: floors.platform_tag(&ready.base.name.platform)?,
             ..ready.base.name.clone()
         },
         library_bytes: made[&ours].bytes.len() as u64,

@@ -109,7 +109,7 @@ impl Plan {
   5. apply the series {} with no fuzz:{}
      to give SHA-256 {}
   6. compile cxx-bridge (profile wheel, feature torch) against these headers
-  7. add {} to libtorch.so's NEEDED list; read the glibc and libstdc++ floors
+  7. add {} to libtorch.so's NEEDED list; check that the platform tag is true
   8. write {}/torch-{version}+<local>.pinbuddy.{}-{tags}-<platform>.whl
   9. read it back: every file against RECORD, versions, tags, provenance, NEEDED
 Nothing was done (--dry-run).

@@ -58,6 +58,23 @@ impl Prepared {
         )
     }
 
+    /// What is compiled needs no more than the official wheel promises. Returns its needs.
+    pub fn require(&self, files: &[(&str, &[u8])]) -> Result<Floors> {
+        let mut torch = Floors::default();
+        for library in ["libc10.so", "libc10_cuda.so", "libtorch_cpu.so"] {
+            let path = self.tree.join("torch/lib").join(library);
+            torch = torch.merge(&Floors::read(&path)?);
+        }
+        let mut needs = Floors::default();
+        for (name, bytes) in files {
+            let own = Floors::of(bytes)
+                .with_context(|| format!("reading the symbol versions of {name}"))?;
+            own.require(name, &self.base.name.platform, &torch)?;
+            needs = needs.merge(&own);
+        }
+        Ok(needs)
+    }
+
     /// The compiler's paths.
     pub fn against(&self) -> Against<'_> {
         Against {

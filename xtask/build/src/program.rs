@@ -31,7 +31,7 @@ impl Compiling {
     /// compiled once, and whoever comes second waits.
     pub fn start(root: &Path, target: &Path) -> Result<Self> {
         let mut command = cargo::build(&[PROGRAM], "wheel");
-        clean(&mut command, root, target, Flavour::Wheel);
+        clean(&mut command, root, target, Flavour::Wheel)?;
         let (said, complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
         let cargo = command
             .arg("--target-dir")

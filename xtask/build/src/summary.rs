@@ -117,14 +117,14 @@ mod tests {
             ("compile".into(), Duration::from_secs(31)),
         ];
         let summary = Summary {
-            path: "dist/torch-2.15.0+cu132.pinbuddy.0.1.0-cp311-cp311-manylinux_2_34_x86_64.whl"
+            path: "dist/torch-2.15.0+cu132.pinbuddy.0.1.0-cp311-cp311-manylinux_2_28_x86_64.whl"
                 .into(),
             bytes: 539_000_001,
             sha256: "ab".repeat(32),
             version: "2.15.0+cu132.pinbuddy.0.1.0".into(),
             series: "2.15.0".into(),
             floors: Floors::default(),
-            tag: "manylinux_2_34_x86_64".into(),
+            tag: "manylinux_2_28_x86_64".into(),
             library_bytes: 700_000,
             commit: None,
             steps: StepTime::list(times),

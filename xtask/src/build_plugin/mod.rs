@@ -12,11 +12,11 @@ mod verify;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::build_wheel::compile::{self, Flavour};
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::program::Compiling;
+use crate::build_wheel::program::{Compiling, IN_WHEEL};
 use crate::build_wheel::summary::print;
 use crate::build_wheel::{assemble, prepare};
 use crate::cli;
@@ -120,7 +120,7 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
         compile::compile(paths::root(), &target, &ready.against(), flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-    let floors = Floors::of(&bytes)?;
+    let floors = ready.require(&[(compile::LIBRARY, &bytes)])?;
     Ok(Library {
         provenance: ready.provenance(&plan.header, &bytes, &floors),
         platform: ready.base.name.platform.clone(),
@@ -155,8 +155,10 @@ fn write(
         version: version(libraries, program)?,
         python: "py3".into(),
         abi: "none".into(),
-        platform: platform(libraries, &program.floors)?,
+        platform: platform(libraries)?,
     };
+    let needs = &program.floors;
+    needs.require(IN_WHEEL, &name.platform, &Floors::default())?;
     assemble::publish(
         out.join(name.to_string()),
         "write the plug-in",
@@ -187,19 +189,15 @@ fn version(libraries: &[Library], program: &Program) -> Result<String> {
     ))
 }
 
-/// A platform tag for all libraries and the program.
-fn platform(libraries: &[Library], program: &Floors) -> Result<String> {
-    let floors = libraries
-        .iter()
-        .fold(program.clone(), |all, it| all.merge(&it.floors));
-    let mut tags = Vec::new();
-    for library in libraries {
-        tags.push(floors.platform_tag(&library.platform)?);
-    }
-    let glibc = |tag: &String| {
+/// The newest platform tag of the official wheels.
+fn platform(libraries: &[Library]) -> Result<String> {
+    let glibc = |tag: &&String| {
         let first = tag.split('.').next().unwrap_or_default();
         first.strip_suffix("_x86_64").and_then(name::glibc)
     };
-    ensure!(!tags.is_empty(), "a plug-in for no torch at all");
-    Ok(tags.into_iter().max_by_key(glibc).unwrap_or_default())
+    let tags = libraries.iter().map(|it| &it.platform);
+    let newest = tags
+        .max_by_key(glibc)
+        .context("a plug-in for no torch at all")?;
+    Ok(newest.clone())
 }

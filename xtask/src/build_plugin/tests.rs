@@ -52,7 +52,7 @@ fn name(libraries: &[Library]) -> WheelName {
         version: version(libraries, &tools()).unwrap(),
         python: "py3".into(),
         abi: "none".into(),
-        platform: platform(libraries, &Floors::default()).unwrap(),
+        platform: platform(libraries).unwrap(),
     }
 }
 

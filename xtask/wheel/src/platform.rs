@@ -1,13 +1,14 @@
-//! Finds the oldest system that a library runs on, from its symbol versions, and the matching platform tag.
+//! Reads the symbol versions of libraries: which they need, which they offer, and whether a platform tag is true for them.
 
 use std::collections::BTreeMap;
+use std::env::consts;
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use object::Endianness;
-use object::elf::FileHeader64;
+use object::elf::{FileHeader64, SHN_ABS, SHN_UNDEF};
 use object::read::elf::FileHeader as _;
 use serde::Serialize;
 
@@ -24,27 +25,7 @@ pub struct Floors {
 
 /// Dotted numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(Vec<u32>);
-
-/// Maximum versions for each manylinux policy on x86-64: glibc's minor, GLIBCXX 3.4.N, CXXABI 1.3.N, GCC N. From
-/// PEP 600 and the policies of pypa/auditwheel (data, 2026).
-const POLICIES: [(u32, u32, u32, u32); 15] = [
-    (5, 8, 1, 4),
-    (12, 13, 3, 4),
-    (17, 19, 7, 4),
-    (24, 22, 10, 4),
-    (26, 22, 10, 4),
-    (27, 24, 11, 7),
-    (28, 24, 11, 7),
-    (31, 28, 12, 7),
-    (34, 29, 13, 7),
-    (35, 30, 13, 12),
-    (36, 30, 13, 12),
-    (38, 30, 13, 12),
-    (39, 33, 15, 14),
-    (40, 33, 15, 14),
-    (41, 33, 15, 14),
-];
+pub struct Version(pub Vec<u32>);
 
 impl Floors {
     /// Of a shared library.
@@ -106,52 +87,43 @@ impl Floors {
         self
     }
 
-    /// The glibc minor version of the oldest policy that allows these needs.
-    fn policy(&self) -> Option<u32> {
-        POLICIES
-            .iter()
-            .find(|(glibc, glibcxx, cxxabi, gcc)| {
-                self.fits("GLIBC", &[2, *glibc])
-                    && self.fits("GLIBCXX", &[3, 4, *glibcxx])
-                    && self.fits("CXXABI", &[1, 3, *cxxabi])
-                    && self.fits("GCC", &[*gcc, u32::MAX])
-            })
-            .map(|policy| policy.0)
-    }
-
-    fn fits(&self, set: &str, most: &[u32]) -> bool {
-        self.newest
-            .get(set)
-            .is_none_or(|version| version.0.as_slice() <= most)
-    }
-
-    /// The platform tag of the fork wheel: the base wheel's, or a newer one if our library needs it.
-    pub fn platform_tag(&self, base: &str) -> Result<String> {
-        let first = base.split('.').next().unwrap_or(base);
-        let Some(arch) = first.strip_suffix("_x86_64") else {
-            bail!("the platform tag {base} is not for x86_64")
-        };
-        // A wheel with a plain `linux` tag keeps it.
-        if arch == "linux" {
-            return Ok(base.to_owned());
+    /// Refuses `what` with these needs if a system that the platform tag names may lack one of them. glibc's version stands
+    /// in the tag; of the other sets a system has what torch's own libraries need, and of libgcc's what Rust's unwinder
+    /// does, as every manylinux policy says.
+    pub fn require(&self, what: &str, tag: &str, torch: &Self) -> Result<()> {
+        let first = tag.split('.').next().unwrap_or(tag);
+        let kind = first.strip_suffix(&format!("_{}", consts::ARCH));
+        let kind =
+            kind.with_context(|| format!("the platform tag {tag} is not for {}", consts::ARCH))?;
+        // A wheel with a plain `linux` tag promises nothing.
+        if kind == "linux" {
+            return Ok(());
         }
         let (major, minor) =
-            name::glibc(arch).with_context(|| format!("an unknown platform tag: {base}"))?;
-        ensure!(major == 2, "an unknown platform tag: {base}");
-        let Some(ours) = self.policy() else {
-            return Err(
-                refuse("no manylinux tag is true for the library that was compiled")
-                    .found(self.to_string())
-                    .expected("what manylinux_2_41 allows, or less")
-                    .remedy("build on an older system, such as Debian 12 or a manylinux container")
-                    .into(),
-            );
+            name::glibc(kind).with_context(|| format!("an unknown platform tag: {tag}"))?;
+        let (glibc, rust) = (Version(vec![major, minor]), Version(vec![4, 2, 0]));
+        let most = |set: &str| match set {
+            "GLIBC" => Some(&glibc),
+            "GCC" => torch.newest.get(set).max(Some(&rust)),
+            _ => torch.newest.get(set),
         };
-        Ok(if ours <= minor {
-            base.to_owned()
-        } else {
-            format!("manylinux_2_{ours}_x86_64")
-        })
+        let newer = |(set, version): (&String, &Version)| {
+            let (most, found) = (most(set), format!("{set} {version}"));
+            match most {
+                Some(most) if most >= version => None,
+                Some(most) => Some(format!("{found} (not {most} or less)")),
+                None => Some(format!("{found} (torch needs none)")),
+            }
+        };
+        let newer: Vec<_> = self.newest.iter().filter_map(newer).collect();
+        if newer.is_empty() {
+            return Ok(());
+        }
+        Err(refuse(format!("{what} needs a newer system than {tag}"))
+            .found(newer.join(", "))
+            .expected("symbol versions of the tag's glibc, and of libstdc++ those that torch's own libraries need")
+            .remedy("build with an older g++, such as g++ 12")
+            .into())
     }
 }
 
@@ -167,7 +139,8 @@ impl fmt::Display for Floors {
 }
 
 impl Version {
-    fn parse(text: &str) -> Option<Self> {
+    /// `2.28`.
+    pub fn parse(text: &str) -> Option<Self> {
         text.split('.')
             .map(|part| part.parse().ok())
             .collect::<Option<_>>()
@@ -186,6 +159,44 @@ impl Serialize for Version {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
+
+/// A symbol that a library offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name.
+    pub name: String,
+    /// `GLIBC_2.34`; one name may have several.
+    pub version: String,
+    /// Its size, if it is data.
+    pub data: Option<u64>,
+}
+
+/// The symbols with versions that a shared library offers.
+pub fn exported(data: &[u8]) -> Result<Vec<Symbol>> {
+    let header = FileHeader64::<Endianness>::parse(data)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, data)?;
+    let table = sections.symbols(endian, data, object::elf::SHT_DYNSYM)?;
+    let versions = sections.versions(endian, data)?;
+    let versions = versions.context("no symbol of it has a version")?;
+    let mut all = Vec::new();
+    for (index, symbol) in table.enumerate() {
+        let of = versions.version_index(endian, index);
+        // A version has a symbol of its own, which is absolute.
+        if matches!(symbol.st_shndx.get(endian), SHN_UNDEF | SHN_ABS) {
+            continue;
+        }
+        let Some(version) = versions.version(of.index())? else {
+            continue;
+        };
+        all.push(Symbol {
+            name: str::from_utf8(table.symbol_name(endian, symbol)?)?.to_owned(),
+            version: str::from_utf8(version.name())?.to_owned(),
+            data: (symbol.st_type() == object::elf::STT_OBJECT).then(|| symbol.st_size.get(endian)),
+        });
+    }
+    Ok(all)
 }
 
 /// A shared library's NEEDED entries and its SONAME.
@@ -211,41 +222,60 @@ mod tests {
 
     const BASE: &str = "manylinux_2_28_x86_64";
 
-    fn tag(needs: &[&str], base: &str) -> Result<String> {
+    fn floors(needs: &[&str]) -> Result<Floors> {
         let mut floors = Floors::default();
-        for need in needs {
-            floors.add(need)?;
-        }
-        floors.platform_tag(base)
+        needs.iter().try_for_each(|need| floors.add(need))?;
+        Ok(floors)
+    }
+
+    /// torch 2.15's.
+    fn torch() -> Floors {
+        floors(&["GLIBC_2.17", "GLIBCXX_3.4.22", "CXXABI_1.3.11", "GCC_3.4"]).unwrap()
     }
 
     #[test]
-    fn never_less_than_the_base_and_never_less_than_true() {
-        for (needs, expected) in [
-            (&["GLIBC_2.17", "GLIBCXX_3.4.21"][..], BASE),
-            (&["GLIBC_2.14", "GLIBC_2.34"], "manylinux_2_34_x86_64"),
-            (&["GLIBC_2.17", "GLIBCXX_3.4.29"], "manylinux_2_34_x86_64"),
-            (&["GLIBC_2.17", "GLIBCXX_3.4.30"], "manylinux_2_35_x86_64"),
-            (&["CXXABI_1.3.15"], "manylinux_2_39_x86_64"),
-            (&["GCC_12.0.0"], "manylinux_2_35_x86_64"),
-            (&["GLIBC_ABI_DT_RELR"], "manylinux_2_36_x86_64"),
-            (&["GLIBC_2.37"], "manylinux_2_38_x86_64"),
-            (&["libcudart.so.13", "ZLIB_1.2.9", "GCC_3.0"], BASE),
+    fn what_the_tag_and_torch_promise_and_nothing_newer() {
+        let fits = |needs: &[&str], tag: &str| {
+            let floors = floors(needs).unwrap();
+            floors.require("it", tag, &torch()).is_ok()
+        };
+        for needs in [
+            &["GLIBC_2.28", "GLIBCXX_3.4.22", "CXXABI_1.3.9"][..],
+            &["libcudart.so.13", "ZLIB_1.2.9", "GCC_3.0"],
+            &["GLIBC_2.2.5"],
         ] {
-            assert_eq!(tag(needs, BASE).unwrap(), expected, "{needs:?}");
+            assert!(fits(needs, BASE), "{needs:?}");
         }
-        assert_eq!(
-            tag(&["GLIBC_2.34"], "linux_x86_64").unwrap(),
-            "linux_x86_64"
-        );
+        for newer in [
+            "GLIBC_2.29",
+            "GLIBC_ABI_DT_RELR",
+            "GLIBCXX_3.4.23",
+            "CXXABI_1.3.12",
+            "GCC_12.0.0",
+        ] {
+            assert!(!fits(&["GLIBC_2.17", newer], BASE), "{newer}");
+            assert!(fits(&[newer], "linux_x86_64"), "{newer}");
+        }
         let old = "manylinux_2_17_x86_64.manylinux2014_x86_64";
-        assert_eq!(tag(&["GLIBC_2.28"], old).unwrap(), BASE);
-        assert_eq!(tag(&["GLIBC_2.2.5"], old).unwrap(), old);
+        assert!(fits(&["GLIBC_2.17"], old) && !fits(&["GLIBC_2.28"], old));
+        assert!(!fits(&[], "win_amd64") && !fits(&[], "manylinux_2_28_s390x"));
+        assert!(floors(&["GLIBC_PRIVATE"]).is_err());
     }
 
     #[test]
-    fn what_no_tag_promises() {
-        insta::assert_snapshot!(tag(&["GLIBC_2.99", "GLIBCXX_3.4.40"], BASE).unwrap_err());
-        assert!(tag(&["GLIBC_PRIVATE"], BASE).is_err());
+    fn the_refusal_names_what_is_too_new() {
+        let needs = floors(&["GLIBC_2.34", "GLIBCXX_3.4.32"]).unwrap();
+        insta::assert_snapshot!(needs.require("a.so", BASE, &torch()).unwrap_err());
+    }
+
+    /// An error, no panic.
+    #[test]
+    fn libraries_that_are_cut_short() {
+        let whole = fs::read("/proc/self/exe").unwrap();
+        assert!(Floors::of(&whole).unwrap().newest.contains_key("GLIBC"));
+        for cut in [0, 4, 63, 64, whole.len() / 2, whole.len() - 1] {
+            assert!(Floors::of(&whole[..cut]).is_err(), "{cut} bytes");
+            assert!(exported(&whole[..cut]).is_err(), "{cut} bytes");
+        }
     }
 }
