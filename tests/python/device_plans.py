@@ -144,6 +144,13 @@ def planned_runs(run, path: Path, program: str):
 
 
 @pytest.fixture
+def twice(run, tmp_path):
+    """``twice(program)``: the outcomes of a run whose device memory is recorded, and of the next one, with the plan of the first."""
+    path = str(tmp_path / "device.json")
+    return lambda program, **settings: [run(program, BUDDY_DEVICE_PLAN=path, **settings) for _ in range(2)]
+
+
+@pytest.fixture
 def with_two(run, tmp_path):
     """The same as ``with_plan``, on two streams."""
     return planned_runs(run, tmp_path / "two.json", TWO_STREAMS)

@@ -14,7 +14,7 @@ import torch
 from release import host_stats
 
 __all__ = [
-    "MIB", "answer", "ctypes", "forked", "host_stats", "json", "of_engine", "os", "pinned", "seconds", "segments", "sim", "sys",
+    "MIB", "answer", "block", "ctypes", "forked", "host_stats", "json", "of_engine", "os", "pinned", "seconds", "segments", "sim", "sys",
     "threading", "time", "together", "torch", "until", "use_gpu", "warm_up",
 ]
 
@@ -24,6 +24,11 @@ MIB = 1 << 20
 def pinned(mib: float) -> torch.Tensor:
     """A pinned tensor of so many MiB, of bytes."""
     return torch.empty(int(mib * MIB), dtype=torch.uint8, pin_memory=True)
+
+
+def block(mib: float, **more) -> torch.Tensor:
+    """The same in device memory."""
+    return torch.empty(int(mib * MIB), dtype=torch.uint8, device="cuda", **more)
 
 
 def answer(*values) -> None:
