@@ -39,26 +39,15 @@ def test_a_block_that_a_stream_still_uses_is_active(run, which):
 
 @counts_active
 @pytest.mark.parametrize("which", ["stock", "fork"])
-def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which):
-    outcome = run(PENDING + """
+@pytest.mark.parametrize("waits, asked", [(8, 0.5), pytest.param(2, 8, marks=needs(11, "a seam for that"))])
+def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which, waits, asked):
+    """Upstream serves what is too small for a segment, and does not see requests that the engine serves."""
+    outcome = run(PENDING.replace("pinned(8)", f"pinned({waits})") + f"""
     torch.cuda.synchronize()
-    small = pinned(0.5)
+    kept = pinned({asked})
     answer(active()[0])
     """, which, **SETTINGS)
-    assert outcome.value == [1], "the small one"
-
-
-@counts_active
-@needs(11, "a seam for that")
-@pytest.mark.parametrize("which", ["stock", "fork"])
-def test_the_next_request_completes_what_was_too_small_for_a_segment(run, which):
-    """Upstream serves it, and does not see requests that the engine serves."""
-    outcome = run(PENDING.replace("pinned(8)", "pinned(2)") + """
-    torch.cuda.synchronize()
-    large = pinned(8)
-    answer(active()[0])
-    """, which, **SETTINGS)
-    assert outcome.value == [1], "the large one"
+    assert outcome.value == [1], "the one that is kept"
 
 
 FOREIGN = """

@@ -199,7 +199,6 @@ def test_where_no_plan_is_better_none_is_made(traced, tmp_path):
     assert not made.exists()
 
 
-@pytest.mark.real_start("a child runs the exit handlers of its own process")
 def test_a_child_records_nothing(traced):
     _, events, outcome, _ = traced(HEAD + """
     kept = [block(2), block(3)]

@@ -189,7 +189,6 @@ torch.empty(30, dtype=torch.uint8, pin_memory=True)
 CHILD = "from program import *\nimport pinbuddy\n"
 
 
-@pytest.mark.real_start("a child runs the exit handlers of its own process")
 def test_a_child_records_nothing_and_harms_nothing(traced, tmp_path):
     _, events, outcome, _ = traced(CHILD + f"""
 kept = [pinned(2), torch.empty(10, dtype=torch.uint8, pin_memory=True)]
@@ -211,7 +210,6 @@ answer(statuses)
     assert not (tmp_path / "child").exists()
 
 
-@pytest.mark.real_start("a child of a parent that never pinned has an engine of its own")
 def test_a_child_of_a_parent_that_never_pinned_records_its_own(run, tmp_path):
     outcome = run(CHILD + """
 def child():
