@@ -168,7 +168,7 @@ def test_what_is_not_to_be_cached_is_unpinned_after_its_stream_whatever_is_asked
             time.sleep(0.001 if {background} else 0)
         answer(is_pinned())
     """
-    settings = {ALLOC_CONF: f"pinned_max_cached_size_mb:64,pinned_use_background_threads:{background}"}
+    settings = {ALLOC_CONF: f"pinned_max_cached_size_mb:64,pinned_use_background_threads:{background}", "PINBUDDY_SIM_LOCK": "0"}
     own = {**SETTINGS, "BUDDY_BLOCK_SIZE_MB": "512"}
     for which in ("stock", "fork"):
         assert run(program, which, **settings, **own).value == [False], which
@@ -190,7 +190,7 @@ def test_what_is_not_to_be_cached_is_unpinned_when_it_is_freed(run):
             seen.append(pinned_now() - before)
         answer(seen)
     """
-    settings = {ALLOC_CONF: "pinned_max_cached_size_mb:64"}
+    settings = {ALLOC_CONF: "pinned_max_cached_size_mb:64", "PINBUDDY_SIM_LOCK": "0"}
     # With segments of this length, memory that the engine would keep is visible.
     own = {**SETTINGS, "BUDDY_BLOCK_SIZE_MB": "512"}
     stock = run(program, "stock", **settings).value

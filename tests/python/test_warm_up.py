@@ -92,7 +92,7 @@ def test_in_the_background_segments_come_one_by_one(run):
             time.sleep(0.01)
         second = pinned(200)
         answer(seen, segments(), of_engine(second), sim()["own_pins"])
-        """, **BLOCKS, **SLOW)
+        """, **BLOCKS, **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": "1500"})
     seen, segments, of_engine, own_pins = outcome.value
     # Its own region first; each segment is seen before the next is pinned. With the first request's
     # region a fourth would be more than was asked for.
