@@ -207,7 +207,9 @@ def torch():
     torch._C._host_emptyCache()
     torch.cuda.reset_accumulated_host_memory_stats()
     yield torch
-    torch.cuda.synchronize()
+    from program import let_go
+
+    let_go()
 
 
 @pytest.fixture

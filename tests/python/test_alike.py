@@ -13,7 +13,7 @@ SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP
 PENDING = """
     from program import *
     use_gpu()
-    torch.cuda._sleep(1_000_000_000)
+    hold()
     block = pinned(8)
     block.to("cuda", non_blocking=True)
     del block
@@ -29,7 +29,7 @@ PENDING = """
 def test_a_block_that_a_stream_still_uses_is_active(run, which):
     outcome = run(PENDING + """
     before = active()
-    torch.cuda.synchronize()
+    let_go()
     second = pinned(8)
     answer(before, active())
     """, which, **SETTINGS)
@@ -43,7 +43,7 @@ def test_a_block_that_a_stream_still_uses_is_active(run, which):
 def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which, waits, asked):
     """Upstream serves what is too small for a segment, and does not see requests that the engine serves."""
     outcome = run(PENDING.replace("pinned(8)", f"pinned({waits})") + f"""
-    torch.cuda.synchronize()
+    let_go()
     kept = pinned({asked})
     answer(active()[0])
     """, which, **SETTINGS)
@@ -105,10 +105,10 @@ def test_the_history_says_where_a_block_was_freed(run):
             return pinned(8)
         free([allocate(8)])
         held = [allocate(16)]
-        torch.cuda._sleep(1_000_000_000)
+        hold()
         held[0].to("cuda", non_blocking=True)
         free(held)
-        torch.cuda.synchronize()
+        let_go()
         collect()
         mine = {"allocate", "free", "collect"}
         def frames(entry):
@@ -132,10 +132,11 @@ def test_a_snapshot_says_who_asked_for_what_a_stream_still_uses(run):
         def allocate(mib):
             return pinned(mib)
         held = [allocate(16)]
-        torch.cuda._sleep(1_000_000_000)
+        hold()
         held[0].to("cuda", non_blocking=True)
         held.clear()
         blocks = [b for it in torch.cuda.memory._snapshot()["host_segments"] for b in it["blocks"]]
+        let_go()
         answer([[b["size"], [f["name"] for f in b.get("frames", [])].count("allocate")]
             for b in blocks if b["state"] == "active_pending_free"])
     """

@@ -13,6 +13,7 @@ import pytest
 from conftest import MIB, engine_segment
 from pinbuddy import _types
 from plugin import IS_PLUGIN
+from program import hold
 
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
 # Two segments, pinned by the first request or warm_up().
@@ -34,7 +35,7 @@ def test_the_version_is_the_wheels(torch):
 def test_segments_show_where_a_tensors_block_lies(torch, pinned):
     pinbuddy.warm_up(wait=True)
     tensor, freed = pinned(8 * MIB + 1), pinned(9 * MIB)
-    torch.cuda._sleep(1_000_000_000)
+    hold()
     freed.to("cuda", non_blocking=True)
     address = freed.data_ptr()
     del freed
