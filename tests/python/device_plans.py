@@ -98,10 +98,8 @@ TRAINING = """
 
 # Thirty steps of these blocks, one after the other; `step()` is one more.
 STEPS = """
-    import gc, json, os, torch, pinbuddy
-    MIB = 1 << 20
-    def block(mib, **more):
-        return torch.empty(int(mib * MIB), dtype=torch.uint8, device="cuda", **more)
+    from program import *
+    import pinbuddy
     def rest():
         for mib in (20, 16):
             it = block(mib)
