@@ -19,6 +19,8 @@ __all__ = [
 ]
 
 MIB = 1 << 20
+# A snapshot of memory with stacks looks for compiled code's there, and imports it for two seconds: these programs compile none.
+torch._inductor = None
 
 
 def pinned(mib: float) -> torch.Tensor:

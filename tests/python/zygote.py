@@ -46,9 +46,6 @@ if not ENDS_WHOLLY:
 
 import torch  # noqa: E402
 
-# A snapshot of memory with stacks looks for compiled code's there, and imports it: two seconds, in each child.
-torch._inductor = None
-
 
 class Imported:
     """Makes the program's first `import torch` find the imported torch, and load the plug-in with the environment's
