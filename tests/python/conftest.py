@@ -13,9 +13,10 @@ import sys
 import textwrap
 
 import pytest
-from device_plans import with_plan, with_two  # noqa: F401: fixtures of all
+from device_plans import twice, with_plan, with_two  # noqa: F401: fixtures of all
 from measure import environment
 from plugin import IS_PLUGIN
+from recorded import traced  # noqa: F401: a fixture of all
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
 from start import Zygote, start
 
@@ -158,15 +159,17 @@ def forking(which: str = "fork") -> str:
     return python if ALL or which == "fork" and not IS_PLUGIN else str(Zygote.of(python).python)
 
 
-def command_line(*arguments, python: str = sys.executable, **variables: str) -> subprocess.CompletedProcess:
-    """``python -m pinbuddy``, forked where programs are."""
+def command_line(*arguments, python: str = sys.executable, check: bool = False, **variables: str) -> subprocess.CompletedProcess:
+    """``python -m pinbuddy``, forked where programs are; ``check`` requires that it succeeds."""
     skip_on_a_real_gpu(variables)
     program = f"""
 import runpy, sys
 sys.argv[1:] = {[str(it) for it in arguments]!r}
 runpy.run_module("pinbuddy", run_name="__main__", alter_sys=True)
 """
-    return start(python, program, environment(**variables), timeout=300, forked=IS_PLUGIN and not ALL)
+    done = start(python, program, environment(**variables), timeout=300, forked=IS_PLUGIN and not ALL)
+    assert done.returncode == 0 or not check, done.stderr
+    return done
 
 
 @pytest.fixture
@@ -204,7 +207,9 @@ def torch():
     torch._C._host_emptyCache()
     torch.cuda.reset_accumulated_host_memory_stats()
     yield torch
-    torch.cuda.synchronize()
+    from program import let_go
+
+    let_go()
 
 
 @pytest.fixture

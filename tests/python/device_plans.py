@@ -98,10 +98,8 @@ TRAINING = """
 
 # Thirty steps of these blocks, one after the other; `step()` is one more.
 STEPS = """
-    import gc, json, os, torch, pinbuddy
-    MIB = 1 << 20
-    def block(mib, **more):
-        return torch.empty(int(mib * MIB), dtype=torch.uint8, device="cuda", **more)
+    from program import *
+    import pinbuddy
     def rest():
         for mib in (20, 16):
             it = block(mib)
@@ -141,6 +139,13 @@ def planned_runs(run, path: Path, program: str):
     """``planned(more)``: runs the program and ``more`` with the plan of the program."""
     recorded(run, path, program)
     return lambda more, **variables: run(program + more, BUDDY_DEVICE_PLAN=str(path), **variables)
+
+
+@pytest.fixture
+def twice(run, tmp_path):
+    """``twice(program)``: the outcomes of a run whose device memory is recorded, and of the next one, with the plan of the first."""
+    path = str(tmp_path / "device.json")
+    return lambda program, **settings: [run(program, BUDDY_DEVICE_PLAN=path, **settings) for _ in range(2)]
 
 
 @pytest.fixture

@@ -50,3 +50,13 @@ def compile(command: list[str]) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def run(program: Path, *arguments, timeout: float = 300, nice: int = 0, **variables) -> subprocess.CompletedProcess:
+    """Runs a compiled program, with no BUDDY_ variable but those given."""
+    from measure import environment
+
+    return subprocess.run(
+        [str(it) for it in (program, *arguments)],
+        env=environment(**variables), capture_output=True, text=True, timeout=timeout, preexec_fn=lambda: os.nice(nice),
+    )  # fmt: skip

@@ -48,7 +48,8 @@ def recorded(run, path: Path, program: str, variable: str = "BUDDY_PLAN", **vari
     return written[key][1]
 
 
-# Trains: every block has a mark of its own, which is looked at before it is freed.
+# Trains: every block has a mark of its own, which is looked at before it is freed. It is in one byte of each page, and in the last:
+# blocks begin with a page, so two that overlap share one of these.
 #
 # CHANGE: which part of the requests has another size. VARY: no size comes again.
 # STEPS: what is done between iterations.
@@ -69,7 +70,8 @@ TRAINING = """
     def ask(size):
         global mark, largest, live_bytes
         mark = mark % 250 + 1
-        tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True).fill_(mark)
+        tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        tensor[::4096] = tensor[-1] = mark
         live_bytes += (size + 4095) // 4096 * 4096
         largest = max(largest, live_bytes)
         return tensor, mark
@@ -77,7 +79,7 @@ TRAINING = """
     def end(block):
         global live_bytes
         tensor, mark = block
-        assert bool((tensor == mark).all()), "somebody else has written to it"
+        assert bool((tensor[::4096] == mark).all()) and tensor[-1] == mark, "somebody else has written to it"
         live_bytes -= (tensor.numel() + 4095) // 4096 * 4096
 
     kept = [ask(3 * MIB), ask(2 * MIB + 5)]
@@ -91,7 +93,7 @@ TRAINING = """
             live.append(ask(size))
             while len(live) > 5:
                 block = live.pop(0)
-                copy = block[0].to("cuda", non_blocking=True)
+                copy = block[0][:4096].to("cuda", non_blocking=True)
                 torch.cuda.current_stream().synchronize()
                 end(block)
                 del block
@@ -113,8 +115,8 @@ TRAINING = """
             for at in range(9):
                 end(ask((1 + at % 3) * MIB + 77))
         if "die" in steps and iteration == 11:
-            import time
-            time.sleep(5)
+            from program import until
+            until(lambda: os.path.exists(os.environ["BUDDY_PLAN"]))
             os.kill(os.getpid(), 9)
     for block in kept:
         end(block)

@@ -14,16 +14,23 @@ import torch
 from release import host_stats
 
 __all__ = [
-    "MIB", "answer", "ctypes", "forked", "host_stats", "json", "of_engine", "os", "pinned", "seconds", "segments", "sim", "sys",
+    "MIB", "answer", "block", "ctypes", "forked", "hold", "host_stats", "json", "let_go", "of_engine", "os", "pinned", "seconds", "segments", "sim", "sys",
     "threading", "time", "together", "torch", "until", "use_gpu", "warm_up",
 ]
 
 MIB = 1 << 20
+# A snapshot of memory with stacks looks for compiled code's there, and imports it for two seconds: these programs compile none.
+torch._inductor = None
 
 
 def pinned(mib: float) -> torch.Tensor:
     """A pinned tensor of so many MiB, of bytes."""
     return torch.empty(int(mib * MIB), dtype=torch.uint8, pin_memory=True)
+
+
+def block(mib: float, **more) -> torch.Tensor:
+    """The same in device memory."""
+    return torch.empty(int(mib * MIB), dtype=torch.uint8, device="cuda", **more)
 
 
 def answer(*values) -> None:
@@ -34,6 +41,21 @@ def answer(*values) -> None:
 def use_gpu() -> None:
     """Initializes CUDA, as every training program does."""
     torch.zeros(1, device="cuda")
+
+
+def hold() -> None:
+    """The current stream gets stuck until `let_go`; on a GPU for long enough."""
+    if hasattr(ctypes.CDLL(None), "pinbuddy_sim_hold"):
+        ctypes.CDLL(None).pinbuddy_sim_hold(ctypes.c_size_t(torch.cuda.current_stream().cuda_stream))
+    else:
+        torch.cuda._sleep(1_500_000_000)
+
+
+def let_go() -> None:
+    """All streams go on, and end."""
+    if hasattr(ctypes.CDLL(None), "pinbuddy_sim_let_go"):
+        ctypes.CDLL(None).pinbuddy_sim_let_go()
+    torch.cuda.synchronize()
 
 
 def seconds(act) -> float:

@@ -2,6 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
 
 
 def read(path: Path, whole: bool = True, waits: bool = False) -> tuple[dict, list[dict]]:
@@ -46,3 +49,28 @@ def waits(events: list[dict]) -> list[tuple[int | None, float]]:
     """Of each wait for the driver: how many MiB were asked for, if it was in a request, and how many milliseconds."""
     sizes = {it["id"]: it["bytes"] >> 20 for it in events if it["op"] == "alloc"}
     return [(sizes.get(it.get("id")), it["took"] / 1e6) for it in events if it["op"] == "wait"]
+
+
+def ops(events: list[dict], *fields: str) -> list[tuple]:
+    """Each event as its op and these of its fields."""
+    return [(it["op"], *(it[field] for field in fields if field in it)) for it in events]
+
+
+class Traced(NamedTuple):
+    header: dict
+    events: list[dict]
+    outcome: Any
+    file: Path
+
+
+@pytest.fixture
+def traced(run, tmp_path):
+    """``traced(program, **settings)``: runs a program, and reads its trace; with ``device`` that of device memory."""
+
+    def traced(program: str, device: bool = False, whole: bool = True, waits: bool = False, **settings) -> Traced:
+        file = tmp_path / "trace.jsonl"
+        name = "BUDDY_DEVICE_TRACE" if device else "BUDDY_TRACE"
+        outcome = run(program, check=whole, **settings, **{name: str(file)})
+        return Traced(*read(file, whole=whole, waits=waits), outcome, file)
+
+    return traced

@@ -26,10 +26,12 @@ READ_LATE = (
     "BUDDY_", "PINBUDDY_SIM_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", *SETTINGS,
     # Where packages are found, the plug-in among them, but no other torch; and whether torch looks for it.
     "PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD",
+    # At the first request of device memory.
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
 )
 # Variables that tests' own programs read. A name that is missing here costs a real start.
 OF_PROGRAMS = (
-    "PINBUDDY_TEST_TRACE", "PYTHON_EXEC", "CHANGE", "CLEAR", "EPOCHS", "EVALUATES", "FAILS", "FILE", "GROWS", "KIND", "LIVE", "RUNS", "SEED",
+    "PINBUDDY_TEST_TRACE", "PYTHON_EXEC", "CHANGE", "CLEAR", "COLUMNS", "EPOCHS", "EVALUATES", "FAILS", "FILE", "GROWS", "KIND", "LIVE", "RUNS", "SEED",
     "SIZES", "SNAPSHOT", "STEPS", "STREAMS", "TRACE", "VARY",
 )
 # For the zygote only: torch must not load our library, and numpy must not start threads, which children would lack.

@@ -13,7 +13,7 @@ SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP
 PENDING = """
     from program import *
     use_gpu()
-    torch.cuda._sleep(1_000_000_000)
+    hold()
     block = pinned(8)
     block.to("cuda", non_blocking=True)
     del block
@@ -29,7 +29,7 @@ PENDING = """
 def test_a_block_that_a_stream_still_uses_is_active(run, which):
     outcome = run(PENDING + """
     before = active()
-    torch.cuda.synchronize()
+    let_go()
     second = pinned(8)
     answer(before, active())
     """, which, **SETTINGS)
@@ -39,26 +39,15 @@ def test_a_block_that_a_stream_still_uses_is_active(run, which):
 
 @counts_active
 @pytest.mark.parametrize("which", ["stock", "fork"])
-def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which):
-    outcome = run(PENDING + """
-    torch.cuda.synchronize()
-    small = pinned(0.5)
+@pytest.mark.parametrize("waits, asked", [(8, 0.5), pytest.param(2, 8, marks=needs(11, "a seam for that"))])
+def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which, waits, asked):
+    """Upstream serves what is too small for a segment, and does not see requests that the engine serves."""
+    outcome = run(PENDING.replace("pinned(8)", f"pinned({waits})") + f"""
+    let_go()
+    kept = pinned({asked})
     answer(active()[0])
     """, which, **SETTINGS)
-    assert outcome.value == [1], "the small one"
-
-
-@counts_active
-@needs(11, "a seam for that")
-@pytest.mark.parametrize("which", ["stock", "fork"])
-def test_the_next_request_completes_what_was_too_small_for_a_segment(run, which):
-    """Upstream serves it, and does not see requests that the engine serves."""
-    outcome = run(PENDING.replace("pinned(8)", "pinned(2)") + """
-    torch.cuda.synchronize()
-    large = pinned(8)
-    answer(active()[0])
-    """, which, **SETTINGS)
-    assert outcome.value == [1], "the large one"
+    assert outcome.value == [1], "the one that is kept"
 
 
 FOREIGN = """
@@ -116,10 +105,10 @@ def test_the_history_says_where_a_block_was_freed(run):
             return pinned(8)
         free([allocate(8)])
         held = [allocate(16)]
-        torch.cuda._sleep(1_000_000_000)
+        hold()
         held[0].to("cuda", non_blocking=True)
         free(held)
-        torch.cuda.synchronize()
+        let_go()
         collect()
         mine = {"allocate", "free", "collect"}
         def frames(entry):
@@ -143,10 +132,11 @@ def test_a_snapshot_says_who_asked_for_what_a_stream_still_uses(run):
         def allocate(mib):
             return pinned(mib)
         held = [allocate(16)]
-        torch.cuda._sleep(1_000_000_000)
+        hold()
         held[0].to("cuda", non_blocking=True)
         held.clear()
         blocks = [b for it in torch.cuda.memory._snapshot()["host_segments"] for b in it["blocks"]]
+        let_go()
         answer([[b["size"], [f["name"] for f in b.get("frames", [])].count("allocate")]
             for b in blocks if b["state"] == "active_pending_free"])
     """
@@ -179,7 +169,7 @@ def test_what_is_not_to_be_cached_is_unpinned_after_its_stream_whatever_is_asked
             time.sleep(0.001 if {background} else 0)
         answer(is_pinned())
     """
-    settings = {ALLOC_CONF: f"pinned_max_cached_size_mb:64,pinned_use_background_threads:{background}"}
+    settings = {ALLOC_CONF: f"pinned_max_cached_size_mb:64,pinned_use_background_threads:{background}", "PINBUDDY_SIM_LOCK": "0"}
     own = {**SETTINGS, "BUDDY_BLOCK_SIZE_MB": "512"}
     for which in ("stock", "fork"):
         assert run(program, which, **settings, **own).value == [False], which
@@ -201,7 +191,7 @@ def test_what_is_not_to_be_cached_is_unpinned_when_it_is_freed(run):
             seen.append(pinned_now() - before)
         answer(seen)
     """
-    settings = {ALLOC_CONF: "pinned_max_cached_size_mb:64"}
+    settings = {ALLOC_CONF: "pinned_max_cached_size_mb:64", "PINBUDDY_SIM_LOCK": "0"}
     # With segments of this length, memory that the engine would keep is visible.
     own = {**SETTINGS, "BUDDY_BLOCK_SIZE_MB": "512"}
     stock = run(program, "stock", **settings).value

@@ -32,13 +32,16 @@ def test_every_way_of_clearing(run, clear):
         from program import *
         use_gpu()
         import pinbuddy
-        pinned(8)
+        kept = pinned(8)
         pinned(0.5)
-        before = host_stats()["allocated_bytes.current"]
-        {clear}
-        answer(before / MIB, host_stats()["allocated_bytes.current"])
+        sizes = [host_stats()["allocated_bytes.current"] / MIB]
+        for _ in range(2):
+            assert {clear} is None
+            kept = None
+            sizes.append(host_stats()["allocated_bytes.current"] / MIB)
+        answer(*sizes)
         """, **SETTINGS, BUDDY_WARMUP="sync")
-    assert outcome.value == [256.5, 0]
+    assert outcome.value == [256.5, 64, 0]
 
 
 @pytest.mark.parametrize("mode", ["sync", "background", "off"])

@@ -1,12 +1,10 @@
 """examples/cpp/pinned.cpp: a libtorch program without Python, with the fork's library or the plug-in's."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import native
 import pytest
-from measure import environment
 from plugin import IS_PLUGIN, library
 
 EXAMPLE = Path(__file__).parents[2] / "examples/cpp/pinned.cpp"
@@ -22,14 +20,8 @@ def program():
     return native.program(EXAMPLE, folder, f"-Wl,-rpath,{folder}/lib")
 
 
-def start(program: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [program, *arguments], env=environment(**variables), capture_output=True, text=True, timeout=300
-    )
-
-
 def test_the_example_is_served(program):
-    done = start(program, library(), **SMALL)
+    done = native.run(program, library(), **SMALL)
     assert done.returncode == 0, done.stderr
     who, _, stats = done.stdout.partition(": ")
     assert who == "served by pinbuddy"
@@ -38,16 +30,16 @@ def test_the_example_is_served(program):
 
 
 def test_switched_off_it_is_stocks(program):
-    done = start(program, library(), BUDDY_DISABLE="1")
+    done = native.run(program, library(), BUDDY_DISABLE="1")
     assert (done.returncode, done.stdout) == (0, "served by PyTorch's own allocator\n")
 
 
 def test_without_the_library_it_is_stocks_but_in_a_fork(program):
-    done = start(program, **SMALL)
+    done = native.run(program, **SMALL)
     who = "PyTorch's own allocator\n" if IS_PLUGIN else "pinbuddy: {"
     assert done.returncode == 0 and done.stdout.startswith(f"served by {who}")
 
 
 def test_a_library_that_is_not_there_is_named(program):
-    done = start(program, "/nowhere/libtorch_pinbuddy.so")
+    done = native.run(program, "/nowhere/libtorch_pinbuddy.so")
     assert done.returncode == 1 and "/nowhere/libtorch_pinbuddy.so" in done.stderr

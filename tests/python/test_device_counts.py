@@ -36,18 +36,6 @@ def test_peaks_are_no_less_than_what_was_shown_once_a_region_is_gone(with_plan, 
     assert outcome.value == [90, [90] * 3, give_back == "drop()"]
 
 
-def test_what_was_there_before_a_region_stays_in_all_peaks(with_plan):
-    outcome = with_plan(PEAKS + """
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    large = torch.cuda.caching_allocator_alloc(100 * MIB)
-    torch.cuda.caching_allocator_delete(large)
-    it = block(12)
-    print(json.dumps(peaks()))
-    """)
-    assert outcome.value == [100] * 3
-
-
 def test_peaks_of_private_pools_stay_though_a_region_goes(with_plan, run):
     program = """
     def peaks():
@@ -71,23 +59,21 @@ def test_peaks_of_private_pools_stay_though_a_region_goes(with_plan, run):
     assert with_plan(program).value == run(STEPS + program).value
 
 
-def test_planned_blocks_that_are_small_to_pytorch_are_counted_where_they_lie(run, tmp_path):
+def test_planned_blocks_that_are_small_to_pytorch_are_counted_where_they_lie(twice):
     """PyTorch counts blocks of up to 1 MiB with a pool of their own; a plan has places for them in its region."""
-    program = """
-    import json, torch, pinbuddy
-    def block(kib):
-        return torch.empty(kib << 10, dtype=torch.uint8, device="cuda")
+    runs = twice("""
+    from program import *
+    import pinbuddy
     for _ in range(30):
-        its = [block(kib) for kib in (512, 12 << 10, 256, 1024, 64)]
+        its = [block(mib) for mib in (0.5, 12, 0.25, 1, 0.0625)]
         del its
-        large = block(20 << 10)
+        large = block(20)
         del large
-    kept = [block(512), block(12 << 10), block(256)]
+    kept = [block(mib) for mib in (0.5, 12, 0.25)]
     device = pinbuddy.stats()["device"]
-    print(json.dumps([device and device[0]["hits"], torch.cuda.memory_stats()]))
-    """
-    plan = str(tmp_path / "small.json")
-    (_, stock), (hits, planned) = (run(program, BUDDY_DEVICE_PLAN=plan).value for _ in range(2))
+    answer(device and device[0]["hits"], torch.cuda.memory_stats())
+    """)
+    (_, stock), (hits, planned) = (it.value for it in runs)
     assert hits == 30 * 6 + 3
     for name in ("allocation", "active", "allocated_bytes", "active_bytes", "requested_bytes"):
         for when in ("current", "allocated", "freed"):
@@ -126,7 +112,7 @@ def test_nothing_gives_way_to_what_no_device_of_that_length_could_serve(with_pla
 
 
 @needs(14, "throw_on_cudamalloc_oom")
-def test_rejections_count_as_pytorchs_do(with_plan, run):
+def test_rejections_count_as_pytorchs_do_and_one_that_is_then_served_as_none(with_plan, run):
     conf = {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:1.0,throw_on_cudamalloc_oom:True"}
     program = COUNTS + """
     kept = block(12)
@@ -138,16 +124,12 @@ def test_rejections_count_as_pytorchs_do(with_plan, run):
     assert planned.value == stock.value
     (warning,) = planned.warnings
     assert "its plan is dropped" in warning
-
-
-@needs(14, "throw_on_cudamalloc_oom")
-def test_a_request_that_was_rejected_and_then_served_counts_as_none(with_plan):
     outcome = with_plan(COUNTS + """
     beside = torch.cuda.caching_allocator_alloc(40 * MIB)
     # No plan serves these; the region does, once it is PyTorch's again.
     other = torch.cuda.caching_allocator_alloc(18 * MIB)
     print(json.dumps([tries(), counts()["given_back"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF="per_process_memory_fraction:1.0,throw_on_cudamalloc_oom:True")
+    """, PINBUDDY_SIM_DEVICE_MB="64", **conf)
     assert outcome.value == [[0, 0, 0], 1]
 
 
@@ -222,7 +204,7 @@ def test_peaks_of_bytes_are_what_there_was_at_most(with_plan, seed):
 
 def test_peaks_that_nobody_reads_meanwhile_are_stocks(with_plan, run):
     """Not at the same time: what PyTorch's allocator had at most, and what the plan had."""
-    program = """
+    program = PEAKS + """
     seen = []
     for _ in range(3):
         torch.cuda.reset_peak_memory_stats()
@@ -235,10 +217,16 @@ def test_peaks_that_nobody_reads_meanwhile_are_stocks(with_plan, run):
         rest()
         del beside
         seen.append([torch.cuda.max_memory_allocated() >> 20, torch.cuda.memory_stats()["active_bytes.large_pool.peak"] >> 20])
-    print(json.dumps(seen))
+    # Also of what was there before a region was taken.
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    large = torch.cuda.caching_allocator_alloc(100 * MIB)
+    torch.cuda.caching_allocator_delete(large)
+    it = block(12)
+    print(json.dumps([seen, peaks()]))
     """
     stock = run(STEPS + program).value
-    assert stock == [[100, 100]] * 3
+    assert stock == [[[100, 100]] * 3, [100] * 3]
     assert with_plan(program).value == stock
 
 

@@ -19,28 +19,23 @@ USED = """
 """
 
 
-def test_where_memory_is_short_it_waits_for_other_streams(with_plan):
+def test_where_memory_is_short_or_the_cache_is_emptied_it_waits_for_other_streams(with_plan):
     outcome = with_plan(USED + """
-    it = used()
-    del it
-    busy = not side.query()
+    seen = []
     # PyTorch, too, waits for all events before it says that it has no memory.
-    large = block(60)
-    print(json.dumps([busy, side.query(), stand()]))
+    for act in (torch.cuda.empty_cache, lambda: block(60)):
+        step()
+        region = block(12).data_ptr()
+        rest()
+        it = used()
+        del it
+        busy = not side.query()
+        kept = act()
+        seen.append([busy, side.query(), stand()])
+    print(json.dumps(seen))
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [True, True, [60, 0, False]]
+    assert outcome.value == [[True, True, [0, 0, False]], [True, True, [60, 0, False]]]
     assert outcome.warnings == []
-
-
-def test_emptying_the_cache_waits_for_other_streams(with_plan):
-    outcome = with_plan(USED + """
-    it = used()
-    del it
-    busy = not side.query()
-    torch.cuda.empty_cache()
-    print(json.dumps([busy, side.query(), stand()]))
-    """)
-    assert outcome.value == [True, True, [0, 0, False]]
 
 
 def test_who_is_short_of_memory_waits_though_another_thread_waits_already(with_plan):
@@ -104,29 +99,20 @@ CAPTURE = """
 
 
 @needs(15, "an allocator that gives back its cache beside a capture")
-def test_beside_a_capture_the_cache_is_emptied_as_pytorchs_is(with_plan):
+def test_beside_a_capture_the_cache_is_emptied_and_tries_count_as_pytorchs(with_plan):
     outcome = with_plan(CAPTURE + """
     def act():
         torch.cuda.empty_cache()
-        return counts()["reserved_bytes"]
-    print(json.dumps(beside_a_capture(act)))
-    """)
-    assert outcome.value == 0
-
-
-@needs(15, "an allocator that gives back its cache beside a capture")
-def test_beside_a_capture_tries_count_as_pytorchs_do(with_plan):
-    outcome = with_plan(CAPTURE + """
-    kept = block(12)
-    def act():
+        emptied = counts()["reserved_bytes"]
+        kept = block(12)
         try:
             block(60)
         except torch.cuda.OutOfMemoryError:
             stats = torch.cuda.memory_stats()
-            return [stats["num_ooms"], stats["num_alloc_retries"]]
+            return [emptied, stats["num_ooms"], stats["num_alloc_retries"]]
     print(json.dumps(beside_a_capture(act)))
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [1, 1]
+    assert outcome.value == [0, 1, 1]
 
 
 def test_an_error_about_an_event_loses_no_block(with_plan):

@@ -25,8 +25,7 @@ def test_a_planned_block_is_in_the_history_with_its_stack(with_plan, run):
     kept = block(12)
     print(json.dumps([[*it, asked_by(all["frames"])] for it, all in zip(short(entries()), entries())]))
     """
-    planned, stock = with_plan(program).value, run(STEPS.replace("import gc, json, os, torch, pinbuddy",
-        "import gc, json, os, torch") + program, BUDDY_DISABLE="1").value
+    planned, stock = with_plan(program).value, run(STEPS + program, BUDDY_DISABLE="1").value
     assert planned == stock
     assert planned[0] == ["alloc", 12 * MIB, ["block", "step", "first_step"]]
     assert [it[0] for it in planned[:3]] == ["alloc", "free_requested", "free_completed"]
@@ -163,10 +162,8 @@ def test_a_planned_block_can_be_annotated(with_plan, run):
 def test_a_region_without_the_other_leaves_whole_blocks(run, tmp_path):
     """The second of two regions cannot be had: of the first there is nothing in the history, and nothing in the totals."""
     program = """
-    import json, torch, pinbuddy
-    MIB = 1 << 20
-    def block(mib):
-        return torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
+    from program import *
+    import pinbuddy
     torch.cuda.init()
     kept = []
     def start():

@@ -118,11 +118,12 @@ def test_what_differs_is_served_beside_the_plan(run, plan, changes):
         assert other.value["reserved"] <= 1.25 * stock.value["reserved"], (other.value, stock.value["reserved"])
 
 
-def test_emptying_the_cache_gives_back_an_idle_region_only(run, plan):
-    program = """
-    import json, torch, pinbuddy
+def test_emptying_the_cache_gives_back_an_idle_region_only(twice):
+    _, planned = twice("""
+    from program import *
+    import pinbuddy
     def step():
-        live = [torch.empty(size << 20, dtype=torch.uint8, device="cuda") for size in (3, 5, 4)]
+        live = [block(size) for size in (3, 5, 4)]
         del live[1]
         return live
     for _ in range(30):
@@ -136,18 +137,15 @@ def test_emptying_the_cache_gives_back_an_idle_region_only(run, plan):
     empty = torch.cuda.memory_reserved()
     step()
     device = pinbuddy.stats()["device"]
-    print(json.dumps([full, held, empty, torch.cuda.memory_reserved(), device and device[0]["hits"]]))
-    """
-    run(program, BUDDY_DEVICE_PLAN=str(plan))
-    full, held, empty, again, hits = run(program, BUDDY_DEVICE_PLAN=str(plan)).value
-    assert (full, held, empty, again, hits) == (12 * MIB, 12 * MIB, 0, 12 * MIB, 96)
+    answer(full, held, empty, torch.cuda.memory_reserved(), device and device[0]["hits"])
+    """)
+    assert planned.value == [12 * MIB, 12 * MIB, 0, 12 * MIB, 96]
 
 
 def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
     program = """
-    import json, torch, pinbuddy
-    def block(mib):
-        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    from program import *
+    import pinbuddy
     def step():
         live = [block(mib) for mib in (30, 16, 24)]
         del live[1]
@@ -184,9 +182,8 @@ def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
 def test_a_first_run_that_failed_at_once_does_not_keep_the_next_from_being_recorded(run, plan):
     """Nothing came again in it, so there is nothing to plan."""
     program = """
-    import json, os, torch, pinbuddy
-    def block(mib):
-        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    from program import *
+    import pinbuddy
     weights = [block(mib) for mib in (3, 5, 7)]
     for _ in range(int(os.environ["STEPS"])):
         for mib in (12, 20):

@@ -1,11 +1,11 @@
 """What torch.profiler and snapshots say of planned blocks: as much came as went, and how much was asked for."""
 
-from device_plans import MIB
+import pytest
+from device_plans import MIB, recorded
 
 
 HEAD = """
-    import json, torch
-    MIB = 1 << 20
+    from program import *
     SIZES = [3 * MIB + 1000, 5 * MIB + 512, 4 * MIB]
     def step():
         return [torch.empty(size, dtype=torch.uint8, device="cuda") for size in SIZES]
@@ -31,11 +31,19 @@ PROFILE = HEAD + """
 """
 
 
-def test_a_profiler_is_told_of_frees_and_not_of_regions(run, tmp_path):
-    path = str(tmp_path / "device.json")
-    run(HEAD, BUDDY_DEVICE_PLAN=path)
-    stock = run(PROFILE, "stock").value
-    planned = run(PROFILE, BUDDY_DEVICE_PLAN=path).value
+@pytest.fixture
+def stock_and_planned(run, tmp_path):
+    """What a program answers with stock, and with a plan of HEAD."""
+
+    def both(program):
+        recorded(run, tmp_path / "device.json", HEAD)
+        return run(program, "stock").value, run(program, BUDDY_DEVICE_PLAN=str(tmp_path / "device.json")).value
+
+    return both
+
+
+def test_a_profiler_is_told_of_frees_and_not_of_regions(stock_and_planned):
+    stock, planned = stock_and_planned(PROFILE)
     asked = 12 * MIB + 1512
     for came, went, both in (stock, planned):
         assert asked <= sum(came) <= asked + 3 * MIB, (stock, planned)
@@ -59,17 +67,14 @@ SNAPSHOT = HEAD + """
 """
 
 
-def test_a_snapshot_has_what_was_asked_for(run, tmp_path):
-    path = str(tmp_path / "device.json")
-    run(HEAD, BUDDY_DEVICE_PLAN=path)
-    stock = run(SNAPSHOT, "stock").value
-    planned = run(SNAPSHOT, BUDDY_DEVICE_PLAN=path).value
+def test_a_snapshot_has_what_was_asked_for(stock_and_planned):
+    stock, planned = stock_and_planned(SNAPSHOT)
     assert planned == stock and planned[0], (planned, stock)
     live, pending = "active_allocated", "active_pending_free"
     assert planned[1] == [[live, 3 * MIB + 1000], [live, 4 * MIB], [pending, 5 * MIB + 512]], planned
 
 
-def test_a_tracer_is_told_of_blocks_and_of_no_region(run, tmp_path):
+def test_a_tracer_is_told_of_blocks_and_of_no_region(stock_and_planned):
     """What CUDA's sanitizer in torch listens to: an address that comes twice confuses it."""
     program = HEAD + """
     import torch.cuda._gpu_trace as gpu_trace
@@ -91,6 +96,4 @@ def test_a_tracer_is_told_of_blocks_and_of_no_region(run, tmp_path):
     kept = step()
     print(json.dumps([len(told) >= 9, len(live), wrong]))
     """
-    path = str(tmp_path / "device.json")
-    run(HEAD, BUDDY_DEVICE_PLAN=path)
-    assert run(program, "stock").value == run(program, BUDDY_DEVICE_PLAN=path).value == [True, 3, []]
+    assert stock_and_planned(program) == ([True, 3, []],) * 2

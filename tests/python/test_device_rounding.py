@@ -32,24 +32,20 @@ COUNTS = """
 """
 
 
-def test_a_planned_block_is_as_long_as_stocks_would_be(run, tmp_path):
-    path = tmp_path / "device.json"
+def test_a_planned_block_is_as_long_as_stocks_would_be(run, twice):
     stock = run(PROGRAM, "stock").value
     assert len({it[0] for it in stock}) > len({it[2] for it in stock}), "some are rounded up"
-    assert run(PROGRAM, BUDDY_DEVICE_PLAN=str(path)).value == stock
-    planned = run(PROGRAM + COUNTS, BUDDY_DEVICE_PLAN=str(path))
-    assert json.loads(planned.stdout.splitlines()[-2]) == stock
+    for planned in twice(PROGRAM + COUNTS):
+        assert json.loads(planned.stdout.splitlines()[-2]) == stock
     (stream,) = planned.value
     assert stream["hits"] > 0.9 * len(stock), stream
 
 
 # The region is taken where a cached block is a little longer, and then again and again while the setting rounds it up.
 REGION = """
-    import json, os, sys, torch, pinbuddy
-    MIB = 1 << 20
+    from program import *
+    import pinbuddy
     cuda = torch.cuda
-    def block(mib):
-        return torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
     def two():
         return block(42), block(34)
     seen, held, regions = [], [], []
@@ -94,7 +90,7 @@ REGION = """
 
 def test_a_region_counts_as_long_as_pytorch_made_it(run, tmp_path):
     path = str(tmp_path / "device.json")
-    stock = run(REGION.replace("pinbuddy.stats()", "{'device': None}").replace(", pinbuddy", ""), "stock").value
+    stock = run(REGION.replace("pinbuddy.stats()", "{'device': None}").replace("import pinbuddy", ""), "stock").value
     assert run(REGION, BUDDY_DEVICE_PLAN=str(tmp_path / "other.json")).value == stock
     run(REGION, BUDDY_DEVICE_PLAN=path, STEPS_ALONE="1")
     seen, held, regions = run(REGION, BUDDY_DEVICE_PLAN=path).value

@@ -1,6 +1,5 @@
 """Planned device memory with several streams, in captures and pools, where memory is short, and in children."""
 
-import pytest
 from device_plans import MIB, STEPS
 
 
@@ -60,46 +59,42 @@ def test_record_stream_of_what_pytorch_serves_reaches_pytorch(with_plan):
     assert outcome.value == [True, False, True]
 
 
-def test_each_stream_has_its_own_region(run, tmp_path):
-    program = """
-    import json, torch, pinbuddy
-    MIB = 1 << 20
+def test_each_stream_has_its_own_region(twice):
+    first, planned = twice("""
+    from program import *
+    import pinbuddy
     side = torch.cuda.Stream()
     for _ in range(30):
         for mib in (14, 26):
-            it = torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
+            it = block(mib)
             with torch.cuda.stream(side):
-                beside = torch.empty((mib + 2) * MIB, dtype=torch.uint8, device="cuda")
+                beside = block(mib + 2)
             del it, beside
     print(json.dumps(pinbuddy.stats()["device"]))
-    """
-    path = str(tmp_path / "device.json")
-    assert run(program, BUDDY_DEVICE_PLAN=path).value is None
-    main, side = run(program, BUDDY_DEVICE_PLAN=path).value
+    """)
+    assert first.value is None
+    main, side = planned.value
     assert (main["stream"], main["hits"], main["reserved_bytes"]) == (0, 60, 26 * MIB)
     assert (side["stream"], side["hits"], side["reserved_bytes"]) == (1, 60, 28 * MIB)
 
 
-def test_the_region_of_another_stream_is_no_block(run, tmp_path):
+def test_the_region_of_another_stream_is_no_block(twice):
     """Peaks are asked for where a stream has its region for longer than the next one."""
-    program = """
-    import json, torch
-    MIB = 1 << 20
-    def use(mib):
-        return torch.empty(mib * MIB, dtype=torch.uint8, device="cuda").data_ptr()
+    stock, planned = twice("""
+    from program import *
     side, peaks = torch.cuda.Stream(), []
+    def use(*sizes):
+        for mib in sizes:
+            block(mib)
     for step in range(30):
-        use(40), use(24)
+        use(40, 24)
         torch.cuda.reset_peak_memory_stats()
         with torch.cuda.stream(side):
-            use(3), use(5)
+            use(3, 5)
         peaks.append(torch.cuda.max_memory_allocated())
-    print(json.dumps(peaks))
-    """
-    path = str(tmp_path / "device.json")
-    stock = run(program, BUDDY_DEVICE_PLAN=path).value
-    planned = run(program, BUDDY_DEVICE_PLAN=path).value
-    assert stock == planned == [5 * MIB] * 30
+    answer(*peaks)
+    """)
+    assert stock.value == planned.value == [5 * MIB] * 30
 
 
 def test_captures_and_pools_are_pytorchs(with_plan):
@@ -131,11 +126,10 @@ def test_captures_and_pools_are_pytorchs(with_plan):
     assert outcome.value == [[True, False, False], 0, 0, True]
 
 
-def test_a_request_longer_than_every_region_is_not_asked_about_and_streams_keep_their_numbers(run, tmp_path):
-    program = """
-    import json, torch, pinbuddy
-    def block(mib):
-        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+def test_a_request_longer_than_every_region_is_not_asked_about_and_streams_keep_their_numbers(twice):
+    _, planned = twice("""
+    from program import *
+    import pinbuddy
     # Of a stream without a plan, which is the first one all the same.
     first = block(64)
     del first
@@ -151,11 +145,9 @@ def test_a_request_longer_than_every_region_is_not_asked_about_and_streams_keep_
         # What is recorded has none of it.
         longer = before and block(40)
         it = block(12)
-    print(json.dumps([before, counts(), reserved, torch.cuda.memory_reserved() >> 20]))
-    """
-    path = str(tmp_path / "device.json")
-    run(program, BUDDY_DEVICE_PLAN=path)
-    before, after, reserved, more = run(program, BUDDY_DEVICE_PLAN=path).value
+    answer(before, counts(), reserved, torch.cuda.memory_reserved() >> 20)
+    """)
+    before, after, reserved, more = planned.value
     # The lane did not see the longer one, and is where it was.
     assert (before, after) == ([[1, 60, 0]], [[1, 61, 0]])
     assert (reserved, more) == (84, 124)
@@ -187,13 +179,12 @@ def test_out_of_memory_says_what_it_always_said_and_a_line_more(with_plan, run):
 
 def test_a_region_that_cannot_be_had_costs_a_line(run, tmp_path):
     program = """
-    import json, torch, pinbuddy
-    def step():
-        live = [torch.empty(20 << 20, dtype=torch.uint8, device="cuda") for _ in range(3)]
-        del live
-        live = torch.empty(25 << 20, dtype=torch.uint8, device="cuda")
+    from program import *
+    import pinbuddy
     for _ in range(30):
-        step()
+        live = [block(20) for _ in range(3)]
+        del live
+        block(25)
     print(json.dumps(pinbuddy.stats()["device"]))
     """
     path = str(tmp_path / "device.json")
@@ -207,13 +198,14 @@ def test_a_region_that_cannot_be_had_costs_a_line(run, tmp_path):
     assert outcome.value[0]["dropped"] and outcome.value[0]["reserved_bytes"] == 0
 
 
-@pytest.mark.parametrize("when", ["recorded", "served"])
-def test_a_child_leaves_its_parents_plan_alone(run, tmp_path, when):
-    program = """
-    import json, os, sys, torch, pinbuddy
+def test_a_child_leaves_its_parents_plan_alone(twice, tmp_path):
+    """Neither one that is recorded, nor one in force."""
+    for outcome in twice("""
+    from program import *
+    import pinbuddy
     kept = []
     for _ in range(40):
-        kept = [torch.empty(mib << 20, dtype=torch.uint8, device="cuda") for mib in (3, 2)]
+        kept = [block(mib) for mib in (3, 2)]
     child = os.fork()
     if child == 0:
         kept.clear()
@@ -221,31 +213,23 @@ def test_a_child_leaves_its_parents_plan_alone(run, tmp_path, when):
         assert pinbuddy.stats()["device"] is None
         sys.exit(0)
     print(json.dumps(os.waitpid(child, 0)[1]))
-    """
-    path = tmp_path / "device.json"
-    first = run(program, BUDDY_DEVICE_PLAN=str(path))
-    if when == "served":
-        first = run(program, BUDDY_DEVICE_PLAN=str(path))
-    assert first.value == 0, first.stderr
-    assert first.warnings == []
+    """):
+        assert outcome.value == 0, outcome.stderr
+        assert outcome.warnings == []
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_expandable_segments_hold_a_region(run, tmp_path):
-    path = str(tmp_path / "device.json")
-    setting = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+def test_expandable_segments_hold_a_region(twice):
     # What comes last finds no gap: three pages more than a plan needs.
-    program = """
-    import json, torch, pinbuddy
-    def block(mib):
-        return torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    runs = twice("""
+    from program import *
+    import pinbuddy
     for _ in range(30):
         first, second = block(30), block(12)
         del first
         third = block(34)
         del second, third
     device = pinbuddy.stats()["device"]
-    print(json.dumps([device and device[0]["hits"], torch.cuda.memory_reserved() >> 20]))
-    """
-    assert run(program, BUDDY_DEVICE_PLAN=path, **setting).value == [None, 80]
-    assert run(program, BUDDY_DEVICE_PLAN=path, **setting).value == [90, 60]
+    answer(device and device[0]["hits"], torch.cuda.memory_reserved() >> 20)
+    """, PYTORCH_ALLOC_CONF="expandable_segments:True")
+    assert [it.value for it in runs] == [[None, 80], [90, 60]]

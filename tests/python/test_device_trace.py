@@ -1,28 +1,20 @@
 """BUDDY_DEVICE_TRACE: what a program does with device memory, in the format of BUDDY_TRACE; and plans made of that."""
 
+import functools
 import json
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
+from conftest import command_line
 from device_plans import TRAINING
-from recorded import read
-
+from recorded import ops, read
 
 MIB = 1 << 20
 
 HEAD = """
-    import json, os, sys, torch, pinbuddy
-    MIB = 1 << 20
-    def block(bytes):
-        return torch.empty(int(bytes), dtype=torch.uint8, device="cuda")
+    from program import *
+    import pinbuddy
 """
-
-
-def ops(events: list[dict], *fields: str) -> list[tuple]:
-    """Each event as its op and these of its fields."""
-    return [(it["op"], *(it[field] for field in fields if field in it)) for it in events]
 
 
 def requests(events: list[dict]) -> list[tuple]:
@@ -30,35 +22,30 @@ def requests(events: list[dict]) -> list[tuple]:
     return [(it["bytes"], it["device"], it["stream"]) for it in events if it["op"] == "alloc"]
 
 
-def plan(*arguments: str, check: bool = True) -> subprocess.CompletedProcess:
-    """``pinbuddy plan``."""
-    command = [sys.executable, "-m", "pinbuddy", "plan", *map(str, arguments)]
-    return subprocess.run(command, check=check, capture_output=True, text=True, timeout=120)
+plan = functools.partial(command_line, "plan", check=True)
 
 
-def test_a_program_is_recorded_as_it_ran(run, tmp_path):
+def test_a_program_is_recorded_as_it_ran(traced):
     """A place that another stream uses is safe only once that stream is done, whoever asks meanwhile."""
-    file = tmp_path / "trace.jsonl"
-    outcome = run(HEAD + """
+    header, events, outcome, file = traced(HEAD + """
     side = torch.cuda.Stream()
-    large, small = block(3 * MIB), block(1000)
+    large, small = block(3), block(1000 / MIB)
     del small
     out = torch.zeros(3 * MIB, dtype=torch.uint8).pin_memory()
     with torch.cuda.stream(side):
         torch.cuda._sleep(400_000_000)
         out.copy_(large, non_blocking=True)
-        beside = block(5 * MIB)
+        beside = block(5)
     large.record_stream(side)
     del large
-    other = block(2 * MIB)
+    other = block(2)
     pinbuddy.iteration()
     torch.cuda.synchronize()
-    again = block(4 * MIB)
+    again = block(4)
     del other, again, beside
     torch.cuda.empty_cache()
-    """, BUDDY_DEVICE_TRACE=str(file), RANK="1", WORLD_SIZE="1")
+    """, device=True, RANK="1", WORLD_SIZE="1")
     assert outcome.warnings == []
-    header, events = read(file)
     assert header["memory"] == "device" and (header["rank"], header["world_size"]) == (0, 1)
     ids = {(it["bytes"], it["stream"]): it["id"] for it in events if it["op"] == "alloc"}
     assert list(ids) == [(3 * MIB, 0), (1000, 0), (5 * MIB, 1), (2 * MIB, 0), (4 * MIB, 0)]
@@ -125,7 +112,7 @@ def test_a_snapshot_becomes_a_plan(run, tmp_path):
     if os.environ.get("SNAPSHOT"):
         torch.cuda.memory._record_memory_history(context=None, stacks="python")
     for _ in range(30):
-        live = [block(mib * MIB) for mib in (3, 5, 4)]
+        live = [block(mib) for mib in (3, 5, 4)]
         del live
     if os.environ.get("SNAPSHOT"):
         torch.cuda.memory._dump_snapshot(os.environ["SNAPSHOT"])
@@ -141,19 +128,18 @@ def test_a_snapshot_becomes_a_plan(run, tmp_path):
     assert (stream["hits"], stream["reserved_bytes"]) == (90, 12 * MIB)
 
 
-def test_one_file_may_have_both_memories(run, tmp_path):
-    file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
-    outcome = run(HEAD + """
+def test_one_file_may_have_both_memories(traced, tmp_path):
+    made = tmp_path / "device.json"
+    header, events, outcome, file = traced(HEAD + """
     for _ in range(20):
-        one = block(13 * MIB)
-        host = torch.empty(6 * MIB, dtype=torch.uint8, pin_memory=True)
+        one = block(13)
+        host = pinned(6)
         del one, host
-        one = block(25 * MIB)
+        one = block(25)
         del one
     assert pinbuddy.trace.stop()
-    """, BUDDY_TRACE=str(file), BUDDY_DEVICE_TRACE=str(file))
+    """, BUDDY_DEVICE_TRACE=str(tmp_path / "trace.jsonl"))
     assert outcome.warnings == []
-    header, events = read(file)
     assert header["memory"] == "both"
     counts = Counter((it["bytes"], it.get("device")) for it in events if it["op"] == "alloc")
     assert counts == {(13 * MIB, 0): 20, (25 * MIB, 0): 20, (6 * MIB, None): 20}
@@ -164,29 +150,25 @@ def test_one_file_may_have_both_memories(run, tmp_path):
     assert "it has that of: 0" in refused.stderr, refused.stderr
 
 
-def test_a_trace_of_pinned_memory_has_no_device(run, tmp_path):
-    file = tmp_path / "trace.jsonl"
-    run(HEAD + "    torch.empty(10, pin_memory=True), block(10)\n", BUDDY_TRACE=str(file))
-    header, events = read(file)
+def test_a_trace_of_pinned_memory_has_no_device(traced):
+    header, events, _, file = traced(HEAD + "    torch.empty(10, pin_memory=True), use_gpu()\n")
     assert "memory" not in header and [it["op"] for it in events] == ["alloc", "free"]
     refused = plan(file, "--device", "0", check=False)
     assert refused.returncode == 1 and "BUDDY_DEVICE_TRACE=FILE" in refused.stderr, refused.stderr
 
 
-def test_what_no_plan_serves_is_told_apart(run, tmp_path):
+def test_what_no_plan_serves_is_told_apart(traced):
     """Captures, private pools, and memory for a stream that is not the current one."""
-    file = tmp_path / "trace.jsonl"
-    run(HEAD + """
-    ordinary = block(2 * MIB)
+    events = traced(HEAD + """
+    ordinary = block(2)
     graph, pool, side = torch.cuda.CUDAGraph(), torch.cuda.MemPool(), torch.cuda.Stream()
     with torch.cuda.graph(graph):
-        inside = block(3 * MIB)
+        inside = block(3)
     with torch.cuda.use_mem_pool(pool):
-        pooled = block(4 * MIB)
+        pooled = block(4)
     beside = torch.cuda.caching_allocator_alloc(5 * MIB, stream=side)
     torch.cuda.caching_allocator_delete(beside)
-    """, BUDDY_DEVICE_TRACE=str(file))
-    _, events = read(file)
+    """, device=True).events
     found = {it["bytes"] // MIB: it.get("private", 0) for it in events if it["op"] == "alloc" and it["bytes"] >= 2 * MIB}
     assert found == {2: 0, 3: 1, 4: 1, 5: 1}
 
@@ -197,7 +179,7 @@ def test_streams_that_a_library_allocates_for_do_not_shift_the_others(run, tmp_p
     side = torch.cuda.Stream()
     kept = torch.cuda.caching_allocator_alloc(2 * MIB, stream=side)
     for _ in range(30):
-        live = [block(mib * MIB) for mib in (13, 5)]
+        live = [block(mib) for mib in (13, 5)]
         del live
     print(json.dumps(pinbuddy.device.stats()))
     """
@@ -209,31 +191,27 @@ def test_streams_that_a_library_allocates_for_do_not_shift_the_others(run, tmp_p
         assert (stream["stream"], stream["hits"]) == (0, 60), (it, stream)
 
 
-def test_where_no_plan_is_better_none_is_made(run, tmp_path):
-    file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
-    run(HEAD + "    for size in (3, 7, 2): block(size * MIB)\n", BUDDY_DEVICE_TRACE=str(file))
+def test_where_no_plan_is_better_none_is_made(traced, tmp_path):
+    made = tmp_path / "device.json"
+    file = traced(HEAD + "    for size in (3, 7, 2): block(size)\n", device=True).file
     refused = plan(file, "--out", made, check=False)
     assert refused.returncode == 1 and "no plan is better" in refused.stderr, refused.stderr
     assert not made.exists()
 
 
-@pytest.mark.real_start("a child runs the exit handlers of its own process")
-def test_a_child_records_nothing(run, tmp_path):
-    file = tmp_path / "trace.jsonl"
-    program = HEAD + """
-    kept = [block(2 * MIB), block(3 * MIB)]
+def test_a_child_records_nothing(traced):
+    _, events, outcome, _ = traced(HEAD + """
+    kept = [block(2), block(3)]
     child = os.fork()
     if child == 0:
         pinbuddy.iteration()
         kept.clear()
         sys.exit(0)
     status = os.waitpid(child, 0)[1]
-    last = block(4 * MIB)
+    last = block(4)
     print(json.dumps(status))
-    """
-    outcome = run(program, BUDDY_DEVICE_TRACE=str(file))
+    """, device=True)
     assert outcome.value == 0, outcome.stderr
-    _, events = read(file)
     assert [it[0] // MIB for it in requests(events)] == [2, 3, 4]
     assert "iter" not in Counter(it["op"] for it in events)
 
@@ -274,7 +252,7 @@ def test_enable_says_why_it_does_not(run, tmp_path):
     assert fine is None
     assert "in force already" in twice
     program = refused + """
-    block(10)
+    use_gpu()
     print(json.dumps([refused(plan=path)]))
     """
     (late,) = run(program, FILE=str(tmp_path / "plan")).value

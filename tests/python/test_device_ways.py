@@ -8,12 +8,11 @@ pytestmark = needs(12, "functions of torch.accelerator for memory that ask c10's
 
 # Asks by each way, and compares what they answer.
 PROGRAM = """
-    import json, torch
-    MIB = 1 << 20
+    from program import *
     for _ in range(30):
         for mib in (12, 20, 16):
-            torch.empty(mib * MIB, dtype=torch.uint8, device="cuda")
-    it = torch.empty(12 * MIB, dtype=torch.uint8, device="cuda")
+            block(mib)
+    it = block(12)
     # A storage asks the registry of allocators for its own.
     storage = torch.UntypedStorage(3 * MIB, device="cuda")
     storage.resize_(5 * MIB)
@@ -42,12 +41,10 @@ PROGRAM = """
 """
 
 
-def test_the_accelerators_functions_answer_as_cudas_do(run, tmp_path):
-    path = str(tmp_path / "device.json")
+def test_the_accelerators_functions_answer_as_cudas_do(run, twice, tmp_path):
     stock = run(PROGRAM, "stock").value
-    recorded = run(PROGRAM, BUDDY_DEVICE_PLAN=path).value
+    recorded, planned = (it.value for it in twice(PROGRAM))
     assert recorded == stock
-    planned = run(PROGRAM, BUDDY_DEVICE_PLAN=path).value
     assert json.loads((tmp_path / "device.json").read_text())["plans"], "something is planned"
     # What is allocated is the same, as long as all of it are whole pages; emptying gives all of it back.
     assert [it[0] for it in planned] == [it[0] for it in stock]

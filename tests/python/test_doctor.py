@@ -1,7 +1,7 @@
 """`python -m pinbuddy doctor` with a library, of a fork or of the plug-in."""
 
+import functools
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,8 +10,7 @@ from conftest import REAL, command_line
 from pinbuddy import _doctor, _tools
 
 
-def doctor(*arguments: str, **variables: str) -> subprocess.CompletedProcess:
-    return command_line("doctor", *arguments, **variables)
+doctor = functools.partial(command_line, "doctor")
 
 
 @pytest.mark.release

@@ -61,15 +61,16 @@ def test_a_plan_is_pinned_before_the_first_request(looks, recorded):
     assert early >= 32 << 20 and after == early
 
 
-@pytest.mark.parametrize("begin", ["", "torch.cuda.init()"])
-def test_nothing_is_pinned_before_the_program_uses_a_device(looks, begin):
-    before, early, after = looks(begin, 0.5)
-    assert (before, early) == (0, 0) and after > 0
-
-
-@pytest.mark.parametrize("variables", [{"BUDDY_WARMUP": "off"}, {"BUDDY_PLAN": None}, {"BUDDY_DISABLE": "1"}])
-def test_nothing_is_pinned_early_without_a_plan_or_a_warm_up(looks, variables):
-    before, early, after = looks(USES, 0.5, **variables)
+@pytest.mark.parametrize(
+    "begin, variables",
+    [
+        ("", {}),
+        ("torch.cuda.init()", {}),
+        *((USES, it) for it in ({"BUDDY_WARMUP": "off"}, {"BUDDY_PLAN": None}, {"BUDDY_DISABLE": "1"})),
+    ],
+)
+def test_nothing_is_pinned_early_without_a_plan_a_warm_up_and_a_device_in_use(looks, begin, variables):
+    before, early, after = looks(begin, 0.5, **variables)
     assert (before, early) == (0, 0) and (after > 0) == ("BUDDY_DISABLE" not in variables)
 
 

@@ -57,17 +57,14 @@ def test_sizes_that_never_come_again_have_places_and_another_run_has_room(run, p
 @needs(11, "private pools for pinned memory")
 def test_what_the_engine_never_serves_is_left_out(run, plan):
     program = """
-    import json, torch, pinbuddy
-
-    def ask(mib):
-        return torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
-
+    from program import *
+    import pinbuddy
     there = torch.zeros(5 << 20, dtype=torch.uint8, device="cuda")
     for _ in range(12):
-        live = [ask(2), ask(3)]
+        live = [pinned(2), pinned(3)]
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            there.copy_(ask(5), non_blocking=True)
+            there.copy_(pinned(5), non_blocking=True)
         del live
     print(json.dumps(pinbuddy.stats()["plan"]))
     """
@@ -98,16 +95,13 @@ def test_children_evaluations_and_clears_leave_the_plan_in_use(run, plan):
 def test_a_plan_that_does_not_fit_any_more_is_said_once(run, plan):
     write(plan, [8 * MIB], [[4 * MIB, 0, 0], [4 * MIB, 0, 4 * MIB]], [[0, 1]])
     program = """
-    import json, torch, pinbuddy
-
-    def ask(mib):
-        torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
-
+    from program import *
+    import pinbuddy
     for round in range(3):
         for _ in range(8):
-            ask(4)
+            pinned(4)
         for number in range(3000):
-            ask(5 + number % 3)
+            pinned(5 + number % 3)
     print(json.dumps(pinbuddy.stats()["plan"]))
     """
     second = run(program, BUDDY_PLAN=str(plan))

@@ -127,7 +127,8 @@ def test_a_run_whose_plan_is_refused_has_the_default_threshold(run, plan):
 
 # A data loader pins its batches in a thread of its own, a new one in each epoch and in each evaluation.
 EPOCHS = """
-    import json, os, torch, pinbuddy
+    from program import *
+    import pinbuddy
 
     class Images(torch.utils.data.Dataset):
         def __init__(self, count, bytes):
@@ -138,9 +139,6 @@ EPOCHS = """
 
         def __getitem__(self, index):
             return torch.full((self.bytes,), index % 250, dtype=torch.uint8)
-
-    def ask(mib):
-        return torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
 
     def batches(images):
         for batch in torch.utils.data.DataLoader(images, batch_size=4, num_workers=1, pin_memory=True):
@@ -154,7 +152,7 @@ EPOCHS = """
     for epoch in range(int(os.environ["EPOCHS"])):
         for batch in batches(train):
             for sizes in [(6, 2), (3, 5)]:
-                live = [ask(mib) for mib in sizes]
+                live = [pinned(mib) for mib in sizes]
                 del live
             torch.cuda.synchronize()
         for batch in batches(evaluate) if os.environ["EVALUATES"] == "1" else []:

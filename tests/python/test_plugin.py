@@ -8,16 +8,13 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from base64 import urlsafe_b64encode
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from conftest import forking
-from measure import environment
+from conftest import command_line
 from pinbuddy import _match
 from plugin import HEADER, IS_PLUGIN, PACKAGE, change, copy, torch_in
 
@@ -233,8 +230,7 @@ def test_an_unpacked_libtorch_is_known_by_its_version_and_header(layout):
 
 def doctor(**variables):
     """The report, and the exit status."""
-    command = [forking(), "-m", "pinbuddy", "doctor", "--json"]
-    done = subprocess.run(command, env=environment(**variables), capture_output=True, text=True)
+    done = command_line("doctor", "--json", **variables)
     return json.loads(done.stdout), done.returncode
 
 
@@ -301,9 +297,7 @@ def test_the_library_command_prints_the_path_or_the_reason():
 
     folder = Path(torch.__file__).parent
     for arguments in ([], ["--torch", str(folder)]):
-        command = [forking(), "-m", "pinbuddy", "library", *arguments]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+        done = command_line("library", *arguments)
         assert Path(done.stdout.strip()).is_relative_to(PACKAGE) and done.returncode == 0
-    command = [forking(), "-m", "pinbuddy", "library", "--torch", os.sep]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    done = command_line("library", "--torch", os.sep)
     assert done.returncode == 1 and done.stderr.startswith("no library of pinbuddy's fits: ")

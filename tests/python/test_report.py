@@ -3,8 +3,8 @@
 import json
 import pickle
 import re
-import subprocess
-import sys
+
+from conftest import command_line
 
 PROGRAM = """
 from program import *
@@ -14,26 +14,18 @@ for step in range(3):
 """
 
 
-def report(file, *arguments: str) -> str:
-    """What it prints."""
-    command = [sys.executable, "-m", "pinbuddy", "report", file, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def test_what_a_program_did_is_in_its_page(run, tmp_path):
-    file = tmp_path / "trace.jsonl"
-    run(PROGRAM, BUDDY_TRACE=file, BUDDY_BLOCK_SIZE_MB="64")
-    assert "24 requests" in report(file)
+def test_what_a_program_did_is_in_its_page(traced, tmp_path):
+    file = traced(PROGRAM, BUDDY_BLOCK_SIZE_MB="64").file
+    assert "24 requests" in command_line("report", file, check=True).stdout
     page = (tmp_path / "trace.report.html").read_text()
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["peak"] == sum(range(1, 9)) << 20
     assert [it["name"] for it in data["allocators"]][0] == "stock"
 
 
-def test_memory_viz_draws_the_snapshot(run, tmp_path):
-    file, snapshot = tmp_path / "trace.jsonl", tmp_path / "viz.pickle"
-    run(PROGRAM, BUDDY_TRACE=file)
-    report(file, "--format", "snapshot", "-o", snapshot)
+def test_memory_viz_draws_the_snapshot(traced, tmp_path):
+    snapshot = tmp_path / "viz.pickle"
+    command_line("report", traced(PROGRAM).file, "--format", "snapshot", "-o", snapshot, check=True)
     data = pickle.loads(snapshot.read_bytes())
     actions = [it["action"] for it in data["device_traces"][0]]
     assert actions.count("alloc") == actions.count("free_completed") == 24

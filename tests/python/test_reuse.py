@@ -1,7 +1,7 @@
 """A block is not handed out again while a copy may still read or write it (I4).
 
 The simulator runs a copy when its stream gets there, so a source that is overwritten too early
-shows on the device; `torch.cuda._sleep` holds a stream for as long as a test needs.
+shows on the device; `hold` stops a stream for as long as a test needs.
 """
 
 import os
@@ -11,13 +11,12 @@ import native
 import pinbuddy
 import pytest
 from conftest import BLOCK_MB, BLOCKS, MIB, engine_segment
+from program import hold, let_go
 from release import host_stats
 
 pytestmark = pytest.mark.release
 
 SIZE = 8 * MIB
-# 1.5 seconds of the simulator's clock: far longer than the test body.
-HOLD = 1_500_000_000
 
 
 def span(tensor):
@@ -31,34 +30,34 @@ def overlap(one, other):
 def test_the_simulator_shows_a_source_that_is_overwritten_too_early(torch, pinned):
     """The control: without it, the tests below could pass whatever the allocator did."""
     source = pinned(SIZE).fill_(1)
-    torch.cuda._sleep(HOLD)
+    hold()
     on_device = source.to("cuda", non_blocking=True)
     source.fill_(2)
-    torch.cuda.synchronize()
+    let_go()
     assert bool((on_device.cpu() == 2).all())
 
 
 def test_a_freed_source_is_not_handed_out_before_its_copy_has_run(torch, pinned):
     source = pinned(SIZE).fill_(1)
     used = span(source)
-    torch.cuda._sleep(HOLD)
+    hold()
     on_device = source.to("cuda", non_blocking=True)
     del source
     assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 1
     others = [pinned(SIZE).fill_(2) for _ in range(12)]
     assert not any(overlap(used, span(other)) for other in others)
-    torch.cuda.synchronize()
+    let_go()
     assert bool((on_device.cpu() == 1).all())
 
 
 def test_a_freed_destination_is_not_handed_out_before_its_copy_has_run(torch, pinned):
     on_device = torch.full((SIZE,), 1, dtype=torch.uint8).cuda()
     destination = pinned(SIZE)
-    torch.cuda._sleep(HOLD)
+    hold()
     destination.copy_(on_device, non_blocking=True)
     del destination
     others = [pinned(SIZE).fill_(2) for _ in range(12)]
-    torch.cuda.synchronize()
+    let_go()
     assert all(bool((other == 2).all()) for other in others)
 
 
@@ -78,7 +77,7 @@ def test_a_block_waits_for_every_stream_that_used_it(torch, pinned):
     used = span(source)
     quick, slow = torch.cuda.Stream(), torch.cuda.Stream()
     with torch.cuda.stream(slow):
-        torch.cuda._sleep(HOLD)
+        hold()
         late = source.to("cuda", non_blocking=True)
     with torch.cuda.stream(quick):
         source.to("cuda", non_blocking=True)
@@ -86,7 +85,7 @@ def test_a_block_waits_for_every_stream_that_used_it(torch, pinned):
     quick.synchronize()
     others = [pinned(SIZE).fill_(2) for _ in range(12)]
     assert not any(overlap(used, span(other)) for other in others)
-    slow.synchronize()
+    let_go()
     assert bool((late.cpu() == 1).all())
 
 
@@ -96,7 +95,7 @@ def test_a_held_stream_delays_its_own_blocks_only(torch, pinned):
     free_span = span(free)
     stuck, other = torch.cuda.Stream(), torch.cuda.Stream()
     with torch.cuda.stream(stuck):
-        torch.cuda._sleep(HOLD)
+        hold()
         held.to("cuda", non_blocking=True)
     del held
     with torch.cuda.stream(other):
@@ -129,14 +128,14 @@ BUSY = """
     pinned(12), pinned(12)
     for stream in streams:
         with torch.cuda.stream(stream):
-            torch.cuda._sleep(4_000_000_000)
+            hold()
             on_device.copy_(pinned(8), non_blocking=True)
     before = queries()
     for _ in range(100):
         pinned(12)
     asked = queries() - before
     pending = pinbuddy.stats()["engine"]["pending_blocks"]["current"]
-    torch.cuda.synchronize()
+    let_go()
     for _ in range(len(streams)):
         pinned(12)
     answer(asked, pending, pinbuddy.stats()["engine"]["pending_blocks"]["current"])
@@ -159,7 +158,7 @@ def test_nothing_is_pinned_while_any_of_many_streams_is_done_with_a_block(torch,
     for place, stream in enumerate(streams):
         with torch.cuda.stream(stream):
             if place < 7:
-                torch.cuda._sleep(HOLD)
+                hold()
             on_device.copy_(blocks.pop(), non_blocking=True)
     streams[7].synchronize()
     again = pinned(size)
@@ -174,13 +173,13 @@ def test_streams_that_are_gone_cost_nothing(run):
         on_device = torch.zeros(8 * MIB, dtype=torch.uint8, device="cuda")
         def cost():
             with torch.cuda.stream(torch.cuda.Stream()):
-                torch.cuda._sleep(1_000_000_000)
+                hold()
                 on_device.copy_(pinned(8), non_blocking=True)
             def pairs():
                 for _ in range(200):
                     pinned(12)
             best = min(seconds(pairs) for _ in range(5))
-            torch.cuda.synchronize()
+            let_go()
             return best
         pinned(12), pinned(12)
         before = cost()
@@ -212,23 +211,23 @@ def test_a_copy_through_an_alias_counts(torch, pinned, alias):
         seen = torch.frombuffer(buffer, dtype=torch.uint8)
     else:
         seen = source.view(torch.int32)
-    torch.cuda._sleep(HOLD)
+    hold()
     on_device = seen.to("cuda", non_blocking=True)
     del seen, source
     others = [pinned(SIZE).fill_(2) for _ in range(12)]
     assert not any(overlap(used, span(other)) for other in others)
-    torch.cuda.synchronize()
+    let_go()
     assert bool((on_device.cpu().view(torch.uint8) == 1).all())
 
 
 def test_an_idle_segment_stays_while_a_copy_is_outstanding(torch, pinned):
     source = pinned(SIZE).fill_(1)
-    torch.cuda._sleep(HOLD)
+    hold()
     on_device = source.to("cuda", non_blocking=True)
     del source
     torch._C._host_emptyCache()
     assert len(pinbuddy.stats()["segments"]) == 1
-    torch.cuda.synchronize()
+    let_go()
     assert bool((on_device.cpu() == 1).all())
     torch._C._host_emptyCache()
     assert pinbuddy.stats()["segments"] == []
@@ -237,11 +236,11 @@ def test_an_idle_segment_stays_while_a_copy_is_outstanding(torch, pinned):
 def test_below_the_threshold_the_same_holds(torch, pinned):
     source = pinned(64 * 1024).fill_(1)
     assert engine_segment(source) is None
-    torch.cuda._sleep(HOLD)
+    hold()
     on_device = source.to("cuda", non_blocking=True)
     del source
     others = [pinned(64 * 1024).fill_(2) for _ in range(12)]
-    torch.cuda.synchronize()
+    let_go()
     assert bool((on_device.cpu() == 1).all())
     del others
 
@@ -256,12 +255,12 @@ def test_with_pytorchs_background_thread_blocks_wait_and_come_back(run):
         for mib in (8, 0.25):
             source = pinned(mib).fill_(1)
             address = source.data_ptr()
-            torch.cuda._sleep(1_500_000_000)
+            hold()
             on_device = source.to("cuda", non_blocking=True)
             del source
             others = [pinned(mib).fill_(2) for _ in range(8)]
             early = any(it.data_ptr() == address for it in others)
-            torch.cuda.synchronize()
+            let_go()
             whole = bool((on_device.cpu() == 1).all())
             time.sleep(0.05)
             more = [pinned(mib) for _ in range(8)]

@@ -291,15 +291,6 @@ def test_the_log_says_as_much_as_it_is_asked_for(run, level, said):
 
 
 @pytest.mark.release
-def test_no_gpu_is_no_trouble(run):
-    outcome = run("""
-        import json, pinbuddy, torch
-        print(json.dumps([torch.cuda.is_available(), pinbuddy.enabled(), pinbuddy.stats()["segments"]]))
-        """, PINBUDDY_SIM_DEVICES=0)
-    assert outcome.value == [False, False, []]
-
-
-@pytest.mark.release
 def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
     """I9. Only a debug build can be made to break down; a released one has no such entry."""
     outcome = run("""

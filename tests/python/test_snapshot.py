@@ -2,10 +2,9 @@
 
 import json
 import subprocess
-import sys
 
 import pytest
-from conftest import forking, needs
+from conftest import command_line, forking, needs
 
 pytestmark = needs(14, "a history of pinned memory")
 
@@ -119,7 +118,9 @@ HISTORY = """
 def test_the_programs_beside_it_read_what_pytorch_wrote(run, tmp_path, which):
     dump = tmp_path / "snapshot.pickle"
     (requests,) = run(HISTORY.replace("DUMP", repr(str(dump))), which=which).value
-    said, advice = read_by("plan", dump), read_by("advise", dump)
+    said, advice = (
+        json.loads(command_line(it, dump, "--json", "--time-limit", "1", check=True).stdout) for it in ("plan", "advise")
+    )
     assert said["requests"] == advice["counts"]["requests"] == requests
     # Stock's allocator, which has what is below the threshold, rounds sizes up to powers of two before it writes them down.
     live = {"fork": 4 + 8 + 5.5 + 0.25, "stock": 4 + 8 + 8 + 0.25}[which]
@@ -128,10 +129,3 @@ def test_the_programs_beside_it_read_what_pytorch_wrote(run, tmp_path, which):
     assert said["run_peak"] >= said["peak_requested"]
     assert said["hits"] > 0 and said["iterations"] > 1, said
     assert advice["counts"]["frees"] == requests - 1
-
-
-def read_by(command: str, dump):
-    arguments = [sys.executable, "-m", "pinbuddy", command, dump, "--json", "--time-limit", "1"]
-    done = subprocess.run(arguments, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)

@@ -11,7 +11,7 @@ import figures
 import native
 import pytest
 from conftest import ALL, REAL, interpreter, skip_on_a_real_gpu
-from measure import environment, torch_folder
+from measure import torch_folder
 from plugin import for_cpp
 
 SOAK = Path(__file__).parents[1] / "stress/soak.cpp"
@@ -38,14 +38,7 @@ SETTINGS = {
 def soak(seconds: float, nice: int = 0, **defect) -> tuple[subprocess.CompletedProcess, dict]:
     """How it ended, and its figures."""
     program = native.program(SOAK, torch_folder(interpreter("stock")), "-O2", "-pthread")
-    done = subprocess.run(
-        [str(program), str(seconds), "16", "1"],
-        env=environment(**for_cpp(), **SETTINGS, **defect),
-        capture_output=True,
-        text=True,
-        timeout=seconds * 2 + 600,
-        preexec_fn=lambda: os.nice(nice),
-    )
+    done = native.run(program, seconds, 16, 1, timeout=seconds * 2 + 600, nice=nice, **for_cpp(), **SETTINGS, **defect)
     lines = done.stdout.splitlines()
     assert lines, f"{done.returncode}\n{done.stderr}"
     return done, json.loads(lines[-1])

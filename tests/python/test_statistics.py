@@ -2,6 +2,7 @@
 
 import pinbuddy
 from conftest import BLOCK_MB, BLOCKS, MIB, counts_active
+from program import hold
 from release import host_stats
 
 
@@ -21,7 +22,7 @@ def test_host_memory_stats_count_what_is_pinned_and_what_is_live(torch, pinned):
 
 def test_active_and_idle_make_up_what_is_pinned(torch, pinned):
     live, freed = pinned(8 * MIB), pinned(9 * MIB)
-    torch.cuda._sleep(1_000_000_000)
+    hold()
     freed.to("cuda", non_blocking=True)
     del freed
     engine = pinbuddy.stats()["engine"]

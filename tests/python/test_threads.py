@@ -1,6 +1,5 @@
 """Many threads at once: no block has two owners, counters add up, nothing hangs."""
 
-import subprocess
 import threading
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import native
 import pinbuddy
 import pytest
 from conftest import MIB, interpreter
-from measure import environment, torch_folder
+from measure import torch_folder
 from plugin import for_cpp
 
 pytestmark = pytest.mark.release
@@ -131,46 +130,26 @@ def test_threads_that_all_come_first(run):
     assert outcome.warnings == []
 
 
-@pytest.fixture
-def stress():
-    return native_program("blocks")
-
-
-@pytest.fixture
-def bounded():
-    return native_program("bounded")
-
-
-def native_program(name: str):
-    """``run(*arguments, VARIABLE=value)`` of a stress program with the library that is tested."""
+def stress(name: str, *arguments: int, **variables):
+    """Runs a stress program with the library that is tested."""
     program = native.program(STRESS / f"{name}.cpp", torch_folder(interpreter("stock")), "-O2", "-pthread")
-
-    def run(*arguments: int, **variables):
-        return subprocess.run(
-            [str(program), *map(str, arguments)],
-            env=environment(**for_cpp(), **variables),
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    return run
+    return native.run(program, *arguments, **for_cpp(), **variables)
 
 
 @pytest.mark.parametrize("threads, threshold", [(1, 1), (4, 0), (16, 1)])
-def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(stress, threads, threshold):
+def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(threads, threshold):
     """In C++, without the interpreter's lock: contents, events, counters."""
-    done = stress(threads, 3000, threads, BUDDY_THRESHOLD_MB=threshold, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=2)
+    done = stress("blocks", threads, 3000, threads, BUDDY_THRESHOLD_MB=threshold, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=2)
     assert (done.returncode, done.stdout.strip()) == (0, str(threads * 3000)), done.stderr
 
 
 @pytest.mark.parametrize("kib", [64, 16 * 1024])
 @pytest.mark.parametrize("live", [4, 8])
-def test_threads_that_share_a_few_blocks_never_pin_more_than_these(bounded, live, kib):
+def test_threads_that_share_a_few_blocks_never_pin_more_than_these(live, kib):
     """Below the threshold and above it, with regions for one block or for a few: a thread finds what another has
     freed, wherever it is cached."""
     settings = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_WARMUP": "off"}
-    done = bounded(live, 300_000, kib * 1024, **settings)
+    done = stress("bounded", live, 300_000, kib * 1024, **settings)
     before, after = map(int, done.stdout.split())
     assert before == after and live // 4 <= before <= live, done.stderr
     if kib == 64:
@@ -178,9 +157,9 @@ def test_threads_that_share_a_few_blocks_never_pin_more_than_these(bounded, live
 
 
 @pytest.mark.parametrize("kib", [64, 16 * 1024])
-def test_reading_statistics_beside_busy_threads_pins_nothing(bounded, kib):
+def test_reading_statistics_beside_busy_threads_pins_nothing(kib):
     """A reader's flush must not look like a lack of room to other threads."""
     live = 4
-    done = bounded(live, 10_000_000, kib * 1024, 1, BUDDY_BLOCK_SIZE_MB=64, BUDDY_WARMUP="off")
+    done = stress("bounded", live, 10_000_000, kib * 1024, 1, BUDDY_BLOCK_SIZE_MB=64, BUDDY_WARMUP="off")
     before, after = map(int, done.stdout.split())
     assert before == after and before <= live, done.stderr

@@ -5,19 +5,13 @@ from collections import Counter
 import pytest
 import torch
 from conftest import needs
-from recorded import read
+from recorded import ops, read
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
 
 
-def ops(events: list[dict], *fields: str) -> list[tuple]:
-    """Each event as its op and these of its fields."""
-    return [(it["op"], *(it[field] for field in fields if field in it)) for it in events]
-
-
-def test_a_program_is_recorded_as_it_ran(run, tmp_path):
-    file = tmp_path / "trace.jsonl"
-    run("""
+def test_a_program_is_recorded_as_it_ran(traced):
+    header, events, _, file = traced("""
 from program import *
 import pinbuddy
 small = torch.empty(1000, dtype=torch.uint8, pin_memory=True)
@@ -35,8 +29,7 @@ stream.synchronize()
 del small
 torch.empty(300, dtype=torch.uint8, pin_memory=True)
 torch._C._host_emptyCache()
-""", **SETTINGS, BUDDY_TRACE=str(file), RANK="1", WORLD_SIZE="1")
-    header, events = read(file)
+""", **SETTINGS, RANK="1", WORLD_SIZE="1")
     assert (header["rank"], header["world_size"]) == (0, 1)
     assert header["torch"].split("+")[0] == torch.__version__.split("+")[0]
     assert header["settings"]["BUDDY_BLOCK_SIZE_MB"] == 64
@@ -88,10 +81,8 @@ handed.clear()
 """
 
 
-def test_sixteen_threads_are_told_apart_and_each_is_in_order(run, tmp_path):
-    file = tmp_path / "trace.jsonl"
-    run(THREADS, **SETTINGS, BUDDY_TRACE=str(file))
-    _, events = read(file)
+def test_sixteen_threads_are_told_apart_and_each_is_in_order(traced):
+    events = traced(THREADS, **SETTINGS).events
     by_thread = {}
     for event in events:
         if event["op"] == "alloc":
@@ -108,10 +99,9 @@ def test_sixteen_threads_are_told_apart_and_each_is_in_order(run, tmp_path):
 
 
 @needs(11, "private pools for pinned memory")
-def test_requests_of_a_capture_are_recorded(run, tmp_path):
+def test_requests_of_a_capture_are_recorded(traced):
     """Their blocks are the graph's, so nothing says when they are safe."""
-    file = tmp_path / "trace.jsonl"
-    run("""
+    events = traced("""
 from program import *
 use_gpu()
 graph = torch.cuda.CUDAGraph()
@@ -119,8 +109,7 @@ with torch.cuda.graph(graph):
     host = torch.empty(3000, dtype=torch.uint8, pin_memory=True)
     there = host.to("cuda", non_blocking=True)
 del host
-""", **SETTINGS, BUDDY_TRACE=str(file))
-    _, events = read(file)
+""", **SETTINGS).events
     # PyTorch empties the cache before a capture.
     assert ops(events, "bytes", "private") == [("clear",), ("alloc", 3000, 1), ("event",), ("free",)]
 
@@ -129,42 +118,27 @@ DEVICE = needs(11, "the calls of its device allocator that traces stand in front
 
 
 @pytest.mark.parametrize(
-    "variable, ending",
-    [
-        ("BUDDY_TRACE", "os._exit(7)"),
-        ("BUDDY_TRACE", "os.kill(os.getpid(), 9)"),
-        pytest.param("BUDDY_DEVICE_TRACE", "os.kill(os.getpid(), 9)", marks=DEVICE),
-    ],
+    "device, ending",
+    [(False, "os._exit(7)"), (False, "os.kill(os.getpid(), 9)"), pytest.param(True, "os.kill(os.getpid(), 9)", marks=DEVICE)],
 )
-def test_a_crash_leaves_what_came_before(run, tmp_path, variable, ending):
-    file = tmp_path / "trace.jsonl"
-    program = f"""
+def test_a_crash_leaves_what_came_before(traced, tmp_path, device, ending):
+    _, events, outcome, _ = traced(f"""
 from program import *
-def block(mib):
-    return torch.empty(mib * MIB, dtype=torch.uint8, device="cuda") if {variable != "BUDDY_TRACE"} else pinned(mib)
-kept = [block(1) for _ in range(20)]
-until(lambda: open({str(file)!r}).read().count('"alloc"') == 20)
-more = [block(2) for _ in range(200)]
+ask = {"block" if device else "pinned"}
+kept = [ask(1) for _ in range(20)]
+until(lambda: open({str(tmp_path / "trace.jsonl")!r}).read().count('"alloc"') == 20)
+more = [ask(2) for _ in range(200)]
 {ending}
-"""
-    outcome = run(program, check=False, **SETTINGS, **{variable: str(file)})
+""", device, whole=False, **SETTINGS)
     assert outcome.returncode in (7, -9)
-    _, events = read(file, whole=False)
     requests = [it for it in ops(events) if it != ("segment_alloc",)]
     assert 20 <= len(requests) <= 220 and set(requests) == {("alloc",)}
 
 
-def test_the_end_of_a_program_is_recorded(run, tmp_path):
+def test_the_end_of_a_program_is_recorded(traced):
     """Nothing is lost in rings, though the program ends at once."""
-    file = tmp_path / "trace.jsonl"
-    run(
-        "from program import *\nfor i in range(5000):\n    torch.empty(100 + i, pin_memory=True)\n",
-        **SETTINGS,
-        BUDDY_TRACE=str(file),
-    )
-    _, events = read(file)
-    counts = Counter(event["op"] for event in events)
-    assert counts == {"alloc": 5000, "free": 5000}
+    events = traced("from program import *\nfor i in range(5000):\n    torch.empty(100 + i, pin_memory=True)\n", **SETTINGS).events
+    assert Counter(event["op"] for event in events) == {"alloc": 5000, "free": 5000}
 
 
 def test_starting_and_stopping_again_and_again(run, tmp_path):
@@ -215,10 +189,8 @@ torch.empty(30, dtype=torch.uint8, pin_memory=True)
 CHILD = "from program import *\nimport pinbuddy\n"
 
 
-@pytest.mark.real_start("a child runs the exit handlers of its own process")
-def test_a_child_records_nothing_and_harms_nothing(run, tmp_path):
-    file = tmp_path / "trace.jsonl"
-    outcome = run(CHILD + f"""
+def test_a_child_records_nothing_and_harms_nothing(traced, tmp_path):
+    _, events, outcome, _ = traced(CHILD + f"""
 kept = [pinned(2), torch.empty(10, dtype=torch.uint8, pin_memory=True)]
 def child():
     pinbuddy.iteration()
@@ -232,14 +204,12 @@ def child():
 statuses = [forked(child, sys.exit) for _ in range(3)]
 torch.empty(20, dtype=torch.uint8, pin_memory=True)
 answer(statuses)
-""", **SETTINGS, BUDDY_TRACE=str(file))
+""", **SETTINGS)
     assert outcome.value == [[0, 0, 0]], outcome.stderr
-    _, events = read(file)
     assert ops(events, "bytes")[:4] == [("alloc", 2 << 20), ("alloc", 10), ("alloc", 20), ("free",)]
     assert not (tmp_path / "child").exists()
 
 
-@pytest.mark.real_start("a child of a parent that never pinned has an engine of its own")
 def test_a_child_of_a_parent_that_never_pinned_records_its_own(run, tmp_path):
     outcome = run(CHILD + """
 def child():
@@ -277,21 +247,16 @@ def test_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
 
 def test_ranks_have_files_of_their_own(run, tmp_path):
     for rank in "02":
-        run(
-            "import torch; torch.empty(10, pin_memory=True)",
-            BUDDY_TRACE=str(tmp_path / "trace.jsonl"),
-            RANK=rank,
-            WORLD_SIZE="4",
-        )
+        program = "import torch; torch.empty(10, pin_memory=True)"
+        run(program, BUDDY_TRACE=str(tmp_path / "trace.jsonl"), RANK=rank, WORLD_SIZE="4")
     assert sorted(it.name for it in tmp_path.iterdir()) == ["trace.rank0.jsonl", "trace.rank2.jsonl"]
     header, _ = read(tmp_path / "trace.rank2.jsonl")
     assert (header["rank"], header["world_size"]) == (2, 4)
 
 
-def test_threads_one_after_the_other_lose_nothing_however_fast_they_come(run, tmp_path):
+def test_threads_one_after_the_other_lose_nothing_however_fast_they_come(traced):
     """There are 256 rings, and those that they left were not drained yet: a plan ended there."""
-    file = tmp_path / "trace.jsonl"
-    outcome = run("""
+    _, events, outcome, _ = traced("""
 from program import *
 def one():
     pinned(2)
@@ -300,7 +265,6 @@ for _ in range(1500):
     thread = threading.Thread(target=one)
     thread.start()
     thread.join()
-""", **SETTINGS, BUDDY_TRACE=str(file))
+""", **SETTINGS)
     assert not any("lost" in line for line in outcome.warnings)
-    _, events = read(file)
     assert sum(it["op"] == "alloc" for it in events) == 1501

@@ -1,15 +1,16 @@
 """A recorded trace says where the program waited for the driver, and for how long."""
 
-from recorded import read, waits
+import pytest
+from recorded import waits
 
 # A pin takes 4 ms a MiB at least.
 SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4096", "BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}
 
 
-def recorded(run, tmp_path, program: str, **settings) -> list[dict]:
-    file = tmp_path / "trace.jsonl"
-    run(f"from program import *\nimport pinbuddy\n{program}", **settings, BUDDY_TRACE=str(file))
-    return read(file, waits=True)[1]
+@pytest.fixture
+def recorded(traced):
+    """``recorded(program)``: the events of its run, waits among them."""
+    return lambda program, **settings: traced(f"from program import *\nimport pinbuddy\n{program}", waits=True, **settings).events
 
 
 def check(found: list[tuple], expected: list[tuple]) -> None:
@@ -19,8 +20,8 @@ def check(found: list[tuple], expected: list[tuple]) -> None:
         assert least <= took < least * 3 + 300, found
 
 
-def test_requests_that_pin_wait_and_those_that_hit_do_not(run, tmp_path):
-    events = recorded(run, tmp_path, """
+def test_requests_that_pin_wait_and_those_that_hit_do_not(recorded):
+    events = recorded("""
 for step in range(3):
     kept = [pinned(64), pinned(32)]
     del kept
@@ -37,14 +38,14 @@ for step in range(3):
     assert events[1]["t"] >= 256e6
 
 
-def test_requests_below_the_threshold_wait_as_well(run, tmp_path):
+def test_requests_below_the_threshold_wait_as_well(recorded):
     """PyTorch's own path pins for them: a power of two, once."""
-    events = recorded(run, tmp_path, "kept = [pinned(33)]\nkept = []\nkept = [pinned(40)]", **SLOW, BUDDY_THRESHOLD_MB="512")
+    events = recorded("kept = [pinned(33)]\nkept = []\nkept = [pinned(40)]", **SLOW, BUDDY_THRESHOLD_MB="512")
     check(waits(events), [(33, 256)])
 
 
-def test_emptying_the_cache_waits_for_what_it_unpins_and_only_then(run, tmp_path):
-    events = recorded(run, tmp_path, """
+def test_emptying_the_cache_waits_for_what_it_unpins_and_only_then(recorded):
+    events = recorded("""
 torch._C._host_emptyCache()
 small, large = pinned(1), pinned(64)
 del small, large
@@ -59,8 +60,8 @@ torch._C._host_emptyCache()
     ]
 
 
-def test_a_warm_run_waits_for_nothing(run, tmp_path):
-    events = recorded(run, tmp_path, """
+def test_a_warm_run_waits_for_nothing(recorded):
+    events = recorded("""
 pinbuddy.warm_up()
 until(lambda: warm_up()["phase"] == "done")
 for step in range(3):
@@ -70,22 +71,16 @@ for step in range(3):
     assert waits(events) == []
 
 
-def test_the_first_request_waits_for_the_whole_warm_up_if_it_is_told_to(run, tmp_path):
-    events = recorded(
-        run,
-        tmp_path,
-        "kept = [pinned(40), pinned(50)]",
-        **SLOW | {"BUDDY_WARMUP": "sync", "BUDDY_GROWTH": "segment"},
-        BUDDY_BLOCK_SIZE_MB="64",
-        BUDDY_BLOCK_COUNT="2",
-    )
+def test_the_first_request_waits_for_the_whole_warm_up_if_it_is_told_to(recorded):
+    whole = {"BUDDY_WARMUP": "sync", "BUDDY_GROWTH": "segment", "BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2"}
+    events = recorded("kept = [pinned(40), pinned(50)]", **SLOW | whole)
     check(waits(events), [(40, 512)])
 
 
-def test_each_thread_waits_for_its_own_pin(run, tmp_path):
+def test_each_thread_waits_for_its_own_pin(recorded):
     """The driver pins one region at a time, so the last thread waits for all of them."""
     threads = 4
-    events = recorded(run, tmp_path, f"""
+    events = recorded(f"""
 kept = []
 def work(mib):
     kept.append(pinned(mib))
