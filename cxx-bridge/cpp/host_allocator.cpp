@@ -4,6 +4,7 @@
 #include "host_allocator.h"
 
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/util/Exception.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -174,6 +175,13 @@ void count_unpin(int64_t microseconds) {
 void reap_completed() {
   the_allocator->impl_->reap();
   the_allocator->impl_->flush_any_cached();
+}
+
+void reap_behind() {
+  if (adopt_context()) {
+    c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
+    reap_completed();
+  }
 }
 
 void flush_cached() {

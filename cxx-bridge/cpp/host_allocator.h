@@ -65,6 +65,9 @@ void count_unpin(int64_t microseconds);
 // c10::Error.
 void reap_completed();
 
+// The same by a thread of ours: with the context of a device that the process already uses, and unseen by captures.
+void reap_behind();
+
 // Releases every cached block to the engine, before its state is read.
 void flush_cached();
 

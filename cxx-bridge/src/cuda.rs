@@ -23,6 +23,18 @@ impl Completions for Cuda {
         }
     }
 
+    fn reap_behind(&self) {
+        // A program whose context is broken goes on, and so do the looks.
+        if let Err(error) = ffi::reap_behind() {
+            log::debug(|| {
+                format!(
+                    "idle memory is not looked for: {}",
+                    first_line(error.what())
+                )
+            });
+        }
+    }
+
     fn wait_begins(&self, in_request: bool) {
         wait_begins(in_request);
     }

@@ -390,6 +390,7 @@ mod ffi {
         fn segment_goes(address: usize, bytes: usize) -> Result<()>;
         fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
+        fn reap_behind() -> Result<()>;
         fn empty_host_cache() -> Result<()>;
         fn flush_cached();
         fn caches() -> Caches;

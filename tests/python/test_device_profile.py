@@ -16,6 +16,7 @@ HEAD = """
 # The region is given back before, and comes and goes while the profiler listens.
 PROFILE = HEAD + """
     from torch.profiler import ProfilerActivity, profile
+    del torch._inductor  # The profiler needs it.
     torch.cuda.empty_cache()
     def changes(act):
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as prof:

@@ -85,6 +85,7 @@ def test_good_values_are_used_and_say_nothing(run):
         "BUDDY_WARMUP": "sync",
         "BUDDY_GROWTH": "segment",
         "BUDDY_MAX_MB": 64,
+        "BUDDY_IDLE_S": None,
         "BUDDY_BACKING": "auto",
         "BUDDY_HUGE_PAGES": "auto",
         "BUDDY_FORK": "share",

@@ -160,6 +160,11 @@ pub trait Completions: fmt::Debug + Send + Sync {
     /// Releases every block whose events are all complete.
     fn reap(&self);
 
+    /// The same by a thread of ours, of which the program and its captures notice nothing.
+    fn reap_behind(&self) {
+        self.reap();
+    }
+
     /// The calling thread begins to wait for the driver in a call of the program's: a request, or one that gives memory
     /// back. Such waits may lie within each other.
     fn wait_begins(&self, _in_request: bool) {}

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 
-use pinbuddy_core::{Growth, Idle, Settings, WarmUp};
+use pinbuddy_core::{Growth, Settings, WarmUp};
 use serde::{Serialize, Serializer};
 
 use crate::log::Level;
@@ -87,8 +87,8 @@ pub struct Config {
     pub growth: Setting<Growth>,
     /// The most that the engine pins, in MiB; by default it depends on the machine.
     pub max_mb: Setting<Option<usize>>,
-    /// Idle memory goes back after so many seconds; -1 never.
-    pub idle_s: Setting<i64>,
+    /// Idle memory goes back after so many seconds; -1 never. Unset: what a clear left to a plan.
+    pub idle_s: Setting<Option<i64>>,
     /// Where the memory comes from.
     #[serde(flatten)]
     pub memory: Memory,
@@ -110,6 +110,11 @@ pub struct Config {
     pub guard: Setting<bool>,
     /// Whether PyTorch's own allocator stays in place.
     pub disable: Setting<bool>,
+}
+
+/// The idle time of so many seconds; none if they are negative.
+fn idle(seconds: i64) -> Option<Duration> {
+    u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
 impl Config {
@@ -146,7 +151,7 @@ impl Config {
                 word(text, &words, "is neither segment nor exact")
             }),
             max_mb: reader.read(variables::MAX_MB, None, |text| megabytes(text).map(Some)),
-            idle_s: reader.read(variables::IDLE_S, 60, seconds),
+            idle_s: reader.read(variables::IDLE_S, None, |text| seconds(text).map(Some)),
             memory: Memory::read(&mut reader),
             trace: reader.read(variables::TRACE, None, file),
             live: reader.read(variables::LIVE, false, switch),
@@ -206,17 +211,13 @@ impl Config {
             growth: self.growth.value,
             warm_up: self.warm_up.value.into(),
             count: self.block_count.value,
-            idle: self.idle(),
+            idle: self.idle_s.value.and_then(idle),
         }
     }
 
-    /// When memory that nobody uses goes back. Who set a time has all of it back; by default a program must lose nothing by it.
-    fn idle(&self) -> Option<Idle> {
-        let seconds = u64::try_from(self.idle_s.value).ok()?;
-        Some(Idle {
-            after: Duration::from_secs(seconds),
-            sparing: self.idle_s.origin != Origin::Environment,
-        })
+    /// After so long without use a plan's memory goes back, and sooner after a clear; none if never.
+    pub fn plan_idle(&self) -> Option<Duration> {
+        self.idle_s.value.map_or(Some(Duration::MAX), idle)
     }
 
     /// The smallest request that the engine serves, in bytes; with `BUDDY_GUARD=1` all.

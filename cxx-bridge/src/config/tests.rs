@@ -23,8 +23,8 @@ fn defaults_are_the_documented_ones_and_say_nothing() {
     assert_eq!(config.warm_up.value, Mode::Background);
     assert_eq!(config.growth.value, Growth::Segment);
     assert_eq!(config.max_mb.value, None);
-    let idle = config.of_the_provisioner().idle.unwrap();
-    assert!(idle.sparing && idle.after == Duration::from_secs(60));
+    assert_eq!(config.of_the_provisioner().idle, None);
+    assert_eq!(config.plan_idle(), Some(Duration::MAX));
     assert_eq!(config.memory.backing.value, Way::Auto);
     assert_eq!(config.memory.huge_pages.value, HugePages::Auto);
     assert_eq!(config.memory.fork.value, Fork::Share);
@@ -56,7 +56,12 @@ fn the_tables_defaults_are_the_ones_in_use() {
         .iter()
         // Their defaults depend on the machine or the program, and are no values.
         .filter(|it| {
-            let depend = ["BUDDY_BLOCK_COUNT", "BUDDY_MAX_MB", "BUDDY_PIN_THREADS"];
+            let depend = [
+                "BUDDY_BLOCK_COUNT",
+                "BUDDY_MAX_MB",
+                "BUDDY_IDLE_S",
+                "BUDDY_PIN_THREADS",
+            ];
             !depend.contains(&it.name) && it.default != "no file"
         })
         .map(|it| (it.name, it.default))
@@ -96,7 +101,10 @@ fn usable_values_are_taken() {
     assert_eq!(config.warm_up.value, Mode::Sync);
     assert_eq!(config.growth.value, Growth::Exact);
     assert_eq!(config.max_mb.value, Some(0));
-    assert_eq!(config.of_the_provisioner().idle, None);
+    assert_eq!(
+        (config.of_the_provisioner().idle, config.plan_idle()),
+        (None, None)
+    );
     assert_eq!(config.memory.backing.value, Way::Pages);
     assert_eq!(config.memory.huge_pages.value, HugePages::Giant);
     assert_eq!(config.memory.fork.value, Fork::Hide);
@@ -142,7 +150,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     BUDDY_WARMUP="eager" is none of background, sync and off; using the default, background
     BUDDY_GROWTH="double" is neither segment nor exact; using the default, segment
     BUDDY_MAX_MB="half" is not a whole number; using the default, half of what is free
-    BUDDY_IDLE_S="-2" is negative, and only -1 (never) may be; using the default, 60
+    BUDDY_IDLE_S="-2" is negative, and only -1 (never) may be; using the default, what a clear left
     BUDDY_BACKING="mmap" is none of auto, cuda and pages; using the default, auto
     BUDDY_HUGE_PAGES="4M" is none of auto, off, thp, 2M and 1G; using the default, auto
     BUDDY_FORK="copy" is neither share nor hide; using the default, share

@@ -62,9 +62,9 @@ pub(super) const MAX_MB: Variable = variable(
 );
 pub(super) const IDLE_S: Variable = variable(
     "BUDDY_IDLE_S",
-    "60",
-    "memory that nobody has used for so many seconds is unpinned in the background; 0: at once; -1: never. Unset: no \
-     block of the warm-up, and only as much as is pinned again within a hundredth of the time that has passed",
+    "what a clear left",
+    "memory that nobody has used for so many seconds is unpinned in the background; 0: at once; -1: never. Unset: \
+     only what an emptied cache has left to a plan, after 5 s",
 );
 pub(super) const BACKING: Variable = variable(
     "BUDDY_BACKING",

@@ -40,10 +40,10 @@ impl<M: Memory> Handle<M> {
                 let (idle, unpinning) = {
                     let mut provisioner = self.cell.provisioner()?;
                     let idle = provisioner.give_way(bytes, left);
-                    (idle, provisioner.unpinning() > 0)
+                    (idle, provisioner.unpinning())
                 };
-                let is_enough =
-                    left.is_none_or(|left| left >= bytes) || !idle.is_empty() || unpinning;
+                let is_enough = left.is_none_or(|left| left.saturating_add(unpinning) >= bytes)
+                    || !idle.is_empty();
                 let planned = if is_enough {
                     self.take_idle_plan()
                 } else {

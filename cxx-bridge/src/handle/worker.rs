@@ -134,12 +134,21 @@ impl<M: Memory> Handle<M> {
         let until = Instant::now() + LAST_PIN;
         let mut awake = self.cell.provisioner();
         let bytes = awake.as_ref().map_or(0, |it| it.unpinning());
-        while let Some(provisioner) = awake.filter(|it| it.unpinning() > 0)
-            && Instant::now() < until
-        {
+        while let Some(provisioner) = awake.take_if(|it| it.unpinning() > 0) {
+            if Instant::now() >= until {
+                return 0;
+            }
             awake = self.cell.sleep(provisioner, None);
         }
         bytes
+    }
+
+    /// The worker has unpinned what it had in hand.
+    pub(super) fn has_unpinned(&self) {
+        if let Some(mut provisioner) = self.cell.even_if_retired() {
+            provisioner.unpinned();
+        }
+        self.cell.has_changed();
     }
 
     /// With `behind`, at low priority and with rests; else at full speed.
@@ -202,10 +211,7 @@ impl<M: Memory> Handle<M> {
                 Work::Unpin(idle) => {
                     drop(provisioner);
                     self.unpin_all(idle);
-                    if let Some(mut provisioner) = self.cell.even_if_retired() {
-                        provisioner.unpinned();
-                    }
-                    self.cell.has_changed();
+                    self.has_unpinned();
                 }
                 Work::Wait => drop(self.cell.sleep(provisioner, None)),
                 Work::Done => {

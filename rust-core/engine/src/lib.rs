@@ -73,8 +73,8 @@ pub use handover::{IdleSegment, NewSegment};
 pub use kind::{SMALL, SegmentKind};
 pub use policy::Config;
 pub use provision::{
-    GoOn, Growth, Idle, Permit, PermitId, Progress, Provisioner, Refusal, Settings, Step, Took,
-    Want, WarmUp, Work,
+    GoOn, Growth, Permit, PermitId, Progress, Provisioner, Refusal, Settings, Step, Took, Want,
+    WarmUp, Work,
 };
 pub use stats::Stats;
 pub use units::{Block, GRANULE, MAX_REGION, Region, SegmentId};

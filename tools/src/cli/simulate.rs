@@ -12,7 +12,7 @@ use pinbuddy_replay::workload::WORKLOADS;
 /// Options of `trace`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each workload is one file of JSON lines; `pinbuddy explain docs/simulate.md` says what they are."
+    after_help = "Each workload is one file of JSON lines; --list says what it is, and `pinbuddy explain docs/simulate.md` what they say."
 )]
 pub struct Trace {
     /// The workloads to write

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use pinbuddy_replay::workload::{Sizes, WORKLOADS, Workload};
+use pinbuddy_replay::workload::Workload;
 use tempfile::NamedTempFile;
 
 use super::*;
@@ -81,19 +81,12 @@ fn workloads_come_with_advice_and_chosen_policies_without() {
 }
 
 #[test]
-fn the_document_explains_policies_workloads_and_keys() {
+fn the_document_explains_policies_and_keys() {
     let page =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/simulate.md")).unwrap();
     let has = |text: String| assert!(page.contains(&text), "docs/simulate.md has no {text:?}");
     for policy in Kind::ALL {
         has(format!("\n| `{}` |", policy.name()));
-    }
-    for workload in WORKLOADS {
-        let sizes = match workload.sizes {
-            Sizes::Fixed => "fixed",
-            Sizes::Vary => "vary",
-        };
-        has(format!("\n| `{}` | {sizes} |", workload.name));
     }
     let comparison = comparison(&["fixed-2.083gib", "--policy", "stock"]);
     let outcome = serde_json::to_value(&comparison.policies["stock"]).unwrap();

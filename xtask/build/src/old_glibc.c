@@ -1,5 +1,5 @@
 // What glibc has only since 2.29 or later, for libraries and programs that are linked against the interface of 2.28.
-// Each function does as glibc's does. Hidden: nobody else is to find it. No header is read, since those of a newer
+// Each function does as glibc's does, but that a wait by another clock ends by CLOCK_REALTIME. Hidden: nobody else is to find it. No header is read, since those of a newer
 // system rename functions.
 
 #pragma GCC visibility push(hidden)
@@ -77,6 +77,16 @@ RENAMED(long, strtol)
 RENAMED(unsigned long, strtoul)
 RENAMED(long long, strtoll)
 RENAMED(unsigned long long, strtoull)
+
+// What a newer g++ calls where an exception may not leave: of libstdc++, which programs without C++ lack.
+extern void* __cxa_begin_catch(void*) __attribute__((weak, visibility("default")));
+extern void terminate(void) __asm__("_ZSt9terminatev") __attribute__((weak, visibility("default")));
+
+void __cxa_call_terminate(void* exception) {
+  if (exception)
+    __cxa_begin_catch(exception);
+  terminate();
+}
 
 // Before 2.34 a program brought its own `init` for glibc to call; the start files of a newer system have none.
 typedef void (*Start)(int, char**, char**);

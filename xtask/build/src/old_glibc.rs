@@ -26,6 +26,10 @@ const ADDED: &str = include_str!("old_glibc.c");
 /// Stubs that an earlier version of this file has made are no longer used.
 const OWN: &str = include_str!("old_glibc.rs");
 
+/// A name of glibc's static part, by which a library's handlers go with it. Some machines have the same in libc.so.6, for
+/// programs that were linked long ago.
+const STATIC: &str = "pthread_atfork";
+
 /// glibc's libraries, each with the beginnings of the names that libc.so.6 took over from it in 2.34. Before, its users
 /// had to name it.
 const LIBRARIES: [(&str, &str, &[&str]); 6] = [
@@ -54,13 +58,15 @@ pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
         }
     }
     let rest = of_machine("libc_nonshared.a")?;
-    let key = Digest::of(format!("{ADDED}{OWN}{stubs:?}{}", rest.display()).as_bytes()).hex();
+    let shell = Shell::new()?;
+    let compiler = cmd!(shell, "g++ --version").quiet().read()?;
+    let key = format!("{ADDED}{OWN}{stubs:?}{}{compiler}", rest.display());
+    let key = Digest::of(key.as_bytes()).hex();
     let folder = std::path::absolute(target)?.join(format!("glibc-{}", &key[..16]));
     if folder.is_dir() {
         return Ok(folder);
     }
     let scratch = Scratch::folder(&folder)?;
-    let shell = Shell::new()?;
     shell.change_dir(scratch.path());
     for (library, file, _) in LIBRARIES {
         let (names, versions) = stub(&stubs[library]);
@@ -74,13 +80,11 @@ pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
     let options = ["-O2", "-fPIC", "-ffunction-sections", "-x", "c"];
     let compile = cmd!(shell, "g++ {options...} -c -o added.o added.c");
     compile.quiet().run()?;
-    let stubs = LIBRARIES.map(|(_, file, _)| format!("\"{}\"", folder.join(file).display()));
-    let added = folder.join("added.o");
+    let stubs = LIBRARIES.map(|it| it.1);
     // Those that only some programs need come after what may need them.
     let script = format!(
-        "GROUP ( {} \"{}\" \"{}\" AS_NEEDED ( {} ) )\n",
+        "GROUP ( {} added.o \"{}\" AS_NEEDED ( {} ) )\n",
         stubs[0],
-        added.display(),
         rest.display(),
         stubs[1..].join(" "),
     );
@@ -104,7 +108,7 @@ fn of_machine(library: &str) -> Result<PathBuf> {
 /// Each name at its newest allowed version, and whether it has a newer one.
 fn offered(all: Vec<Symbol>) -> impl Iterator<Item = (Symbol, bool)> {
     let mut names: BTreeMap<String, (Option<(Version, Symbol)>, bool)> = BTreeMap::new();
-    for symbol in all {
+    for symbol in all.into_iter().filter(|it| it.name != STATIC) {
         let number = symbol.version.strip_prefix("GLIBC_");
         let Some(version) = number.and_then(Version::parse) else {
             continue;
@@ -170,6 +174,7 @@ mod tests {
             ("dlsym", "GLIBC_2.2.5"),
             ("gettid", "GLIBC_2.30"),
             ("internal", "GLIBC_PRIVATE"),
+            ("pthread_atfork", "GLIBC_2.2.5"),
         ];
         let all = all.map(|(name, version)| symbol(name, version)).into();
         let found: Vec<_> = offered(all)

@@ -122,7 +122,7 @@ impl Floors {
         Err(refuse(format!("{what} needs a newer system than {tag}"))
             .found(newer.join(", "))
             .expected("symbol versions of the tag's glibc, and of libstdc++ those that torch's own libraries need")
-            .remedy("build with an older g++, such as g++ 12")
+            .remedy("put an older g++ first on the PATH, such as that of Debian 12")
             .into())
     }
 }

@@ -23,26 +23,34 @@ pub(super) struct Unused {
 }
 
 impl<M: Memory> Handle<M> {
-    /// Unpins regions of the plan that are idle, one after another.
-    pub(in crate::handle) fn return_idle_plan(&self) -> Option<()> {
-        let (planned, idle) = (self.planned.as_ref()?, self.settings.idle?);
-        loop {
-            let (bytes, was_left) = planned
-                .state
-                .lock()
-                .next_unused(self.cell.now(), idle.after)?;
-            {
-                let mut provisioner = self.cell.provisioner()?;
-                if was_left {
-                    // The program asked for it, and stock would have unpinned it at once.
-                    provisioner.count_returned(bytes);
-                } else if !provisioner.may_return(bytes) {
-                    return None;
-                }
-            }
-            let region = planned.state.lock().return_unused(planned, bytes)?;
+    /// Unpins regions of the plan that are idle, one after another. The caller is the worker. Returns whether there were any.
+    pub(in crate::handle) fn return_idle_plan(&self) -> bool {
+        let (Some(planned), Some(after)) = (&self.planned, self.config.plan_idle()) else {
+            return false;
+        };
+        let mut any = false;
+        while !self.cell.is_closed() {
+            let next = planned.state.lock().next_unused(self.cell.now(), after);
+            let Some(bytes) = next else { break };
+            let Some(mut provisioner) = self.cell.provisioner() else {
+                break;
+            };
+            // Before a request finds that the region is missing.
+            provisioner.unpins(bytes);
+            drop(provisioner);
+            let region = planned.state.lock().return_unused(planned, bytes);
+            let Some(region) = region else {
+                self.has_unpinned();
+                break;
+            };
             self.unpin_regions(vec![region]);
+            if let Some(mut provisioner) = self.cell.provisioner() {
+                provisioner.count_returned(bytes);
+            }
+            self.has_unpinned();
+            any = true;
         }
+        any
     }
 
     /// A request came after memory went back by itself: what else is missing is pinned behind it.
@@ -56,8 +64,8 @@ impl<M: Memory> Handle<M> {
 }
 
 impl State {
-    /// The length of an idle region that nobody has used for so long, and whether a clear left it.
-    fn next_unused(&mut self, now: Duration, after: Duration) -> Option<(usize, bool)> {
+    /// The length of an idle region that nobody has used for so long.
+    fn next_unused(&mut self, now: Duration, after: Duration) -> Option<usize> {
         let (counts, blocks) = (self.slots.counts(), self.lent.turns());
         if (counts, blocks) != (self.unused.counts, self.unused.blocks) {
             let since = now;
@@ -66,6 +74,7 @@ impl State {
                 blocks,
                 since,
             };
+            return None;
         }
         let was_left = self.left == Some(counts);
         let after = if was_left {
@@ -77,7 +86,7 @@ impl State {
         if is_ready || self.phase == Phase::Pinning || now - self.unused.since < after {
             return None;
         }
-        Some((self.slots.first_idle()?.1, was_left))
+        Some(self.slots.first_idle()?.1)
     }
 
     /// Whether a request that needs a missing region pins it, or waits for that one alone.

@@ -271,11 +271,14 @@ impl<M: Memory> Handle<M> {
     fn pin_region(&self, planned: &Planned, index: usize) -> bool {
         let bytes = planned.state.lock().slots.lengths()[index];
         let device = self.pinner.memory.device();
-        match self.pinner.pin(bytes, device, &Own(&self.cell)) {
-            Ok((region, took)) => {
-                if let Some(mut provisioner) = self.cell.provisioner() {
-                    provisioner.pinned_beside(bytes, took);
-                }
+        let pin = || self.pinner.pin(bytes, device, &Own(&self.cell));
+        // What is on its way back is still counted.
+        let pinned = pin().or_else(|refused| match self.wait_for_its_unpin() {
+            0 => Err(refused),
+            _ => pin(),
+        });
+        match pinned {
+            Ok((region, _)) => {
                 let mut state = planned.state.lock();
                 state.slots.pinned(index, region.base);
                 state.stats.region_adopted(bytes as u64, false);

@@ -45,7 +45,6 @@ use resort::bytes_of;
 use warm::Warm;
 use work::Worker;
 
-pub use decay::Idle;
 pub use pace::Took;
 pub use permits::PermitId;
 pub use settings::{Growth, Settings, WarmUp};
@@ -191,7 +190,6 @@ impl Provisioner {
         let permit = self.permits.end(id);
         if let Some(permit) = &permit {
             self.guard.count(bytes);
-            self.decay.learn(bytes, took);
             self.paces.learn(permit.who, bytes, took, permit.alone);
         }
         let working_set = permit.as_ref().is_some_and(|it| it.working_set);

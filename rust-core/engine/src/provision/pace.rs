@@ -27,7 +27,7 @@ pub(super) enum Who {
 
 /// Time for a size; unknown before the first of its kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+struct Pace {
     /// 0 while unknown.
     nanos_per_mib: u64,
 }
@@ -35,7 +35,7 @@ pub(super) struct Pace {
 const MIB: u64 = 1 << 20;
 
 impl Pace {
-    pub(super) fn learn(&mut self, bytes: usize, taken: Duration) {
+    fn learn(&mut self, bytes: usize, taken: Duration) {
         let mib = (bytes as u64).div_ceil(MIB).max(1);
         let new = (u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX) / mib).max(1);
         // A slow pin counts at once and a fast one gradually: on a busy machine, or with fragmented memory,
@@ -46,7 +46,7 @@ impl Pace {
         };
     }
 
-    pub(super) fn of(self, bytes: usize) -> Option<Duration> {
+    fn of(self, bytes: usize) -> Option<Duration> {
         let mib = (bytes as u64).div_ceil(MIB);
         (self.nanos_per_mib > 0)
             .then(|| Duration::from_nanos(self.nanos_per_mib.saturating_mul(mib)))

@@ -1,6 +1,6 @@
 //! The provisioner's settings, fixed when it is made.
 
-use super::Idle;
+use std::time::Duration;
 
 /// How much to pin when nothing fits a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -38,8 +38,8 @@ pub struct Settings {
     /// How many segments to pin ahead. Unset: as demand shows, or [`Settings::UNSET_COUNT`] with
     /// [`WarmUp::Sync`] and for an explicit warm-up.
     pub count: Option<usize>,
-    /// When memory that nobody uses goes back; unset: never.
-    pub idle: Option<Idle>,
+    /// After so long without use memory goes back; unset: never.
+    pub idle: Option<Duration>,
 }
 
 impl Settings {

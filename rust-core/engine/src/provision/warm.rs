@@ -147,6 +147,7 @@ impl Warm {
 
     /// A clear unpinned `bytes`.
     pub(super) fn clear(&mut self, bytes: usize, settings: &Settings) {
+        self.demanded = 0;
         self.returned(bytes, settings);
         self.refused = false;
     }
@@ -156,7 +157,7 @@ impl Warm {
         let most = settings.count.unwrap_or(Settings::UNSET_COUNT);
         if self.told && most > 0 {
             self.deficit = (self.deficit + bytes / settings.segment_bytes).min(most);
-            self.demanded = bytes / 4;
+            self.demanded += bytes / 4;
         }
         self.credit = 0;
         self.urged = false;

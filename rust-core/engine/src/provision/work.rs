@@ -54,7 +54,7 @@ const LEAST: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) at_work: bool,
-    /// Bytes that it was told to unpin, until it says that it has.
+    /// Bytes that it unpins, until it says that it has.
     pub(super) unpinning: usize,
     /// Regions whose pins were under way when the cache was cleared, and their bytes: unpinned if still idle, else counted
     /// as the warm-up's.
@@ -81,7 +81,19 @@ impl Provisioner {
         self.worker.unpinning = 0;
     }
 
-    /// The worker has carried out [`Work::Unpin`].
+    /// A region that was let go, for the worker to unpin.
+    pub fn next_leaving(&mut self) -> Vec<IdleSegment> {
+        let leaving = self.engine.take_leaving(1, usize::MAX);
+        self.unpins(bytes_of(&leaving));
+        leaving
+    }
+
+    /// The worker unpins so much: of the engine, or a region that it does not have.
+    pub fn unpins(&mut self, bytes: usize) {
+        self.worker.unpinning = bytes;
+    }
+
+    /// The worker has unpinned that.
     pub fn unpinned(&mut self) {
         self.worker.unpinning = 0;
     }
@@ -113,7 +125,8 @@ impl Provisioner {
         while let Some((id, bytes)) = self.worker.cleared.pop() {
             let idle = self.engine.take_if_idle(id);
             if !idle.is_empty() {
-                return self.have_unpinned(idle);
+                self.unpins(bytes_of(&idle));
+                return Work::Unpin(idle);
             }
             self.warm.count_segment(bytes, &self.settings);
         }
@@ -124,9 +137,9 @@ impl Provisioner {
         if self.permits.any_request() {
             return Work::Wait;
         }
-        let leaving = self.engine.take_leaving(1, usize::MAX);
+        let leaving = self.next_leaving();
         if !leaving.is_empty() {
-            return self.have_unpinned(leaving);
+            return Work::Unpin(leaving);
         }
         let bytes = if self.is_warming() {
             self.next_of_the_warm_up()
@@ -170,11 +183,6 @@ impl Provisioner {
         let comes = self.is_warming() || self.warm.has_deficit() && self.warm.stands_back();
         let any_pinned = self.engine.pinned_bytes() > 0;
         self.warm.progress(self.worker.at_work, comes, any_pinned)
-    }
-
-    fn have_unpinned(&mut self, regions: Vec<IdleSegment>) -> Work {
-        self.worker.unpinning = bytes_of(&regions);
-        Work::Unpin(regions)
     }
 
     fn has_work(&self) -> bool {

@@ -123,7 +123,7 @@ impl World {
     pub fn new(settings: Settings, machine: Machine, threads: usize) -> Self {
         let interval = settings
             .idle
-            .map_or(0, |it| it.interval().as_nanos() as Nanos);
+            .map_or(0, |it| Settings::looks_each(it).as_nanos() as Nanos);
         Self {
             machine,
             looks: if interval > 0 { interval } else { NEVER },

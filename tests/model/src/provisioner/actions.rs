@@ -2,7 +2,7 @@
 
 use super::parties::Parties;
 use crate::choices::Choices;
-use pinbuddy_core::{GRANULE, Growth, Idle, SMALL, Settings, WarmUp};
+use pinbuddy_core::{GRANULE, Growth, SMALL, Settings, WarmUp};
 use std::time::Duration;
 
 const MIB: usize = 1 << 20;
@@ -24,10 +24,9 @@ pub(super) fn settings(choices: &mut Choices<'_>) -> Settings {
         growth: [Growth::Segment, Growth::Exact][choices.below(2)],
         warm_up: [WarmUp::Background, WarmUp::Sync, WarmUp::Off][choices.weighted(&[4, 1, 1])],
         count: choices.flip().then(|| choices.below(4)),
-        idle: choices.flip().then(|| Idle {
-            after: Duration::from_micros(1 << choices.below(22)),
-            sparing: choices.flip(),
-        }),
+        idle: choices
+            .flip()
+            .then(|| Duration::from_micros(1 << choices.below(22))),
     }
 }
 
