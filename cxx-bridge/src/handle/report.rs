@@ -63,7 +63,7 @@ impl<M: Memory> Handle<M> {
             "budget": self.pinner.decided_budget().map(|Budget { bytes, why }| {
                 json!({ "bytes": bytes, "why": why })
             }),
-            "engine": stats.as_ref().map(|it| counters(it, self.returned_bytes())),
+            "engine": stats.as_ref().map(counters),
             "plan": self.planned.as_ref().map(|it| plan(&it.show())),
             "segments": views.iter().zip(&placements).map(segment).collect::<Vec<_>>(),
         })
@@ -153,12 +153,6 @@ impl<M: Memory> Handle<M> {
         )
     }
 
-    /// Bytes that went back because nobody used them.
-    fn returned_bytes(&self) -> u64 {
-        let provisioner = self.cell.even_if_retired();
-        provisioner.map_or(0, |it| it.returned_bytes())
-    }
-
     /// Progress of the warm-up; `None` after a panic under the lock.
     pub(super) fn progress(&self) -> Option<Progress> {
         Some(self.cell.even_if_retired()?.progress())
@@ -202,7 +196,7 @@ fn plan(shown: &planned::Shown) -> Value {
     })
 }
 
-fn counters(stats: &Stats, returned: u64) -> Value {
+fn counters(stats: &Stats) -> Value {
     json!({
         "pinned_bytes": gauge(&stats.pinned_bytes),
         "segments": gauge(&stats.segments),
@@ -211,7 +205,7 @@ fn counters(stats: &Stats, returned: u64) -> Value {
         "pending_bytes": gauge(&stats.pending_bytes),
         "pending_blocks": gauge(&stats.pending_blocks),
         "idle_bytes": stats.idle_bytes,
-        "returned_bytes": returned,
+        "returned_bytes": stats.returned_bytes,
         "dedicated_bytes": stats.dedicated_bytes,
         "largest_free_run_bytes": stats.largest_free_run_bytes,
         "hits": stats.hits,

@@ -181,23 +181,12 @@ impl<M: Memory> Handle<M> {
         let Some((wanted, before)) = self.begin_to_work() else {
             return;
         };
-        let Some(after) = self.work_until_done(shift, device) else {
-            return;
-        };
-        if wanted > 0 {
-            log::info(|| {
-                let (bytes, pinned) = (Bytes(self.settings.segment_bytes as u64), after - before);
-                format!("the warm-up has pinned {pinned} of {wanted} blocks of {bytes}")
-            });
-        }
-    }
-
-    /// Returns how many segments are pinned when nothing is left to do.
-    pub(super) fn work_until_done(&self, shift: &mut Shift<'_>, device: Device) -> Option<usize> {
         let segment = self.settings.segment_bytes;
-        loop {
+        let after = loop {
             let left = self.pinner.left(segment, Instant::now());
-            let mut provisioner = self.cell.provisioner()?;
+            let Some(mut provisioner) = self.cell.provisioner() else {
+                return;
+            };
             match provisioner.work(self.cell.now(), left) {
                 Work::Pin(permit) => {
                     drop(provisioner);
@@ -216,9 +205,15 @@ impl<M: Memory> Handle<M> {
                 Work::Wait => drop(self.cell.sleep(provisioner, None)),
                 Work::Done => {
                     shift.over = true;
-                    return Some(provisioner.progress().pinned);
+                    break provisioner.progress().pinned;
                 }
             }
+        };
+        if wanted > 0 {
+            log::info(|| {
+                let (bytes, pinned) = (Bytes(segment as u64), after - before);
+                format!("the warm-up has pinned {pinned} of {wanted} blocks of {bytes}")
+            });
         }
     }
 

@@ -201,18 +201,12 @@ impl Arena {
         now
     }
 
-    /// Regions that have been idle since before a mark and their lengths in bytes, the least recently used first. O(S log S).
-    pub(crate) fn idle_since_before(&self, mark: u64) -> Vec<(SegmentId, usize)> {
-        let idle = self
-            .iter()
-            .filter(|(_, it)| it.segment.is_idle() && it.idle_since <= mark);
-        let mut idle: Vec<_> = idle
-            .map(|(id, it)| (it.idle_since, it.age, id, it.segment.region().bytes))
-            .collect();
-        idle.sort_unstable_by_key(|it| (it.0, it.1));
-        idle.into_iter()
-            .map(|(.., id, bytes)| (id, bytes))
-            .collect()
+    /// Removes those that have been idle since before a mark, the least recently used first. O(S log S).
+    pub(crate) fn take_idle_since_before(&mut self, mark: u64) -> Vec<IdleSegment> {
+        let mut idle = self.idle_but(None, |it| (it.idle_since, it.age));
+        idle.retain(|((since, _), _)| *since <= mark);
+        idle.sort_unstable();
+        self.take_slots(idle.into_iter().map(|(_, slot)| slot), usize::MAX)
     }
 
     /// Removes the segment `id`, if it is idle.

@@ -34,6 +34,8 @@ pub struct Stats {
     /// The longest free run that a block can be cut from, in bytes. The rest of a dedicated region
     /// beside its block is idle, and no such run.
     pub largest_free_run_bytes: u64,
+    /// Bytes that went back by themselves, since nobody used them.
+    pub returned_bytes: u64,
     /// Bytes of the dedicated regions, which serve requests longer than a segment.
     pub dedicated_bytes: u64,
     /// The most bytes that were in blocks, but not cached, at a request. A set that cached blocks alone
@@ -153,6 +155,7 @@ impl Stats {
         self.misses += other.misses;
         self.pass_through += other.pass_through;
         self.idle_bytes += other.idle_bytes;
+        self.returned_bytes += other.returned_bytes;
         self.dedicated_bytes += other.dedicated_bytes;
         self.largest_free_run_bytes = self
             .largest_free_run_bytes

@@ -78,7 +78,6 @@ pub fn build_in(wanted: impl Into<Wanted>, cargo: &Path) -> Result<Summary> {
     disk::require(&plan.out, size + ROOM, "write the fork wheel")?;
     let _lock = lock::take("build")?;
     let progress = Progress::new(STEPS);
-    compile::compilers()?;
     let program = Compiling::start(paths::root(), cargo)?;
     let ready = prepare::prepare(&plan, &progress)?;
     let library = progress.step("compile the library", |step| {

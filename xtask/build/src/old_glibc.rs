@@ -48,17 +48,17 @@ const LOADER: &str = "ld-linux-aarch64.so.1";
 
 /// Makes the folder below `target` that linkers are to search first, unless it is there.
 pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
+    let shell = Shell::new()?;
     let mut stubs: BTreeMap<&str, Vec<Symbol>> = BTreeMap::new();
     for (library, ..) in LIBRARIES {
-        let path = of_machine(library)?;
+        let path = of_machine(&shell, library)?;
         let all = exported(&fs::read(&path)?).context(path.display().to_string())?;
         for (symbol, moved) in offered(all) {
             let owner = owner(library, &symbol.name, moved);
             stubs.entry(owner).or_default().push(symbol);
         }
     }
-    let rest = of_machine("libc_nonshared.a")?;
-    let shell = Shell::new()?;
+    let rest = of_machine(&shell, "libc_nonshared.a")?;
     let compiler = cmd!(shell, "g++ --version").quiet().read()?;
     let key = format!("{ADDED}{OWN}{stubs:?}{}{compiler}", rest.display());
     let key = Digest::of(key.as_bytes()).hex();
@@ -94,8 +94,7 @@ pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
 }
 
 /// This machine's file of that name.
-fn of_machine(library: &str) -> Result<PathBuf> {
-    let shell = Shell::new()?;
+fn of_machine(shell: &Shell, library: &str) -> Result<PathBuf> {
     let ask = cmd!(shell, "g++ -print-file-name={library}");
     let path = PathBuf::from(ask.quiet().read()?);
     ensure!(

@@ -10,7 +10,7 @@ use std::process::{Child, Output, Stdio};
 
 use anyhow::{Context as _, Result};
 
-use crate::compile::{Flavour, clean};
+use crate::compile::{Flavour, clean, compilers};
 use xtask_support::cargo;
 
 /// The crate, and the program's file name.
@@ -30,6 +30,8 @@ impl Compiling {
     /// Starts it. The program is always as it is in wheels. `target` is the library's folder for cargo: what both need is
     /// compiled once, and whoever comes second waits.
     pub fn start(root: &Path, target: &Path) -> Result<Self> {
+        // What is missing is said before anything begins.
+        compilers()?;
         let mut command = cargo::build(&[PROGRAM], "wheel");
         clean(&mut command, root, target, Flavour::Wheel)?;
         let (said, complained) = (tempfile::tempfile()?, tempfile::tempfile()?);

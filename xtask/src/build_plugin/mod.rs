@@ -58,7 +58,6 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     disk::require(&args.out, ROOM, "write the plug-in")?;
     let _lock = lock::take("build")?;
     let wheels = paths::target().join(Flavour::Wheel.target());
-    compile::compilers()?;
     let compiling = Compiling::start(paths::root(), &wheels)?;
     let mut libraries: Vec<Library> = Vec::new();
     let mut times = Vec::new();

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use object::Endianness;
 use object::elf::{FileHeader64, SHN_ABS, SHN_UNDEF};
-use object::read::elf::FileHeader as _;
+use object::read::elf::{FileHeader as _, SectionTable};
 use serde::Serialize;
 
 use super::name;
@@ -37,9 +37,7 @@ impl Floors {
 
     /// Of a shared library's bytes.
     pub fn of(data: &[u8]) -> Result<Self> {
-        let header = FileHeader64::<Endianness>::parse(data)?;
-        let endian = header.endian()?;
-        let sections = header.sections(endian, data)?;
+        let (endian, sections) = sections(data)?;
         let mut floors = Self::default();
         let Some((mut needs, link)) = sections.gnu_verneed(endian, data)? else {
             return Ok(floors);
@@ -161,6 +159,15 @@ impl Serialize for Version {
     }
 }
 
+type Sections<'data> = SectionTable<'data, FileHeader64<Endianness>>;
+
+/// The sections of a library.
+fn sections(data: &[u8]) -> Result<(Endianness, Sections<'_>)> {
+    let header = FileHeader64::<Endianness>::parse(data)?;
+    let endian = header.endian()?;
+    Ok((endian, header.sections(endian, data)?))
+}
+
 /// A symbol that a library offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
@@ -174,9 +181,7 @@ pub struct Symbol {
 
 /// The symbols with versions that a shared library offers.
 pub fn exported(data: &[u8]) -> Result<Vec<Symbol>> {
-    let header = FileHeader64::<Endianness>::parse(data)?;
-    let endian = header.endian()?;
-    let sections = header.sections(endian, data)?;
+    let (endian, sections) = sections(data)?;
     let table = sections.symbols(endian, data, object::elf::SHT_DYNSYM)?;
     let versions = sections.versions(endian, data)?;
     let versions = versions.context("no symbol of it has a version")?;
@@ -201,9 +206,7 @@ pub fn exported(data: &[u8]) -> Result<Vec<Symbol>> {
 
 /// A shared library's NEEDED entries and its SONAME.
 pub fn needed(data: &[u8]) -> Result<(Vec<String>, Option<String>)> {
-    let header = FileHeader64::<Endianness>::parse(data)?;
-    let endian = header.endian()?;
-    let sections = header.sections(endian, data)?;
+    let (endian, sections) = sections(data)?;
     let table = sections.dynamic_table(endian, data)?;
     let (mut names, mut own) = (Vec::new(), None);
     for entry in table.iter() {

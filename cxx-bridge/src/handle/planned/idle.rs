@@ -44,9 +44,6 @@ impl<M: Memory> Handle<M> {
                 break;
             };
             self.unpin_regions(vec![region]);
-            if let Some(mut provisioner) = self.cell.provisioner() {
-                provisioner.count_returned(bytes);
-            }
             self.has_unpinned();
             any = true;
         }
@@ -102,6 +99,7 @@ impl State {
         }
         let idle = self.slots.take_region(region)?;
         self.wakes = planned.waits;
+        self.stats.returned_bytes += bytes as u64;
         self.returned(planned, vec![idle]).pop()
     }
 }

@@ -63,9 +63,8 @@ impl Engine {
             .map(|(id, resident)| (resident.segment.region().bytes, id))
             .filter(|(bytes, _)| (from..to).contains(bytes))
             .max();
-        if let Some((_, id)) = longest {
-            self.let_go(id);
-        }
+        let idle = longest.map_or_else(Vec::new, |(_, id)| self.arena.take_if_idle(id));
+        self.leaving.extend(idle);
         longest.is_some()
     }
 
@@ -74,15 +73,13 @@ impl Engine {
         self.arena.mark()
     }
 
-    /// Regions that have been idle since before a mark and their lengths in bytes, the least recently used first.
-    pub(crate) fn idle_since_before(&self, mark: u64) -> Vec<(SegmentId, usize)> {
-        self.arena.idle_since_before(mark)
-    }
-
-    /// Lets the region `id` go, if it is idle.
-    pub(crate) fn let_go(&mut self, id: SegmentId) {
-        let idle = self.arena.take_if_idle(id);
+    /// Lets all regions go that have been idle since before a mark, and counts them as returned; their lengths in bytes.
+    pub(crate) fn let_go_idle_since_before(&mut self, mark: u64) -> Vec<usize> {
+        let idle = self.arena.take_idle_since_before(mark);
+        let lengths: Vec<usize> = idle.iter().map(|it| it.region().bytes).collect();
+        self.stats.returned_bytes += lengths.iter().sum::<usize>() as u64;
         self.leaving.extend(idle);
+        lengths
     }
 
     /// The region `id`, if it is idle.

@@ -28,7 +28,6 @@ impl Settings {
 pub(super) struct Decay {
     /// When somebody looked, and where the order of releases was then.
     marks: VecDeque<(Duration, u64)>,
-    returned: u64,
 }
 
 impl Decay {
@@ -56,27 +55,12 @@ impl Provisioner {
         let Some(mark) = self.decay.mark(now, mark, after) else {
             return;
         };
-        let mut gone = 0;
-        for (id, bytes) in self.engine.idle_since_before(mark) {
-            self.engine.let_go(id);
-            self.guard.returns(bytes);
-            gone += bytes;
-        }
-        if gone > 0 {
-            self.count_returned(gone);
-            self.warm.returned(gone, &self.settings);
+        let gone = self.engine.let_go_idle_since_before(mark);
+        if !gone.is_empty() {
+            gone.iter().for_each(|bytes| self.guard.returns(*bytes));
+            self.warm.returned(gone.iter().sum(), &self.settings);
             // Else the worker would pin as much again, ahead of demand that has ended.
             self.ahead.clear();
         }
-    }
-
-    /// Counts `bytes` that go back by themselves: the engine's, or a region that it does not have.
-    pub fn count_returned(&mut self, bytes: usize) {
-        self.decay.returned += bytes as u64;
-    }
-
-    /// Bytes that went back by themselves.
-    pub fn returned_bytes(&self) -> u64 {
-        self.decay.returned
     }
 }

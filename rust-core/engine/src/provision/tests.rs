@@ -90,6 +90,14 @@ impl Caller {
         self.it.engine_mut().release(block).unwrap();
     }
 
+    /// The pin that the worker begins now.
+    fn pin_ahead(&mut self) -> Permit {
+        match self.it.work(self.now, self.left) {
+            Work::Pin(permit) => permit,
+            other => panic!("no pin: {other:?}"),
+        }
+    }
+
     /// What the worker does until it has nothing more to do, in MiB.
     fn work(&mut self) -> Vec<usize> {
         let before = self.pins.len();

@@ -326,9 +326,10 @@ impl Parties {
 
     /// What nobody has used for the idle time is let go, and stays pinned until the worker unpins it.
     pub(super) fn look_for_unused(&mut self) {
-        let before = self.provisioner.returned_bytes();
+        let returned = |it: &Provisioner| it.engine().stats().returned_bytes;
+        let before = returned(&self.provisioner);
         self.provisioner.let_go_unused(self.now);
-        let gone = (self.provisioner.returned_bytes() - before) as usize;
+        let gone = (returned(&self.provisioner) - before) as usize;
         let idle: usize = self.world.regions.iter().map(Pinned::idle_bytes).sum();
         assert!(gone <= idle, "{gone} of {idle} idle bytes were let go");
         self.hire();

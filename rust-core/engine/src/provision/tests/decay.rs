@@ -40,7 +40,7 @@ fn what_nobody_used_for_the_idle_time_goes_the_oldest_first() {
     caller.release(second);
     assert_eq!(caller.rest(6), 40, "the first, and no block that lives");
     assert_eq!(caller.rest(5), 8);
-    assert_eq!(caller.it.returned_bytes(), 48 << 20);
+    assert_eq!(caller.it.engine().stats().returned_bytes, 48 << 20);
     caller.release(live);
     let pins = caller.pins.len();
     let again = caller.take(8 * MIB);
@@ -126,7 +126,7 @@ proptest::proptest! {
                 0 | 1 => live.push(caller.take((amount + 3) * MIB)),
                 2 if !live.is_empty() => caller.release(live.swap_remove(amount % live.len())),
                 _ => {
-                    let sums = |it: &Provisioner| (it.held(), it.engine().leaving_bytes(), it.returned_bytes() as usize);
+                    let sums = |it: &Provisioner| (it.held(), it.engine().leaving_bytes(), it.engine().stats().returned_bytes as usize);
                     let before = sums(&caller.it);
                     caller.now += S * amount as u32;
                     caller.it.let_go_unused(caller.now);

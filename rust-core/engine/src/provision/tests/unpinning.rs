@@ -97,9 +97,7 @@ fn what_the_worker_is_unpinning_counts_for_who_needs_memory() {
     });
     caller.it.urge();
     assert!(caller.it.hire());
-    let Work::Pin(ahead) = caller.it.work(caller.now, caller.left) else {
-        panic!("there is a segment to pin");
-    };
+    let ahead = caller.pin_ahead();
     caller.it.clear();
     caller.pinned(&ahead);
     let Work::Unpin(idle) = caller.it.work(caller.now, caller.left) else {

@@ -48,13 +48,9 @@ fn a_pin_that_a_clear_cannot_stop_is_owed_again() {
         });
         caller.it.urge();
         assert!(caller.it.hire());
-        let Work::Pin(first) = caller.it.work(caller.now, caller.left) else {
-            panic!("four are missing");
-        };
+        let first = caller.pin_ahead();
         caller.pinned(&first);
-        let Work::Pin(second) = caller.it.work(caller.now, caller.left) else {
-            panic!("three are missing");
-        };
+        let second = caller.pin_ahead();
         assert_eq!(caller.it.clear().len(), 1);
         assert_eq!(caller.it.progress().deficit, 4);
         caller.pinned(&second);
