@@ -31,7 +31,7 @@ FLAGS = "-std=c++20 -O1 -g1 -pthread -Wall -Wextra -Werror".split()
 # Seconds after which a run is taken to hang, on a machine where others compute, too.
 PATIENCE = 300
 # Races are found or not as threads meet: so often a defect may be missed.
-TRIES = 5
+TRIES = 20
 
 # Each program: where it is; threads and other arguments of a run of seconds, and of a longer one with a seed; whether it runs
 # once more with BUDDY_GUARD=1.
