@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs client programs with stock, the fork and the plug-in, and compares what they can observe: docs/clients.md. Libraries are
+# Runs client programs with stock, the fork and the plug-in, and compares what they can observe: docs/clients.md. Libraries (300 MB) are
 # fetched once. FILE (target/clients.xml) gets each run's figures, as JUnit.
 #
 # usage: ci/clients.sh [FILE [OPTION...]]     (OPTION: pytest's, such as -k kv-pool, or test_faults.py; about ten minutes on two cores)
