@@ -121,12 +121,13 @@ mod ffi {
     }
 
     /// A request for planned memory: its bytes, also as PyTorch rounds them, and from where on a block is not split there.
-    /// `borrows`: it takes what is idle, whoever wants that next.
+    /// `borrows`: it takes what is idle, whoever wants that next. `needs`: the slot of which the region is taken for it; -1 is none.
     struct Ask {
         bytes: usize,
         rounded: usize,
         oversize_from: usize,
         borrows: bool,
+        needs: i64,
         after: Step,
     }
 
@@ -318,7 +319,7 @@ mod ffi {
 
         fn regions(self: &StreamPlan) -> usize;
         fn region_bytes(self: &StreamPlan, region: usize) -> usize;
-        fn ask(self: &StreamPlan, request: &Ask, place: &mut Place) -> Step;
+        fn ask(self: &StreamPlan, request: &mut Ask, place: &mut Place) -> Step;
         fn free_block(self: &StreamPlan, address: usize) -> FreedBlock;
         fn requested(self: &StreamPlan, address: usize) -> usize;
         fn completes(self: &StreamPlan, address: usize) -> usize;

@@ -222,3 +222,36 @@ def test_pytorch_is_not_asked_in_vain_for_each_request(with_plan):
     """, PINBUDDY_SIM_DEVICE_MB="64", BUDDY_LOG="info")
     assert outcome.value == [True, 1, [False, 0]]
     assert sum("a part of its plan that is idle serves" in line for line in outcome.stderr.splitlines()) == 1
+
+
+# A server: weights, a forward to see what that takes, a pool in what is left, and then requests.
+SERVER = """
+    from program import *
+    import pinbuddy
+    weights = [block(10) for _ in range(12)]
+    def forward(mib):
+        hidden = block(mib)
+        for _ in range(8):
+            wide = block(3 * mib)
+            hidden = block(mib)
+            del wide
+    forward(24)
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info()
+    pool = [block((free - 128 * MIB) // 8 // MIB) for _ in range(8)]
+    for number in range(40):
+        forward([24, 6, 12, 3][number % 4])
+    device = pinbuddy.stats()["device"]
+    print(json.dumps([free >> 20, len(pool) * pool[0].numel() >> 20, torch.cuda.max_memory_reserved() >> 20, device and device[0]]))
+"""
+
+
+def test_a_pool_that_is_sized_by_what_is_free_is_as_large_with_a_plan(run, twice):
+    stock = run(SERVER, "stock", PINBUDDY_SIM_DEVICE_MB="1024").value
+    (free, pool, reserved, _), (free_again, pool_again, with_plan, counts) = (
+        it.value for it in twice(SERVER, PINBUDDY_SIM_DEVICE_MB="1024")
+    )
+    assert [free, pool] == [free_again, pool_again] == stock[:2]
+    assert counts["hits"] > 400 and counts["misses"] == 0 and not counts["dropped"]
+    # A segment more at most.
+    assert with_plan <= reserved + 20

@@ -37,7 +37,7 @@ StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
 
 // Each turn does what comes before the next, and what was done is not asked for again.
 StreamMemory::Given StreamMemory::ask(std::size_t bytes, bool borrows, bool releases) {
-  Ask request{bytes, round_up(bytes), oversize_from(), borrows, Step::Begin};
+  Ask request{bytes, round_up(bytes), oversize_from(), borrows, /*needs=*/-1, Step::Begin};
   Place place{};
   for (;;) {
     request.after = plan_->ask(request, place);

@@ -54,7 +54,7 @@ class StreamMemory {
     return stream_;
   }
 
-  // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take the regions from the
+  // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take regions from the
   // allocator below; `releases`: that one gives back its cache where there is no room.
   Given allocate(std::size_t bytes, bool releases);
 

@@ -19,7 +19,7 @@
 
 namespace pinbuddy {
 
-// Takes the regions from the allocator below, so that its limits hold for them.
+// Takes the regions that are wanted from the allocator below, so that its limits hold for them.
 void StreamMemory::reserve(bool releases) {
   assert_no_lock_held("reserving a region");
   const c10::DeviceIndex device = stream_.device_index();

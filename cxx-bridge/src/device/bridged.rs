@@ -23,11 +23,12 @@ impl From<Idle> for IdleRegion {
 }
 
 impl StreamPlan {
-    pub(crate) fn ask(&self, request: &ffi::Ask, place: &mut Place) -> ffi::Step {
-        let ask = Ask {
+    pub(crate) fn ask(&self, request: &mut ffi::Ask, place: &mut Place) -> ffi::Step {
+        let mut ask = Ask {
             bytes: request.bytes,
             rounded: request.rounded,
             oversize_from: request.oversize_from,
+            needs: u32::try_from(request.needs).ok(),
         };
         let after = match request.after {
             ffi::Step::Begin => Step::Begin,
@@ -38,8 +39,9 @@ impl StreamPlan {
         let served = if request.borrows {
             self.borrow(&ask, after)
         } else {
-            self.request(&ask, after)
+            self.request(&mut ask, after)
         };
+        request.needs = ask.needs.map_or(-1, i64::from);
         match served {
             Ok(given) => {
                 (place.address, place.bytes) = (given.address, given.bytes);

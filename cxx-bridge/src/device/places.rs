@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pinbuddy_plan::device::LENT_FROM;
-use pinbuddy_slots::{Borrowed, Counts, Lent, Slots};
+use pinbuddy_slots::{Borrowed, Counts, Lent, Slots, Taken};
 
 /// What a request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,25 @@ pub(crate) struct Placed {
     pub(crate) address: usize,
     /// None: it lies in what the plan leaves idle.
     pub(crate) slot: Option<u32>,
+}
+
+/// What the slots answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// There is no place.
+    #[default]
+    Nothing,
+    /// This slot is free, but its region, the second number, is not there.
+    Needs(u32, usize),
+    /// A place.
+    Has(Placed),
+}
+
+impl From<Taken> for Placed {
+    fn from(taken: Taken) -> Self {
+        let (address, slot) = (taken.address, Some(taken.slot));
+        Self { address, slot }
+    }
 }
 
 impl From<Borrowed> for Placed {
@@ -133,25 +152,38 @@ impl Places {
 
     /// A place for a request.
     #[inline]
-    pub(crate) fn request(&mut self, bytes: usize) -> Option<Placed> {
+    pub(crate) fn request(&mut self, bytes: usize) -> Answer {
         let longest = self.longest;
-        let placed = self.change(|slots| {
+        let answer = self.change(|slots| {
             panics_for_a_test();
             if let Some(taken) = slots.request(0, bytes) {
-                return Some(Lent::Slot(taken));
+                return Answer::Has(taken.into());
+            }
+            if let Some((slot, region)) = slots.take_needed(bytes) {
+                return Answer::Needs(slot, region);
             }
             // It is short, or no place is long enough. The lane has seen the request all the same.
             let may_lend = (LENT_FROM as usize..=longest).contains(&bytes);
-            may_lend.then(|| slots.lend(0, bytes)).flatten()
-        })?;
+            match may_lend.then(|| slots.lend(0, bytes)).flatten() {
+                Some(Lent::Slot(taken)) => Answer::Has(taken.into()),
+                Some(Lent::Place(lent)) => Answer::Has(lent.into()),
+                None => Answer::Nothing,
+            }
+        });
+        self.used += usize::from(matches!(answer, Answer::Has(_)));
+        answer
+    }
+
+    /// A place for a request that needed this slot, once its region is there.
+    pub(crate) fn serve_needed(&mut self, slot: u32) -> Option<Placed> {
+        let taken = self.change(|it| it.serve_needed(slot))?;
         self.used += 1;
-        Some(match placed {
-            Lent::Slot(taken) => Placed {
-                address: taken.address,
-                slot: Some(taken.slot),
-            },
-            Lent::Place(lent) => lent.into(),
-        })
+        Some(taken.into())
+    }
+
+    /// Whether a region has slots; else all of it is lent.
+    pub(crate) fn has_slots(&self, region: usize) -> bool {
+        self.read(|it| region < it.regions_with_slots())
     }
 
     /// What is idle, whoever wants it next: for a request that finds no other memory.
@@ -251,7 +283,10 @@ mod tests {
     }
 
     fn request(places: &mut Places) -> Option<Placed> {
-        places.request(4 * MIB)
+        match places.request(4 * MIB) {
+            Answer::Has(placed) => Some(placed),
+            _ => None,
+        }
     }
 
     #[test]

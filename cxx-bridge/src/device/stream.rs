@@ -2,8 +2,8 @@
 //!
 //! C++ asks (`cpp/device/stream_memory.h`), and calls CUDA and PyTorch's allocator, which nothing here knows. A block that only its
 //! own stream used is free at once when it is freed, since the stream's work is in order. One that other streams used waits for
-//! events on them, in the queues of `PendingQueues`. Regions are taken with the first request, and again after they were given
-//! back: at once where the program emptied its cache, an iteration later where memory was short. Invariant: no call panics, since a
+//! events on them, in the queues of `PendingQueues`. A region is taken with the first request that has a place there, and again after it
+//! was given back: with the next such request where the program emptied its cache, an iteration later where memory was short. Invariant: no call panics, since a
 //! panic that reaches C++ ends the process: what may panic is in `super::places`.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use pinbuddy_core::Gauge;
 use pinbuddy_slots::{Counts, Slots};
 use rustc_hash::FxHashMap;
 
-use super::places::{Placed, Places};
+use super::places::{Answer, Placed, Places};
 use super::tally::{Counted, Length, Tally, device_tally};
 use crate::lock::Lock;
 use crate::pending::PendingQueues;
@@ -90,6 +90,8 @@ pub struct Ask {
     pub rounded: usize,
     /// From here on PyTorch's allocator splits no block.
     pub oversize_from: usize,
+    /// Its slot, of which the region is taken: set with [`Step::Reserve`].
+    pub needs: Option<u32>,
 }
 
 /// What a request gets.
@@ -119,7 +121,7 @@ pub enum Step {
     Begin,
     /// Ask which events are complete.
     Settle,
-    /// Take the regions.
+    /// Take the regions that are wanted.
     Reserve,
     /// Read the peaks.
     Peaks,
@@ -143,7 +145,10 @@ impl StreamPlan {
     /// Of a stream of this device; without slots nothing is planned for it.
     pub fn new(slots: Option<Slots>, device: i8) -> Self {
         let places = Places::new(slots);
-        let regions: Vec<_> = places.lengths().iter().map(Region::of).collect();
+        let lengths = places.lengths().iter().enumerate();
+        let regions: Vec<_> = lengths
+            .map(|(number, &bytes)| Region::of(bytes, places.has_slots(number)))
+            .collect();
         let state = State {
             phase: match regions.len() {
                 0 => Phase::Dropped,
@@ -177,7 +182,7 @@ impl StreamPlan {
 
     /// A planned place, or what the plan leaves idle. `after`: what was done for the request before.
     #[inline]
-    pub fn request(&self, ask: &Ask, after: Step) -> Result<Given, Step> {
+    pub fn request(&self, ask: &mut Ask, after: Step) -> Result<Given, Step> {
         let mut state = self.state.lock();
         // First, since a region of a plan that is not in force goes with its last block.
         if after < Step::Settle && !state.freed.is_empty() {
@@ -193,10 +198,20 @@ impl StreamPlan {
         }
         self.unless_peaks(ask, after)?;
         let mut placed = None;
-        let borrows = counts_down(&mut state.borrows);
-        if is_ready {
-            placed = state.places.request(ask.rounded);
+        if let Some(slot) = ask.needs {
+            placed = state.places.serve_needed(slot);
+        } else if is_ready {
+            match state.places.request(ask.rounded) {
+                Answer::Has(it) => placed = Some(it),
+                Answer::Needs(slot, region) => {
+                    ask.needs = Some(slot);
+                    state.wants(region);
+                    return Err(Step::Reserve);
+                }
+                Answer::Nothing => {}
+            }
         }
+        let borrows = counts_down(&mut state.borrows);
         if placed.is_none() && borrows {
             placed = state.places.borrow(ask.rounded);
         }

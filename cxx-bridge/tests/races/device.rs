@@ -109,14 +109,15 @@ impl Tested {
     }
 
     fn pair(&self, is_used: bool) {
-        let ask = Ask {
+        let mut ask = Ask {
             bytes: 4 * MIB,
             rounded: 4 * MIB,
             oversize_from: usize::MAX,
+            needs: None,
         };
         let mut after = Step::Begin;
         let given = loop {
-            match self.plan.request(&ask, after) {
+            match self.plan.request(&mut ask, after) {
                 Ok(given) => break given,
                 Err(step) => after = step,
             }

@@ -1,7 +1,8 @@
 //! A plan in front of PyTorch's allocator, by the rules of a run (`cxx-bridge/cpp/device`).
 //!
 //! Requests from a threshold on go to the slots of their stream, by the code that serves them in a run, then, if they are not
-//! short, to what slots leave idle, and else to the allocator below. A stream's regions are taken from there when it first asks. A full device is not
+//! short, to what slots leave idle, and else to the allocator below. A region is taken from there with the first request that has a place
+//! in it, or with the stream's first one where it has no slots. A full device is not
 //! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
 
 use std::collections::HashMap;
@@ -52,7 +53,6 @@ struct Memory {
     slots: Option<Slots>,
     /// The number of its first region below.
     first: u32,
-    reserved: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,14 +91,9 @@ impl Planned {
         let mut regions = 0;
         let memory = plans.iter().map(|plan| {
             let slots = plan.as_ref().map(Slots::learning).transpose()?;
-            let count = slots.as_ref().map_or(0, |it| it.lengths().len());
             let first = regions;
-            regions += count as u32;
-            Ok(Memory {
-                slots,
-                first,
-                reserved: vec![false; count],
-            })
+            regions += slots.as_ref().map_or(0, |it| it.lengths().len()) as u32;
+            Ok(Memory { slots, first })
         });
         let memory = memory.collect::<Result<Vec<_>, Mistake>>()?;
         let lengths = plans.iter().flatten().flat_map(|it| &it.regions);
@@ -138,26 +133,36 @@ impl Planned {
         if bytes > self.longest {
             return Ok(None);
         }
-        for region in 0..memory.reserved.len() {
-            if !memory.reserved[region] {
-                let block = memory.first + region as u32;
-                let bytes = (slots.lengths()[region] as u64).max(SHORTEST);
-                self.below.allocate(block, bytes, stream)?;
-                slots.pinned(region, (block as usize + 1) << 40);
-                memory.reserved[region] = true;
+        let first = memory.first;
+        let mut take = |slots: &mut Slots, region: usize| -> Result<(), OutOfMemory> {
+            let block = first + region as u32;
+            let bytes = (slots.lengths()[region] as u64).max(SHORTEST);
+            self.below.allocate(block, bytes, stream)?;
+            slots.pinned(region, (block as usize + 1) << 40);
+            Ok(())
+        };
+        for region in slots.regions_with_slots()..slots.lengths().len() {
+            if slots.missing().any(|it| it.0 == region) {
+                take(slots, region)?;
             }
         }
-        let taken = slots
-            .request(0, bytes as usize)
-            .map(|it| At::Slot(it.slot))
-            .or_else(|| {
-                let lends = bytes >= LENT_FROM;
-                Some(match lends.then(|| slots.lend(0, bytes as usize))?? {
-                    Lent::Slot(it) => At::Slot(it.slot),
-                    Lent::Place(it) => At::Borrowed(it.address),
-                })
-            });
-        Ok(taken.map(|it| (number, it)))
+        let mut taken = slots.request(0, bytes as usize);
+        if taken.is_none()
+            && let Some((slot, region)) = slots.take_needed(bytes as usize)
+        {
+            take(slots, region)?;
+            taken = slots.serve_needed(slot);
+        }
+        if let Some(it) = taken {
+            return Ok(Some((number, At::Slot(it.slot))));
+        }
+        let lends = bytes >= LENT_FROM;
+        let lent = lends.then(|| slots.lend(0, bytes as usize)).flatten();
+        let at = lent.map(|it| match it {
+            Lent::Slot(it) => At::Slot(it.slot),
+            Lent::Place(it) => At::Borrowed(it.address),
+        });
+        Ok(at.map(|it| (number, it)))
     }
 
     /// The block was freed, and other streams still use it.
@@ -247,7 +252,6 @@ impl Device for Planned {
         for memory in &mut self.memory {
             let idle = memory.slots.as_mut().map(Slots::take_idle);
             for (region, _) in idle.unwrap_or_default() {
-                memory.reserved[region] = false;
                 self.below.free(memory.first + region as u32);
             }
         }

@@ -230,7 +230,8 @@ impl Slots {
         }
         let taken = self.request_of(thread, bytes);
         if let Some(once) = &mut self.once {
-            once.saw(taken.is_some());
+            // Where only its region is missing, it has a place.
+            once.saw(taken.is_some() || self.needed.is_some());
         }
         taken
     }

@@ -1,4 +1,7 @@
-//! The regions of a stream's plan: taken with the first request, and again after they were given back.
+//! The regions of a stream's plan: each is taken with the first request that has a place there, and again after it was given back.
+//!
+//! So a program that empties its cache, and looks what the device has left, finds what it finds without a plan: what it asks for later
+//! is not taken yet. Regions without slots, of which all is lent, are taken with the first request.
 
 use std::mem;
 
@@ -16,6 +19,9 @@ pub(super) struct Region {
     base: usize,
     /// As PyTorch's allocator has it: not shorter.
     held: Length,
+    has_slots: bool,
+    /// It is to be taken: a request has a place there, or all of it is lent.
+    is_wanted: bool,
 }
 
 /// A region that lies in no plan any more.
@@ -32,7 +38,7 @@ pub struct Idle {
 /// Why regions in which nothing lies are given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GiveBack {
-    /// The cache is emptied: they are taken again with the next request.
+    /// The cache is emptied: each is taken again with the next request that needs it.
     Cleared,
     /// A request has no room: whoever it is for needs them for a while.
     Short,
@@ -51,7 +57,7 @@ impl StreamPlan {
         self.state.lock().regions[region].bytes
     }
 
-    /// Begins to take the regions; false if they are there, another thread takes them, or the plan is dropped.
+    /// Begins to take the regions that are wanted; false if they are there, another thread takes them, or the plan is dropped.
     pub fn begin_reserve(&self) -> bool {
         let mut state = self.state.lock();
         let is_cold = state.phase == Phase::Cold;
@@ -62,9 +68,10 @@ impl StreamPlan {
         is_cold
     }
 
-    /// Whether the region is not there. Some may still be, since the cache was emptied.
+    /// Whether the region is wanted, and not there.
     pub fn lacks(&self, region: usize) -> bool {
-        self.state.lock().regions[region].base == 0
+        let it = self.state.lock().regions[region];
+        it.is_wanted && it.base == 0
     }
 
     /// The region lies at this address from now on, and is so long to PyTorch's allocator. Nobody asks for any of it yet, but a
@@ -81,7 +88,7 @@ impl StreamPlan {
         (state.regions[region].base, state.regions[region].held) = (base, held);
     }
 
-    /// All regions were taken, or not; returns those that are given back then. The caller says `device_moved` in any case.
+    /// All that were wanted were taken, or not; returns those that are given back then. The caller says `device_moved` in any case.
     pub fn end_reserve(&self, all: bool) -> Vec<Idle> {
         let mut state = self.state.lock();
         state.phase = match (state.drops, all) {
@@ -152,6 +159,12 @@ impl StreamPlan {
 }
 
 impl State {
+    /// A request has a place in this region, which is not there.
+    pub(super) fn wants(&mut self, region: usize) {
+        self.regions[region].is_wanted = true;
+        self.phase = Phase::Cold;
+    }
+
     /// The regions in which nothing lies; they are the caller's.
     pub(super) fn take_idle(&mut self) -> Vec<Idle> {
         let numbers = self.places.take_idle();
@@ -162,6 +175,7 @@ impl State {
         }
         let idle = |region: usize| {
             let it = &mut self.regions[region];
+            it.is_wanted = !it.has_slots;
             Idle {
                 region,
                 base: mem::take(&mut it.base),
@@ -174,14 +188,14 @@ impl State {
 
 impl Region {
     /// Not there yet. As long as PyTorch's allocator has it: then the block there is the region, and no longer.
-    pub(super) fn of(planned: &usize) -> Self {
+    pub(super) fn of(planned: usize, has_slots: bool) -> Self {
         // Longer requests are large to PyTorch, as all regions are.
         const SMALL: usize = 1 << 20;
         const PAGE: usize = 4096;
         // Requests from here on get a segment of their own from PyTorch, in steps of so many bytes.
         const UNSPLIT: usize = 10 << 20;
         const STEP: usize = 2 << 20;
-        let bytes = match (*planned).max(SMALL + PAGE) {
+        let bytes = match planned.max(SMALL + PAGE) {
             bytes if bytes < UNSPLIT => bytes,
             bytes => bytes.next_multiple_of(STEP),
         };
@@ -189,6 +203,8 @@ impl Region {
             bytes,
             base: 0,
             held: Length::default(),
+            has_slots,
+            is_wanted: !has_slots,
         }
     }
 }

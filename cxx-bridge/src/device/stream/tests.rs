@@ -27,6 +27,7 @@ fn plan(device: i8) -> StreamPlan {
 }
 
 fn reserve(plan: &StreamPlan) {
+    (0..2).for_each(|region| plan.state.lock().wants(region));
     assert!(plan.begin_reserve() && !plan.begin_reserve());
     for region in 0..2 {
         assert!(plan.lacks(region));
@@ -40,11 +41,12 @@ fn ask(bytes: usize) -> Ask {
         bytes,
         rounded: bytes,
         oversize_from: 6 * MIB,
+        needs: None,
     }
 }
 
 fn request(plan: &StreamPlan) -> Result<usize, Step> {
-    plan.request(&ask(4 * MIB - 1), Step::Peaks)
+    plan.request(&mut ask(4 * MIB - 1), Step::Peaks)
         .map(|it| it.address)
 }
 
@@ -63,20 +65,59 @@ fn free(plan: &StreamPlan, address: usize) -> (bool, usize) {
 fn a_request_waits_for_what_comes_before_it() {
     let plan = plan(1);
     assert_eq!((plan.regions(), plan.region_bytes(1)), (2, 12 * MIB));
-    let ask = ask(4 * MIB - 1);
-    assert_eq!(plan.request(&ask, Step::Begin), Err(Step::Reserve));
     reserve(&plan);
-    assert_eq!(plan.request(&ask, Step::Reserve), Err(Step::Peaks));
+    let mut ask = ask(4 * MIB - 1);
+    assert_eq!(plan.request(&mut ask, Step::Begin), Err(Step::Peaks));
     plan.tally
         .read(super::super::tally::device_passed(), &[GIB as i64; 3]);
-    let given = plan.request(&ask, Step::Begin);
+    let given = plan.request(&mut ask, Step::Begin);
     assert_eq!(given.map(|it| it.address), Ok(GIB));
     assert!(plan.uses(GIB, 7 << 8) && !plan.uses(GIB + 1, 7 << 8));
     assert_eq!((plan.completes(GIB), plan.requested(GIB)), (0, 4 * MIB - 1));
     assert_eq!(free(&plan, GIB), (true, 0));
-    assert_eq!(plan.request(&ask, Step::Begin), Err(Step::Settle));
-    assert!(plan.request(&ask, Step::Settle).is_ok());
+    assert_eq!(plan.request(&mut ask, Step::Begin), Err(Step::Settle));
+    assert!(plan.request(&mut ask, Step::Settle).is_ok());
     assert_eq!(plan.free(GIB), None, "it was freed before");
+}
+
+#[test]
+fn a_region_is_taken_with_the_first_request_that_has_a_place_there() {
+    let plan = plan(7);
+    // Nothing is wanted yet.
+    assert!(plan.begin_reserve() && !plan.lacks(0) && !plan.lacks(1));
+    assert_eq!(plan.end_reserve(true), []);
+    for region in 0..2 {
+        let mut ask = ask(4 * MIB);
+        assert_eq!(plan.request(&mut ask, Step::Peaks), Err(Step::Reserve));
+        assert!(plan.begin_reserve() && plan.lacks(region) && !plan.lacks(1 - region));
+        plan.reserved(region, (region + 1) * GIB, 16 * MIB, true);
+        assert_eq!(plan.end_reserve(true), []);
+        let given = plan.request(&mut ask, Step::Peaks).unwrap();
+        assert_eq!(given.address, (region + 1) * GIB);
+    }
+    assert_eq!(plan.counts().0.misses, 0);
+    // The first region is idle, and comes back when it is needed, which the second one's next request does not do.
+    plan.free(GIB).unwrap();
+    assert_eq!(plan.give_back(GiveBack::Cleared).len(), 1);
+    assert!(plan.begin_reserve() && !plan.lacks(0));
+    assert_eq!(plan.end_reserve(true), []);
+    let mut ask = ask(4 * MIB);
+    assert_eq!(plan.request(&mut ask, Step::Peaks), Err(Step::Reserve));
+    assert!(plan.begin_reserve() && plan.lacks(0));
+}
+
+#[test]
+fn a_request_whose_region_is_refused_is_served_elsewhere() {
+    let plan = plan(8);
+    let mut ask = ask(4 * MIB);
+    assert_eq!(plan.request(&mut ask, Step::Begin), Err(Step::Reserve));
+    assert!(plan.begin_reserve());
+    assert_eq!(plan.end_reserve(false), []);
+    plan.state.lock().phase = Phase::Ready;
+    assert_eq!(plan.request(&mut ask, Step::Peaks), Err(Step::Reserve));
+    assert!(plan.begin_reserve() && plan.lacks(0));
+    assert_eq!(plan.end_reserve(false), []);
+    assert_eq!(plan.request(&mut ask, Step::Reserve), Err(Step::Unserved));
 }
 
 #[test]
@@ -110,14 +151,17 @@ fn regions_come_back_at_once_or_an_iteration_later() {
     assert_eq!((taken.len(), taken[1].base), (2, 2 * GIB));
     taken.iter().for_each(|it| plan.gone(it.held));
     assert_eq!((plan.reserved_bytes(), plan.idle()), (0, 0));
-    assert_eq!(plan.request(&ask(MIB), Step::Begin), Err(Step::Reserve));
+    assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Reserve));
     for doublings in 0..2 {
         reserve(&plan);
         assert_eq!(plan.give_back(GiveBack::Short).len(), 2);
         for _ in 0..FEWEST << doublings {
-            assert_eq!(plan.request(&ask(MIB), Step::Begin), Err(Step::Unserved));
+            assert_eq!(
+                plan.request(&mut ask(MIB), Step::Begin),
+                Err(Step::Unserved)
+            );
         }
-        assert_eq!(plan.request(&ask(MIB), Step::Begin), Err(Step::Reserve));
+        assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Reserve));
     }
     assert_eq!(plan.counts().1, 2);
 }
@@ -143,6 +187,7 @@ fn regions_of_a_plan_that_is_dropped_go_with_their_last_block() {
 fn a_plan_that_is_dropped_while_its_regions_are_taken_keeps_none() {
     for all in [true, false] {
         let plan = plan(5);
+        plan.state.lock().wants(0);
         assert!(plan.begin_reserve());
         plan.reserved(0, GIB, 4 * MIB, false);
         assert_eq!(plan.give_back(GiveBack::ForGood), []);
@@ -159,10 +204,10 @@ fn what_lies_idle_is_borrowed_for_an_iteration() {
     assert_eq!(long.address, 2 * GIB);
     assert_eq!(plan.counted().0[8].current, 1, "a long block");
     plan.free(long.address).unwrap();
-    assert!(plan.request(&ask(8 * MIB), Step::Peaks).is_ok());
+    assert!(plan.request(&mut ask(8 * MIB), Step::Peaks).is_ok());
     plan.give_back(GiveBack::Cleared);
     assert_eq!(
-        plan.request(&ask(8 * MIB), Step::Peaks),
+        plan.request(&mut ask(8 * MIB), Step::Peaks),
         Err(Step::Unserved),
         "until the cache is emptied"
     );

@@ -13,6 +13,9 @@ const LITTLE: i128 = 8;
 /// What is in use then is so many times less than what is at the next level, or else it is the least of all.
 const GAP: i128 = 4;
 
+/// So many times at most a region begins where the cache was emptied before the iterations: each is an allocation.
+const MOST_POOLS: usize = 4;
+
 /// The loop empties the cache if it did so this often in the record; once may be its end.
 const AGAIN: usize = 2;
 
@@ -39,6 +42,25 @@ fn lives_at_a_clear(record: &Record, number: u32) -> bool {
     let next = record.clears.partition_point(|&it| it < own.begin);
     let clear = record.clears.get(next);
     own.over != NEVER && clear.is_some_and(|&it| it < own.over)
+}
+
+/// Where on the line what is kept begins that was asked for behind a clear, of the first clears: `kept` are requests with their
+/// offsets, in order. A program that empties its cache often looks next how much the device has left, and makes a pool that
+/// large; so the pool lies in a region of its own, which is not taken before.
+pub(super) fn behind(record: &Record, kept: impl Iterator<Item = (u32, u64)>) -> Vec<u64> {
+    let mut clears = record.clears.iter().copied().peekable();
+    let mut cuts = Vec::new();
+    for (number, offset) in kept {
+        let begin = record.requests[number as usize].begin;
+        let mut was_emptied = false;
+        while clears.next_if(|&it| it < begin).is_some() {
+            was_emptied = true;
+        }
+        if was_emptied && cuts.len() < MOST_POOLS {
+            cuts.push(offset);
+        }
+    }
+    cuts
 }
 
 /// The steps of a lane before which the loop empties the cache. `early` are its requests that have places before the

@@ -74,7 +74,7 @@ impl Slots {
     pub fn lend(&mut self, thread: u32, bytes: usize) -> Option<Lent> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         let lane = (*self.lane_of.get(thread as usize)?)?;
-        let own = self.by_begin.last().map_or(0, |it| it.0.0 + 1);
+        let own = self.regions_with_slots() as u32;
         let all = self.bases.len() as u32;
         if let Some(found) = self.best_fit(bytes, usize::MAX, own..all, None) {
             return Some(Lent::Place(self.grant(bytes, found)));

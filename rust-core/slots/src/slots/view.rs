@@ -17,6 +17,11 @@ impl Slots {
         self.courses.get(lane).map_or(0, Course::turn)
     }
 
+    /// Regions from this one on have no slot: all of them is lent.
+    pub fn regions_with_slots(&self) -> usize {
+        self.by_begin.last().map_or(0, |it| it.0.0 as usize + 1)
+    }
+
     /// Regions that are not pinned, with their lengths.
     pub fn missing(&self) -> impl Iterator<Item = (usize, usize)> {
         let bases = self.bases.iter().zip(&self.lengths).enumerate();
