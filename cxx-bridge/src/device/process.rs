@@ -144,6 +144,11 @@ pub(crate) fn device_expandable() {
     let _ = on_record(super::Recording::expandable);
 }
 
+/// The allocator below has no memory for a request. Called under its lock.
+pub(crate) fn device_failed() {
+    let _ = on_record(super::Recording::failed);
+}
+
 /// The length of the longest region of all plans.
 pub(crate) fn device_longest() -> usize {
     let Choice::Use(plan) = device_memory().choice() else {

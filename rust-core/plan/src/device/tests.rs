@@ -175,6 +175,43 @@ fn short_requests_are_planned_where_they_would_take_much() {
     );
 }
 
+/// A training that fails before its last iteration, and goes on behind it as far as `goes_on` says.
+fn failing(goes_on: impl Fn(&mut Program)) -> Program {
+    let mut it = Program::new();
+    for _ in 0..12 {
+        let ids = it.ask_all(&[30, 16, 24]);
+        it.free(ids);
+        let ids = it.ask_all(&[60]);
+        it.free(ids);
+    }
+    it.record.failed();
+    goes_on(&mut it);
+    it
+}
+
+#[test]
+fn a_program_that_goes_on_after_a_failed_request_has_no_plan() {
+    let searching = failing(|it| {
+        it.ask(10);
+    });
+    assert!(searching.record.searches());
+    let plan = searching.record.plan(&Options::default(), &|| false);
+    assert_eq!(plan, DevicePlan::default());
+}
+
+#[test]
+fn a_program_that_ends_with_a_failed_request_has_a_plan() {
+    let short = |it: &mut Program| {
+        it.next += 1;
+        it.record.request((0, 0), it.next, LENT_FROM - 1);
+    };
+    for ended in [failing(|_| {}), failing(short)] {
+        let (plan, without, with) = ended.planned();
+        assert!(!ended.record.searches() && !plan.plans.is_empty());
+        assert!(with.stock < without.stock);
+    }
+}
+
 #[test]
 fn the_limit_is_for_all_streams_together() {
     let mut record = DeviceRecord::new(4);
