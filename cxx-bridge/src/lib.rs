@@ -1,9 +1,8 @@
 //! Carries out what the engine decides.
 //!
-//! From PyTorch's side: C++ (`cpp/`) subclasses upstream's allocator and asks the functions of the
-//! one bridge below; they go to the process's [`handle::Handle`], which holds the engine behind a
-//! lock and pins and unpins through C++ again, outside that lock. `capi` is what Python and C
-//! programs read. Without the feature `torch` only the Rust side is here, and tested.
+//! From PyTorch's side: C++ (`cpp/`) subclasses upstream's allocator and asks the functions of the one bridge below; they go to
+//! the process's [`handle::Handle`], which holds the engine behind a lock and pins and unpins through C++ again, outside that
+//! lock. `capi` is what Python and C programs read. Without the feature `torch` only the Rust side is here, and tested.
 
 #![deny(unsafe_code)]
 
@@ -37,18 +36,18 @@ mod cuda;
 mod process;
 
 #[cfg(feature = "torch")]
-use device::moves::{device_moved, device_moved_since, device_moves};
-#[cfg(feature = "torch")]
-use device::process::{
-    device_absent, device_allocated, device_borrowed, device_dropped, device_expandable,
-    device_freed, device_gave_back, device_longest, device_planned, device_record_catch_up,
-    device_record_close, device_records, device_refused, device_retired, device_streams,
-    device_threshold, device_trace_begin, device_traces, device_unserved, stream_plan,
+use device::{
+    moves::{device_moved, device_moved_since, device_moves},
+    process::{
+        device_absent, device_allocated, device_borrowed, device_dropped, device_emptied,
+        device_expandable, device_failed, device_freed, device_gave_back, device_longest,
+        device_planned, device_record_catch_up, device_record_close, device_records,
+        device_refused, device_retired, device_streams, device_threshold, device_trace_begin,
+        device_traces, device_unserved, stream_plan,
+    },
+    stream::StreamPlan,
+    tally::{Tally, device_passed, device_passes, device_tally},
 };
-#[cfg(feature = "torch")]
-use device::stream::StreamPlan;
-#[cfg(feature = "torch")]
-use device::tally::{Tally, device_passed, device_passes, device_tally};
 #[cfg(feature = "torch")]
 use guard::Guard;
 #[cfg(feature = "torch")]
@@ -311,6 +310,8 @@ mod ffi {
         fn device_longest() -> usize;
         fn device_threshold() -> usize;
         fn device_expandable();
+        fn device_emptied();
+        fn device_failed();
         fn device_streams(device: i8) -> usize;
         fn stream_plan(device: i8, number: u32, stream: usize) -> Box<StreamPlan>;
         fn device_moves() -> u64;

@@ -159,6 +159,9 @@ class DeviceAllocator final : public Planning {
       });
     }
     below_->emptyCache(pool);
+    if (pool == c10::MempoolId_t{0, 0}) {
+      device_emptied();
+    }
   }
 
   void* getBaseAllocation(void* address, std::size_t* bytes) override {

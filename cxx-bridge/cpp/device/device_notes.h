@@ -70,6 +70,11 @@ class DeviceNotes {
           device_freed(entry.device_, entry.addr_);
         }
         break;
+      case Entry::OOM:
+        if (records_) {
+          device_failed();
+        }
+        break;
       case Entry::SEGMENT_MAP:
         if (records_) {
           device_expandable();

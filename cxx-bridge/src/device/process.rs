@@ -144,6 +144,16 @@ pub(crate) fn device_expandable() {
     let _ = on_record(super::Recording::expandable);
 }
 
+/// The program has emptied the cache.
+pub(crate) fn device_emptied() {
+    let _ = on_record(super::Recording::emptied);
+}
+
+/// The allocator below has no memory for a request. Called under its lock.
+pub(crate) fn device_failed() {
+    let _ = on_record(super::Recording::failed);
+}
+
 /// The length of the longest region of all plans.
 pub(crate) fn device_longest() -> usize {
     let Choice::Use(plan) = device_memory().choice() else {

@@ -46,6 +46,8 @@ struct Notes {
     requests: usize,
     /// From so many of these on a plan is due.
     due_at: usize,
+    /// A request failed, and none came since.
+    has_failed: bool,
     /// The record is full.
     is_full: bool,
 }
@@ -64,7 +66,9 @@ enum Note {
         address: usize,
     },
     Iteration,
+    Emptied,
     Expandable,
+    Failed,
 }
 
 #[derive(Debug)]
@@ -73,6 +77,7 @@ struct State {
     /// Numbers of streams, by device and address.
     streams: HashMap<(u32, usize), u32>,
     planner: Planner,
+    is_known_to_search: bool,
 }
 
 impl Notes {
@@ -107,8 +112,14 @@ impl State {
                 }
                 Note::Freed { device, address } => self.record.over(device, address as u64),
                 Note::Iteration => self.record.iteration(),
+                Note::Emptied => self.record.emptied(),
                 Note::Expandable => self.record.behind(Kind::TorchExpandable),
+                Note::Failed => self.record.failed(),
             }
+        }
+        if self.record.searches() && !std::mem::replace(&mut self.is_known_to_search, true) {
+            // A plan that was made of the requests before would stay if the process were killed.
+            self.planner.hurry();
         }
         notes.lock().is_full = self.record.is_full();
     }
@@ -134,6 +145,7 @@ impl Recording {
             record,
             streams: HashMap::new(),
             planner,
+            is_known_to_search: false,
         };
         Self {
             notes: Lock::new(notes),
@@ -177,8 +189,10 @@ impl Recording {
             address,
             bytes,
         });
-        notes.requests += usize::from(bytes as u64 >= THRESHOLDS[0]);
-        notes.is_due()
+        let is_planned = bytes as u64 >= THRESHOLDS[0];
+        notes.requests += usize::from(is_planned);
+        let goes_on = is_planned && std::mem::take(&mut notes.has_failed);
+        goes_on || notes.is_due()
     }
 
     /// Memory is free again.
@@ -192,6 +206,21 @@ impl Recording {
     pub fn expandable(&self) {
         if let Some(mut notes) = self.notes() {
             notes.push(Note::Expandable);
+        }
+    }
+
+    /// There is no memory for a request. Called under the allocator's lock, too.
+    pub fn failed(&self) {
+        if let Some(mut notes) = self.notes() {
+            notes.push(Note::Failed);
+            notes.has_failed = true;
+        }
+    }
+
+    /// The cache was emptied.
+    pub fn emptied(&self) {
+        if let Some(mut notes) = self.notes() {
+            notes.push(Note::Emptied);
         }
     }
 
@@ -247,6 +276,18 @@ impl Plannable for DeviceRecord {
     fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
         self.plan(options, stop)
     }
+
+    fn why_none(&self, made: &DevicePlan) -> Option<&'static str> {
+        if self.searches() {
+            return Some(
+                "some found no memory and the program went on: a plan would change what such a search finds. \
+                 With the batch size that it finds, and a file of its own, it can be planned",
+            );
+        }
+        made.plans.is_empty().then_some(
+            "too few came again for a plan that is better than PyTorch's allocator by itself",
+        )
+    }
 }
 
 impl Made for DevicePlan {
@@ -266,12 +307,6 @@ impl Made for DevicePlan {
         };
         let own = all.filter(|it| is_own(&it.made_for));
         usize::try_from(own.map(|it| it.facts.requests).sum::<u64>()).ok()
-    }
-
-    fn why_none(&self) -> Option<&'static str> {
-        self.plans.is_empty().then_some(
-            "too few came again for a plan that is better than PyTorch's allocator by itself",
-        )
     }
 
     fn summary(&self) -> String {

@@ -43,6 +43,11 @@ pub(crate) trait Plannable: Clone + Send + 'static {
 
     /// Its plan. Asks `stop` whether to end with the best so far.
     fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Self::Plan;
+
+    /// Why what was made of it plans nothing, if so.
+    fn why_none(&self, _made: &Self::Plan) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A plan that can be written.
@@ -55,11 +60,6 @@ pub(crate) trait Made {
 
     /// What it is, in a few words.
     fn summary(&self) -> String;
-
-    /// Why it plans nothing, if so.
-    fn why_none(&self) -> Option<&'static str> {
-        None
-    }
 }
 
 /// See the module's documentation.
@@ -128,6 +128,11 @@ impl Planner {
         self.next
     }
 
+    /// What the last plan was made of is not the program any more: the next one is due at once.
+    pub(crate) fn hurry(&mut self) {
+        self.next = 0;
+    }
+
     /// Whether a thread makes a plan.
     pub(crate) fn is_at_work(&self) -> bool {
         self.at_work.load(Ordering::Acquire)
@@ -189,7 +194,7 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
     };
     let made = record.planned(&options, &|| began.elapsed() > patience);
     let (run, requests) = (&options.made_for, record.requests());
-    let none = made.why_none();
+    let none = record.why_none(&made);
     // There was no time to find one: what is there may be better.
     if none.is_some() && began.elapsed() > patience && target.path.exists() {
         return;

@@ -36,6 +36,9 @@ pub struct DeviceRecord {
     limit: u32,
     planned: usize,
     behind: Option<Kind>,
+    /// A request failed.
+    has_failed: bool,
+    searches: bool,
 }
 
 impl DeviceRecord {
@@ -48,6 +51,8 @@ impl DeviceRecord {
             limit,
             planned: 0,
             behind: None,
+            has_failed: false,
+            searches: false,
         }
     }
 
@@ -123,8 +128,23 @@ impl DeviceRecord {
                 stream,
             },
         );
-        self.planned += usize::from(bytes >= THRESHOLDS[0]);
+        if bytes >= THRESHOLDS[0] {
+            self.planned += 1;
+            self.searches |= self.has_failed;
+        }
         true
+    }
+
+    /// There was no memory for a request.
+    pub fn failed(&mut self) {
+        self.has_failed = true;
+    }
+
+    /// Whether the program went on after a request had failed, as a search for the largest batch does. What it finds depends on
+    /// what fits, which any plan changes: none is made. One that ends with its failure has a plan, which may save the next run.
+    #[must_use]
+    pub fn searches(&self) -> bool {
+        self.searches
     }
 
     /// Memory of a device may be used again by its stream. What is not known is ignored.
@@ -141,10 +161,19 @@ impl DeviceRecord {
 
     /// An iteration is over, on all devices.
     pub fn iteration(&mut self) {
+        self.push_on_all(ITERATION);
+    }
+
+    /// The cache was emptied, on all devices.
+    pub fn emptied(&mut self) {
+        self.push_on_all(CLEAR);
+    }
+
+    fn push_on_all(&mut self, what: u32) {
         let devices: Vec<u32> = self.devices.iter().map(|it| it.0).collect();
         for device in devices {
             if !self.is_full() {
-                self.push(device, Packed::other(0, ITERATION));
+                self.push(device, Packed::other(0, what));
             }
         }
     }
@@ -202,13 +231,16 @@ impl DeviceRecord {
         self.plan_watched(options, Watch { stop, seen }).0
     }
 
-    /// The same, and says what was found so far; and of each device, how its plans were chosen.
+    /// The same, and says what was found so far; and of each device, how its plans were chosen: of a search's none were tried.
     #[must_use]
     pub fn plan_watched(
         &self,
         options: &Options,
         watch: Watch<'_>,
     ) -> (DevicePlan, Vec<(u32, Chosen)>) {
+        if self.searches {
+            return (DevicePlan::default(), Vec::new());
+        }
         let tries = THRESHOLDS.map(|threshold| {
             let mut options = Options {
                 device: true,

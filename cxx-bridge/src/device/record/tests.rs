@@ -90,6 +90,44 @@ fn under_the_allocators_lock_nothing_is_planned_and_nobody_waits_for_it() {
 }
 
 #[test]
+fn once_a_program_goes_on_after_a_failure_its_plan_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("device.json");
+    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    let plans = || {
+        recording.catch_up();
+        while recording.state.lock().planner.is_at_work() {
+            std::thread::yield_now();
+        }
+        let plans = DevicePlan::read(&fs::read_to_string(&path).unwrap()).unwrap();
+        plans.plans.len()
+    };
+    record(&recording, 50);
+    assert_eq!(plans(), 3);
+    recording.failed();
+    assert_eq!(plans(), 3, "it may end here");
+    assert!(!recording.allocated(0, 0, 0x10, 512, 512));
+    assert!(recording.allocated(0, 0, 0x20, MIB, MIB));
+    assert_eq!(plans(), 0, "long before the next plan is due");
+    assert!(!recording.allocated(0, 0, 0x30, MIB, MIB));
+}
+
+#[test]
+fn the_file_says_that_a_program_searches_if_it_asks_for_much() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("device.json");
+    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    recording.failed();
+    record(&recording, 1000);
+    recording.close();
+    let text = fs::read_to_string(path).unwrap();
+    assert!(
+        text.contains("pinbuddy-no-plan") && text.contains("the program went on"),
+        "{text}"
+    );
+}
+
+#[test]
 fn notes_do_not_pile_up() {
     let to_record = ToRecord::new("never written".into(), MadeFor::default());
     let recording = Recording::new(to_record);

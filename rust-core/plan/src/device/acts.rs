@@ -99,6 +99,11 @@ impl OneDevice {
                     }
                 }
                 Act::Iter => streams.iter_mut().for_each(StreamRecord::iteration),
+                Act::Clear => {
+                    for it in &mut streams {
+                        it.record.push(Op::Clear);
+                    }
+                }
                 _ => {}
             }
         }

@@ -175,6 +175,43 @@ fn short_requests_are_planned_where_they_would_take_much() {
     );
 }
 
+/// A training that fails before its last iteration, and goes on behind it as far as `goes_on` says.
+fn failing(goes_on: impl Fn(&mut Program)) -> Program {
+    let mut it = Program::new();
+    for _ in 0..12 {
+        let ids = it.ask_all(&[30, 16, 24]);
+        it.free(ids);
+        let ids = it.ask_all(&[60]);
+        it.free(ids);
+    }
+    it.record.failed();
+    goes_on(&mut it);
+    it
+}
+
+#[test]
+fn a_program_that_goes_on_after_a_failed_request_has_no_plan() {
+    let searching = failing(|it| {
+        it.ask(10);
+    });
+    assert!(searching.record.searches());
+    let plan = searching.record.plan(&Options::default(), &|| false);
+    assert_eq!(plan, DevicePlan::default());
+}
+
+#[test]
+fn a_program_that_ends_with_a_failed_request_has_a_plan() {
+    let short = |it: &mut Program| {
+        it.next += 1;
+        it.record.request((0, 0), it.next, LENT_FROM - 1);
+    };
+    for ended in [failing(|_| {}), failing(short)] {
+        let (plan, without, with) = ended.planned();
+        assert!(!ended.record.searches() && !plan.plans.is_empty());
+        assert!(with.stock < without.stock);
+    }
+}
+
 #[test]
 fn the_limit_is_for_all_streams_together() {
     let mut record = DeviceRecord::new(4);
@@ -183,4 +220,32 @@ fn the_limit_is_for_all_streams_together() {
     }
     assert_eq!(record.len(), 4);
     assert!(record.is_full());
+}
+
+#[test]
+fn a_pool_behind_an_emptied_cache_has_a_region_of_its_own() {
+    let mut it = Program::new();
+    let _weights = it.ask_all(&[21, 33, 27]);
+    let forward = |it: &mut Program| {
+        let wide = it.ask_all(&[60, 32]);
+        it.free(wide);
+        let narrow = it.ask_all(&[90]);
+        it.free(narrow);
+    };
+    forward(&mut it);
+    it.record.emptied();
+    let _pool = it.ask_all(&[70, 70]);
+    (0..12).for_each(|_| forward(&mut it));
+    let (plan, without, with) = it.planned();
+    assert!(with.stock < without.stock);
+    let plan = &plan.plans[0].1;
+    let regions = |mib: u64| {
+        let own = plan.slots.iter().filter(|it| it.bytes == mib * MIB);
+        own.map(|it| it.region).collect::<Vec<_>>()
+    };
+    // Where the cache is emptied, only the weights' region has blocks.
+    let weights = [21, 33, 27].map(regions).concat();
+    let others = [60, 32, 90, 70].map(regions).concat();
+    assert!(weights.iter().all(|it| !others.contains(it)));
+    assert_eq!(plan.regions[weights[0] as usize], 81 * MIB);
 }

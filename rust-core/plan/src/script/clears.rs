@@ -46,7 +46,7 @@ fn lives_at_a_clear(record: &Record, number: u32) -> bool {
 
 /// Where on the line what is kept begins that was asked for behind a clear, of the first clears: `kept` are requests with their
 /// offsets, in order. A program that empties its cache often looks next how much the device has left, and makes a pool that
-/// large; so the pool lies in a region of its own, which is not taken before.
+/// large; so the pool lies in a region of its own, which is not there, or idle, while the cache is emptied.
 pub(super) fn behind(record: &Record, kept: impl Iterator<Item = (u32, u64)>) -> Vec<u64> {
     let mut clears = record.clears.iter().copied().peekable();
     let mut cuts = Vec::new();

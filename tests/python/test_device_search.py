@@ -1,0 +1,68 @@
+"""A program that goes on after a request failed, as a search for the largest batch does: no plan is made of it, so its later runs
+find what they find without one."""
+
+import json
+
+import pytest
+
+# Bisects for the largest batch of which two steps fit, then takes so many steps with it. Prints batches with what became of them.
+SEARCH = """
+    import gc, json, torch
+    import pinbuddy
+
+    MIB = 1 << 20
+    def block(bytes):
+        return torch.empty(bytes, dtype=torch.uint8, device="cuda")
+    weights = [block(4 * MIB) for _ in range(8)]
+    def step(batch):
+        kept = []
+        for _ in range(8):
+            buffer = block(batch * 5 * MIB // 2)
+            kept.append(block(batch * MIB))
+            del buffer
+        gradients = []
+        while kept:
+            gradients.append(block(4 * MIB))
+            del kept[-1]
+    def fits(batch):
+        try:
+            step(batch), step(batch)
+            return True
+        except torch.cuda.OutOfMemoryError:
+            pass
+        gc.collect()
+        torch.cuda.empty_cache()
+        return False
+    tries, low, high = [], 0, 64
+    while high - low > 1:
+        middle = (low + high + 1) // 2
+        tries.append([middle, fits(middle)])
+        if tries[-1][1]:
+            low = middle
+        else:
+            high = middle
+    later = [fits(low) for _ in range(TRAINS)]
+    print(json.dumps([tries, later, pinbuddy.stats()["device"]]))
+"""
+
+
+@pytest.mark.parametrize("mib", range(160, 384, 32))
+def test_a_search_finds_the_same_batch_in_each_run(twice, run, mib):
+    program = SEARCH.replace("TRAINS", "10")
+    settings = {"PINBUDDY_SIM_DEVICE_MB": str(mib)}
+    stock = run(program, BUDDY_DISABLE="1", **settings)
+    failed = [batch for batch, fits in stock.value[0] if not fits]
+    assert failed and all(stock.value[1])
+    for outcome in twice(program, **settings):
+        assert outcome.value == stock.value
+        assert outcome.warnings == []
+
+
+def test_of_a_long_search_the_file_says_that_there_is_no_plan(twice, tmp_path):
+    first, second = twice(SEARCH.replace("TRAINS", "150"), PINBUDDY_SIM_DEVICE_MB="256")
+    assert first.value == second.value and first.warnings == []
+    made = json.loads((tmp_path / "device.json").read_text())
+    assert made["format"] == "pinbuddy-no-plan"
+    (warning,) = second.warnings
+    assert "says that there is no plan for this program" in warning
+    assert "some found no memory and the program went on" in warning
