@@ -47,7 +47,6 @@ impl Versions {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::fixture::releases;
 
     #[test]
