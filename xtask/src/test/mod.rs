@@ -91,7 +91,9 @@ fn whole(table: &mut Table, all: bool, source: Option<&Path>) {
     // Making an environment is mostly waiting, so it runs beside the compilers. Its errors are reported by the row
     // of environments, which repeats it.
     thread::scope(|scope| {
-        scope.spawn(|| venv::ensure(None, true, &args.python));
+        if wants_torch(table) {
+            scope.spawn(|| venv::ensure(None, true, &args.python));
+        }
         table.row(RUST, || rust::whole(all));
         table.row(SANITIZED, sanitize::by_itself);
     });
@@ -112,6 +114,7 @@ fn whole(table: &mut Table, all: bool, source: Option<&Path>) {
 const RUST: &str = "Rust tests";
 const SANITIZED: &str = "the C++ side under sanitizers";
 const SANITIZED_LIBRARY: &str = "the library under sanitizers";
+const FORK_WHEEL: &str = "build the fork wheel";
 const INVARIANTS: &str = "wheel invariants";
 const SAME_BYTES: &str = "same bytes twice";
 const ENVIRONMENTS: &str = "environments";
@@ -178,12 +181,23 @@ impl Scope<'_> {
     }
 }
 
+/// The rows that need the fork wheel.
+fn of_torch() -> impl Iterator<Item = &'static str> {
+    let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
+    first.into_iter().chain(IN_ENVIRONMENTS)
+}
+
+fn wants_torch(table: &Table) -> bool {
+    table.wants(FORK_WHEEL) || of_torch().any(|row| table.wants(row))
+}
+
 /// Tests of the wheel: its contents and its behaviour.
 fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
-    let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
-        let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
-        let rows = first.into_iter().chain(IN_ENVIRONMENTS);
-        for row in rows.filter(|row| scope.has(row)) {
+    if !wants_torch(table) {
+        return;
+    }
+    let Some(built) = table.value(FORK_WHEEL, || build_wheel::build(args)) else {
+        for row in of_torch().filter(|row| scope.has(row)) {
             table.not_run(row, "there is no fork wheel");
         }
         return;

@@ -44,9 +44,14 @@ impl Table {
         self.found
     }
 
+    /// Whether a row of this name is to be run.
+    pub fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| name.contains(only))
+    }
+
     /// Adds a row for a step that counts its own tests; an error is one failure.
     pub fn row(&mut self, name: &str, run: impl FnOnce() -> Result<Tally>) {
-        if self.only.as_ref().is_some_and(|only| !name.contains(only)) {
+        if !self.wants(name) {
             return;
         }
         let mut tally = Tally::default();
@@ -62,7 +67,7 @@ impl Table {
     /// Adds a row for a step whose result is needed later; it counts as one test.
     pub fn value<T>(&mut self, name: &str, run: impl FnOnce() -> Result<T>) -> Option<T> {
         eprintln!("\n== {name}");
-        self.found |= self.only.as_ref().is_some_and(|only| name.contains(only));
+        self.found |= self.wants(name);
         let start = Instant::now();
         let result = run();
         let mut row = Row {
