@@ -42,7 +42,7 @@ impl Pytorch<'_> {
         if self.runtime.is_real() {
             command.arg("--real");
         }
-        pytest::counted(pytest::by_file(command.args(files)))
+        pytest::counted(command.args(files))
     }
 
     /// The clients that are quick and need torch alone.
