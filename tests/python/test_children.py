@@ -250,6 +250,7 @@ answer(sorted(fork() for _ in range(9))[4])
 
 
 @pytest.mark.timing
+@pytest.mark.slow("a figure of a release: what a fork takes")
 def test_a_fork_takes_no_longer_than_with_stock(run):
     """At 2 GiB pinned; what is shared is neither copied nor are its tables."""
     program = "from program import *\n" + FORKS.format(count=8)

@@ -13,7 +13,8 @@ from measure import MIB, at_least, compare_import_work, compare_loading, compare
 ROUNDS = 8
 
 pytestmark = pytest.mark.timing
-SLOW = pytest.mark.slow("the same with another length or budget")
+SLOW = pytest.mark.slow("the same with another length or budget, or with the engine off")
+PER_PROCESS = pytest.mark.slow("a figure of a release: what a process pays once")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def pythons():
     [
         (64 << 10, {}),
         pytest.param(MIB, {}, marks=SLOW),
-        (64 << 10, {"BUDDY_DISABLE": 1}),
+        pytest.param(64 << 10, {"BUDDY_DISABLE": 1}, marks=SLOW),
         pytest.param(64 * MIB, {"BUDDY_DISABLE": 1}, marks=SLOW),
     ],
 )
@@ -51,7 +52,7 @@ HELD = {
 @pytest.mark.parametrize(
     "size, live, variables",
     [
-        (64 << 10, 1000, {}),
+        pytest.param(64 << 10, 1000, {}, marks=SLOW),
         (4 * MIB, 300, HELD),
         # Upstream serves most of them, since only one segment may be pinned.
         pytest.param(4 * MIB, 100, HELD | {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_MAX_MB": 64}, marks=SLOW),
@@ -64,11 +65,13 @@ def test_many_blocks_at_once_cost_no_more_than_stocks(pythons, size, live, varia
     assert at_least(ratios) <= 1, f"fork / stock: {ratios}"
 
 
+@PER_PROCESS
 def test_importing_torch_is_at_most_20_ms_more_work(pythons):
     seen = compare_import_work(*pythons)
     assert at_least(seen["deltas_ms"]) <= 20, seen
 
 
+@PER_PROCESS
 def test_our_library_loads_in_a_few_milliseconds(pythons):
     seen = compare_loading(*pythons)
     assert at_least(seen["deltas_ms"]) <= 5, seen

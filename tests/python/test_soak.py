@@ -1,6 +1,6 @@
 """tests/stress/soak.cpp: everything at once, for ten seconds; with `cargo xtask test --all` for two minutes, beside the other tests and behind
-them: then it is begun first (`conftest.py`), and takes what processors the others leave. Longer ones are `ci/soak.sh`'s. And short ones with a
-defect that was put there on purpose, whose clean end fails the test."""
+them: then it is begun first (`conftest.py`), and takes what processors the others leave. Longer ones are `ci/soak.sh`'s. And, with
+`--all`, short ones with a defect that was put there on purpose, whose clean end fails the test."""
 
 import json
 import os
@@ -55,6 +55,7 @@ def test_nothing_is_lost_and_memory_does_not_creep():
         assert seen["freed_in_flight"] > 0 and seen["epochs_with_faults"] > 0, seen
 
 
+@pytest.mark.slow("shows what a soak would see: a matter of the soak, not of the library")
 @pytest.mark.parametrize(
     ("defect", "hazards"),
     [

@@ -61,7 +61,8 @@ def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(t
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("size", [64 << 10, pytest.param(8 << 20, marks=pytest.mark.slow("the same for a block of the engine"))])
+@pytest.mark.slow("a figure of a release: what recording costs")
+@pytest.mark.parametrize("size", [64 << 10, 8 << 20])
 def test_what_a_recorded_pair_costs(torch_folders, tmp_path, size):
     """So few pairs a turn that no ring is full, and rests in which they are drained.
 

@@ -70,6 +70,7 @@ FIRST = """
 
 
 @pytest.mark.timing
+@pytest.mark.slow("a figure of a release: what a program waits once")
 def test_the_first_block_comes_as_soon_as_stocks_while_the_warm_up_goes_on(run):
     ratios = []
     for _ in range(5):

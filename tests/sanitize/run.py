@@ -17,6 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
 
 try:
     import tomllib
@@ -270,16 +271,21 @@ def main() -> int:
         ran = sum(it.result() for it in both)
     except Failure as failure:
         print(failure, file=sys.stderr)
-        report(asked, 1, failures=1)
+        report(asked, 1, str(failure))
         return 1
     print(f"sanitizers: {ran} runs and defects, as expected")
     report(asked, ran)
     return 0
 
 
-def report(asked: argparse.Namespace, ran: int, failures: int = 0) -> None:
+def report(asked: argparse.Namespace, ran: int, failure: str = "") -> None:
+    """The failure's first line is its name; what a sanitizer said is its text."""
+    name, case = quoteattr(failure.partition("\n")[0]), ""
+    if failure:
+        case = f'<testcase classname="sanitize" name={name}><failure message={name}>{escape(failure)}</failure></testcase>'
     if asked.junitxml:
-        asked.junitxml.write_text(f'<testsuites><testsuite name="sanitize" tests="{ran}" failures="{failures}" /></testsuites>\n')
+        text = f'<testsuite name="sanitize" tests="{ran}" failures="{int(bool(failure))}">{case}</testsuite>'
+        asked.junitxml.write_text(f"<testsuites>{text}</testsuites>\n")
 
 
 if __name__ == "__main__":

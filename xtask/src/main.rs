@@ -30,10 +30,6 @@ use xtask_support as support;
 use xtask_wheel as wheel;
 
 fn main() -> ExitCode {
-    if let Some(failed) = help() {
-        failure::say(&failed);
-        return ExitCode::FAILURE;
-    }
     let cli = cli::Cli::parse();
     let result = support::scratch::clean_up_when_interrupted().and_then(|()| match &cli.command {
         Command::BuildWheel(args) => match &args.source {
@@ -54,23 +50,6 @@ fn main() -> ExitCode {
             failure::say(&error);
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Hands help of what other programs do on, and replaces this process. Returns an error if that fails, and None for other command lines.
-fn help() -> Option<anyhow::Error> {
-    let typed = support::typed::arguments();
-    let words: Vec<_> = typed.iter().map(String::as_str).collect();
-    let help = cli::Handed {
-        words: vec!["--help".into()],
-    };
-    match words[..] {
-        ["help", "bench"] => bench::run(&help).err(),
-        ["help", "upstream-pr"] => script(&["upstream_pr"], &help).err(),
-        ["help", "patch", it @ ("drift" | "export" | "rebase")] => {
-            script(&["patch", it], &help).err()
-        }
-        _ => None,
     }
 }
 

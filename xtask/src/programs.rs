@@ -42,7 +42,9 @@ impl Program {
             false => "release",
         };
         let output = saying(&format!("compiling {what}"), || {
-            let output = cargo::build(&[package], profile).output();
+            // Of the workspace: with the features of its tests, which then have compiled most of it.
+            let mut command = cargo::build(&[], profile);
+            let output = command.args(["--workspace", "--bin", package]).output();
             output.context("running cargo")
         })?;
         let again = format!("cargo build --package {package}");

@@ -1,16 +1,15 @@
 //! The CUDA runtime of a command: with `--real` this machine's, checked; otherwise the simulator, built.
 
 use std::ffi::OsStr;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io;
+use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, ensure};
 
 use crate::programs::TOOLS;
 use crate::python::simulator::Simulator;
 use crate::sim;
 use crate::support::paths;
-use crate::support::refusal::refuse;
 use xtask_patchkit::release::Versions;
 
 /// A CUDA runtime, ready to use.
@@ -40,29 +39,23 @@ impl Runtime {
 /// This machine's own if `real`, refused if it has no usable GPU; otherwise the simulator.
 pub fn choose(real: bool) -> Result<Runtime> {
     if real {
-        require_gpu(&TOOLS.ensure()?)?;
+        require_gpu()?;
         return Ok(Runtime::Real);
     }
     Ok(Runtime::Simulated(sim::build()?))
 }
 
-/// What `pinbuddy doctor` says of this machine, if programs cannot pin memory here.
-fn require_gpu(tools: &Path) -> Result<()> {
+/// Has `pinbuddy doctor` say whether programs can pin memory here.
+fn require_gpu() -> Result<()> {
     // The newest that a wheel here is for; no simulator can stand in.
     let cuda = Versions::read(paths::root())?.newest_cuda();
-    let doctor = Command::new(tools)
-        .args(["doctor", "--cuda", &cuda])
-        .env_remove("PINBUDDY_SIM_DEVICES")
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("running {}", tools.display()))?;
-    if doctor.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&doctor.stdout);
-    Err(refuse("there is no GPU that programs can use here")
-        .found(said.trim_end())
-        .expected("an NVIDIA driver that serves torch's CUDA, and a GPU")
-        .remedy("what is missing is said above; without --real the simulator stands in for a GPU")
-        .into())
+    let mut doctor = Command::new(TOOLS.ensure()?);
+    doctor.args(["doctor", "--cuda", &cuda]);
+    doctor.env_remove("PINBUDDY_SIM_DEVICES");
+    let status = doctor.stdout(io::stderr()).status()?;
+    ensure!(
+        status.success(),
+        "there is no GPU that programs can use here, for the reason above; without --real the simulator stands in for one"
+    );
+    Ok(())
 }

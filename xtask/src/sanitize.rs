@@ -110,3 +110,27 @@ fn build(flavour: Flavour, called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     );
     Ok((path, ready.against().cuda.to_vec()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::tally;
+
+    #[test]
+    fn a_failure_has_a_name_in_the_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("report.xml");
+        let script = "import pathlib, sys, types, run\n\
+                      run.report(types.SimpleNamespace(junitxml=pathlib.Path(sys.argv[1])), 1, 'missed a <defect>\\nto do')";
+        let mut command = Command::new("python3");
+        command
+            .current_dir(paths::root().join("tests/sanitize"))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .args(["-c", script])
+            .arg(&report);
+        assert!(command.status().unwrap().success());
+        let tally = tally::junit(&fs::read_to_string(&report).unwrap());
+        assert_eq!((tally.passed, tally.failed), (0, 1));
+        assert_eq!(tally.names, ["sanitize missed a <defect>"]);
+    }
+}

@@ -2,10 +2,8 @@
 //!
 //! If the Python on PATH has no torch, an environment with the fork is put before it.
 
-use std::convert::Infallible;
 use std::env;
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +17,6 @@ use crate::cli;
 use crate::python::simulator::{DRIVER, MANAGEMENT, PRELOAD, Simulator, before};
 use crate::support::cargo;
 use crate::support::paths;
-use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::venv;
 
@@ -54,10 +51,7 @@ pub fn run(args: &cli::Sim) -> Result<()> {
             "no torch for {program}: `cargo xtask venv` makes an environment with the fork, to be found here"
         )),
     }
-    match replace(&mut command) {
-        Ok(never) => match never {},
-        Err(error) => Err(explain(&error, program).into()),
-    }
+    Err(command.exec()).with_context(|| format!("{program} cannot be run"))
 }
 
 /// Where a command finds torch.
@@ -95,23 +89,6 @@ fn has_torch(interpreter: &str) -> bool {
         "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
     let output = Command::new(interpreter).args(["-c", PROBE]).output();
     output.is_ok_and(|it| it.status.success())
-}
-
-fn replace(command: &mut Command) -> std::io::Result<Infallible> {
-    Err(command.exec())
-}
-
-fn explain(error: &std::io::Error, program: &str) -> crate::support::refusal::Refusal {
-    let refusal = refuse(format!("{program} cannot be run")).found(error.to_string());
-    match error.kind() {
-        ErrorKind::NotFound => refusal
-            .expected("a program on the PATH, or the path of one")
-            .remedy("cargo xtask sim -- COMMAND, for instance: cargo xtask sim -- python3 -c 'import torch'"),
-        ErrorKind::PermissionDenied => refusal
-            .expected("a program that may be executed")
-            .remedy(format!("chmod +x {program}, or name its interpreter first")),
-        _ => refusal,
-    }
 }
 
 /// Compiles the two libraries unless they are current, and installs them below target/; the stub under both names that
@@ -184,17 +161,5 @@ mod tests {
         assert_eq!(Torch::of("python3.11", only("none"), &[]), Torch::Nowhere);
         assert_eq!(Torch::of("bash", only("none"), &[]), Torch::OnPath);
         assert!(!has_torch("/nowhere/python9"));
-    }
-
-    #[test]
-    fn a_program_that_is_not_there() {
-        let mut command = Command::new("/nowhere/python9");
-        let Err(error) = replace(&mut command);
-        insta::assert_snapshot!(explain(&error, "python9"), @"
-        python9 cannot be run
-          found     No such file or directory (os error 2)
-          expected  a program on the PATH, or the path of one
-          to do     cargo xtask sim -- COMMAND, for instance: cargo xtask sim -- python3 -c 'import torch'
-        ");
     }
 }

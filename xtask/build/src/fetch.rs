@@ -17,6 +17,7 @@ use xtask_support::hash::Digest;
 use xtask_support::progress::Step;
 use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
+use xtask_support::watch;
 use xtask_wheel::name::WheelName;
 
 /// pip briefly holds the download and a copy; the larger wheels have 920 MB.
@@ -121,6 +122,8 @@ pub fn temporary(
     let requirement = format!("torch=={}", release.version);
     let shown = destination.display().to_string();
     let arguments = [
+        "download",
+        "--quiet",
         "--no-deps",
         "--only-binary=:all:",
         "--resume-retries=20",
@@ -128,9 +131,11 @@ pub fn temporary(
         &shown,
         &requirement,
     ];
-    step.say(format!("downloading {requirement}"));
     let goal = format!("download {requirement}");
-    pip::download(&tools.python, &arguments, scratch.path(), &goal, step)?;
+    step.note(&goal);
+    watch::folder(scratch.path(), step, || {
+        pip::run(&tools.python, &arguments, scratch.path(), &goal)
+    })?;
     let file = fs::read_dir(&destination)?
         .flatten()
         .map(|entry| entry.path())

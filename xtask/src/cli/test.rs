@@ -17,9 +17,10 @@ pub struct Test {
     /// release's tag, whole or only the tests: ci/upstream-checkout.sh) PyTorch's own, too
     #[arg(long, conflicts_with = "quick")]
     pub real: bool,
-    /// Also run what proves a release rather than a change, or explores: slow tests and more random programs, all Python tests
-    /// with the fork wheel, and with programs started instead of forked, a second build for equal bytes, the CMake of source
-    /// builds, the library under sanitizers, and the GPU run tried in the simulator
+    /// Also run what proves a release rather than a change, or explores: slow tests and more random programs, most timing
+    /// tests, all Python tests with the fork wheel, and with programs started instead of forked, a second build for equal bytes,
+    /// PyTorch's own tests with the seam alone, the CMake of source builds, the library under sanitizers, and the GPU run tried
+    /// in the simulator
     #[arg(long, conflicts_with_all = ["quick", "real"])]
     pub all: bool,
     /// Run only the table's rows whose names contain TEXT, and what they need

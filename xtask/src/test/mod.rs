@@ -29,6 +29,7 @@ use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::table::Table;
 use crate::support::tally::Tally;
+use crate::support::typed;
 use crate::venv;
 use fork::Pass;
 use pytorch::Pytorch;
@@ -72,6 +73,10 @@ pub fn run(args: &cli::Test) -> Result<()> {
             .remedy("cargo xtask test --help")
             .into());
     }
+    let mut typed = typed::arguments();
+    // It runs its few rows, and none alone.
+    typed.retain(|it| it != "--quick");
+    eprint!("\n{}", table.failures(&typed));
     let total = table.total();
     println!("{} passed, {} failed", total.passed, total.failed);
     if total.failed == 0 {
@@ -86,7 +91,9 @@ fn whole(table: &mut Table, all: bool, source: Option<&Path>) {
     // Making an environment is mostly waiting, so it runs beside the compilers. Its errors are reported by the row
     // of environments, which repeats it.
     thread::scope(|scope| {
-        scope.spawn(|| venv::ensure(None, true, &args.python));
+        if wants_torch(table) {
+            scope.spawn(|| venv::ensure(None, true, &args.python));
+        }
         table.row(RUST, || rust::whole(all));
         table.row(SANITIZED, sanitize::by_itself);
     });
@@ -107,6 +114,7 @@ fn whole(table: &mut Table, all: bool, source: Option<&Path>) {
 const RUST: &str = "Rust tests";
 const SANITIZED: &str = "the C++ side under sanitizers";
 const SANITIZED_LIBRARY: &str = "the library under sanitizers";
+const FORK_WHEEL: &str = "build the fork wheel";
 const INVARIANTS: &str = "wheel invariants";
 const SAME_BYTES: &str = "same bytes twice";
 const ENVIRONMENTS: &str = "environments";
@@ -120,9 +128,9 @@ const CLIENTS: &str = "three clients beside stock";
 const ASSERTING: &str = "the plug-in in the simulator, built with assertions";
 const CMAKE: &str = "the CMake of source builds";
 /// Descriptions of what proves a release.
-const ONLY_ALL: &str = "slow tests and more random programs, all Python tests with the fork wheel and with real starts of their \
-                        programs, a second build for equal bytes, what runs on a GPU, the CMake of source builds, and the library \
-                        under sanitizers";
+const ONLY_ALL: &str = "slow tests and more random programs, most timing tests, all Python tests with the fork wheel and with \
+                        real starts of their programs, a second build for equal bytes, what runs on a GPU, PyTorch's own tests \
+                        with the seam alone, the CMake of source builds, and the library under sanitizers";
 
 /// The rules of `tests/checkout`, and linters of scripts, workflows and dependencies: one test, since a script has no report.
 fn rules() -> Result<Tally> {
@@ -167,18 +175,29 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn has(&self, row: &str) -> bool {
-        let of_newest = [MODEL, BENCH, GPU, CLIENTS, UPSTREAM_DEVICE, SEAM];
+        let of_newest = [MODEL, BENCH, GPU, CLIENTS, SEAM];
         let newest = self.newest || !of_newest.contains(&row);
-        newest && (self.all || ![SAME_BYTES, GPU].contains(&row))
+        newest && (self.all || ![SAME_BYTES, GPU, SEAM].contains(&row))
     }
+}
+
+/// The rows that need the fork wheel.
+fn of_torch() -> impl Iterator<Item = &'static str> {
+    let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
+    first.into_iter().chain(IN_ENVIRONMENTS)
+}
+
+fn wants_torch(table: &Table) -> bool {
+    table.wants(FORK_WHEEL) || of_torch().any(|row| table.wants(row))
 }
 
 /// Tests of the wheel: its contents and its behaviour.
 fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
-    let Some(built) = table.value("build the fork wheel", || build_wheel::build(args)) else {
-        let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
-        let rows = first.into_iter().chain(IN_ENVIRONMENTS);
-        for row in rows.filter(|row| scope.has(row)) {
+    if !wants_torch(table) {
+        return;
+    }
+    let Some(built) = table.value(FORK_WHEEL, || build_wheel::build(args)) else {
+        for row in of_torch().filter(|row| scope.has(row)) {
             table.not_run(row, "there is no fork wheel");
         }
         return;
@@ -215,8 +234,10 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
             GPU => gpu::trial(&fork, &stock, python),
             CLIENTS => pytorch.clients(),
             ASSERTING => plugin::python_tests(torch, &fork, &stock, python, scope.all),
-            UPSTREAM => pytorch.own(&["test_outcomes.py", "test_pinned.py"]),
-            UPSTREAM_DEVICE => pytorch.own(&["test_device.py"]),
+            UPSTREAM => {
+                let files = ["test_outcomes.py", "test_pinned.py", "test_device.py"];
+                pytorch.own(&files[..if scope.newest { 3 } else { 2 }])
+            }
             SEAM => pytorch.own(&["test_seam.py"]),
             _ => anyhow::bail!("nobody runs it"),
         }
@@ -237,22 +258,12 @@ fn build_args(torch: Option<&str>) -> cli::BuildWheel {
 }
 
 const UPSTREAM: &str = "PyTorch's own tests";
-const UPSTREAM_DEVICE: &str = "PyTorch's own tests of device memory";
 const PAGE: &str = "reports in a browser";
 const SEAM: &str = "PyTorch's own tests with the seam alone, no fork";
 
 /// Rows of what runs in environments, in their order.
-const IN_ENVIRONMENTS: [&str; 10] = [
-    SIMULATOR,
-    MODEL,
-    FORK,
-    BENCH,
-    GPU,
-    CLIENTS,
-    ASSERTING,
-    UPSTREAM,
-    UPSTREAM_DEVICE,
-    SEAM,
+const IN_ENVIRONMENTS: [&str; 9] = [
+    SIMULATOR, MODEL, FORK, BENCH, GPU, CLIENTS, ASSERTING, UPSTREAM, SEAM,
 ];
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ pub fn in_a_browser(python: &Path, source: Option<&Path>) -> Result<Tally> {
     let mut command = pytest::command(Command::new(python), "tests/page");
     command
         .env("PINBUDDY_TOOLS", TOOLS.ensure()?)
-        .env("PYTHONPATH", pytest::packages(python, &["pytest"])?);
+        .env("PYTHONPATH", pytest::packages(python, &pytest::TWO)?);
     if let Some(source) = source {
         command.arg("--source").arg(std::path::absolute(source)?);
     }
-    pytest::counted(&mut command)
+    pytest::counted(pytest::by_file(&mut command))
 }

@@ -23,6 +23,14 @@ pub fn command(mut python: Command, folder: &str) -> Command {
     python
 }
 
+/// What [`by_file`] needs.
+pub const TWO: [&str; 2] = ["pytest", "pytest-xdist"];
+
+/// In two processes, which take whole files: what a file prepares is prepared once.
+pub fn by_file(command: &mut Command) -> &mut Command {
+    command.args(["--numprocesses", "2", "--dist", "loadfile"])
+}
+
 /// Runs it. A run that counts nothing has failed.
 pub fn counted(command: &mut Command) -> Result<Tally> {
     let report = Scratch::file(&paths::target().join("test/pytest.xml"))?;

@@ -63,8 +63,8 @@ fn joined(folders: &[PathBuf]) -> Result<String> {
 pub fn under_stock(stock: &Path, python: &Path) -> Result<Tally> {
     let interpreter = crate::sim::build()?.command(stock.join("bin/python"), 2)?;
     let mut command = pytest::command(interpreter, "tests/cuda-sim/python");
-    let packages = pytest::packages(python, &["pytest"])?;
-    pytest::counted(command.env("PYTHONPATH", packages))
+    let packages = pytest::packages(python, &pytest::TWO)?;
+    pytest::counted(pytest::by_file(command.env("PYTHONPATH", packages)))
 }
 
 /// The model of PyTorch's device allocator replays what programs did with the official wheel.

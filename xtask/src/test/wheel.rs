@@ -29,10 +29,12 @@ pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
         .arg("--json");
     let output = command.stderr(Stdio::inherit()).output()?;
     let results: BTreeMap<String, Option<String>> = serde_json::from_slice(&output.stdout)?;
-    let failed = results.values().flatten().count();
+    let failed = results.iter().filter(|(_, problem)| problem.is_some());
+    let names: Vec<_> = failed.map(|(name, _)| name.clone()).collect();
     Ok(Tally {
-        passed: results.len() - failed,
-        failed,
+        passed: results.len() - names.len(),
+        failed: names.len(),
+        names,
         ..Tally::default()
     }
     .checked(output.status.success()))

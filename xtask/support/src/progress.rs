@@ -93,13 +93,6 @@ impl Step {
         self.bar.suspend(|| eprintln!("      {text}"));
     }
 
-    /// Prints a line if there is no terminal for a bar.
-    pub fn note_for_logs(&self, text: &str) {
-        if self.bar.is_hidden() {
-            eprintln!("      {text}");
-        }
-    }
-
     /// A step without output, for tests.
     pub fn silent() -> Self {
         Self {

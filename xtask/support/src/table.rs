@@ -6,6 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::tally::Tally;
+use super::typed;
+
+/// How many tests are named at the end.
+const MOST_NAMES: usize = 20;
 
 /// Its rows so far.
 #[derive(Debug, Default)]
@@ -40,12 +44,16 @@ impl Table {
         self.found
     }
 
+    /// Whether a row of this name is to be run.
+    pub fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| name.contains(only))
+    }
+
     /// Adds a row for a step that counts its own tests; an error is one failure.
     pub fn row(&mut self, name: &str, run: impl FnOnce() -> Result<Tally>) {
-        if self.only.as_ref().is_some_and(|only| !name.contains(only)) {
+        if !self.wants(name) {
             return;
         }
-        self.found = true;
         let mut tally = Tally::default();
         if self
             .value(name, || run().map(|counted| tally = counted))
@@ -59,6 +67,7 @@ impl Table {
     /// Adds a row for a step whose result is needed later; it counts as one test.
     pub fn value<T>(&mut self, name: &str, run: impl FnOnce() -> Result<T>) -> Option<T> {
         eprintln!("\n== {name}");
+        self.found |= self.wants(name);
         let start = Instant::now();
         let result = run();
         let mut row = Row {
@@ -69,16 +78,13 @@ impl Table {
         };
         if let Err(error) = &result {
             crate::failure::say(error);
+            let said = error.to_string();
+            row.note = said.lines().next().unwrap_or_default().to_owned();
             row.tally = Tally {
                 failed: 1,
+                names: vec![row.note.clone()],
                 ..Tally::default()
             };
-            row.note = error
-                .to_string()
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned();
         }
         self.rows.push(row);
         result.ok()
@@ -101,8 +107,32 @@ impl Table {
     /// All rows together.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
-        self.rows.iter().for_each(|row| total.add(row.tally));
+        self.rows
+            .iter()
+            .for_each(|row| total.add(row.tally.clone()));
         total
+    }
+
+    /// The last lines for a reader of a log: each failed row as the command that runs it alone, with the words that were typed, and
+    /// below it which of its tests failed, or its error. Rows that could not start are left out: another failed row is the reason.
+    pub fn failures(&self, typed: &[String]) -> String {
+        let mut text = String::new();
+        let mut left = MOST_NAMES;
+        for Row { name, tally, .. } in &self.rows {
+            if tally.names.is_empty() {
+                continue;
+            }
+            text += &format!("failed: {}\n", typed::with(typed, "--only", name));
+            for name in tally.names.iter().take(left) {
+                text += &format!("    {name}\n");
+            }
+            let shown = tally.failed.min(left);
+            left -= shown;
+            if shown < tally.failed {
+                text += &format!("    and {} more\n", tally.failed - shown);
+            }
+        }
+        text
     }
 }
 
@@ -126,6 +156,7 @@ impl fmt::Display for Table {
                 passed,
                 failed,
                 skipped,
+                ..
             } = tally;
             let line = format!(
                 "{name:<width$}{passed:>7}{failed:>7}{skipped:>8}{:>9.1}  {note}",
@@ -149,19 +180,28 @@ mod tests {
                 passed: 40,
                 failed: 0,
                 skipped: 2,
+                ..Tally::default()
+            })
+        });
+        table.row("PyTorch's own tests", || {
+            Ok(Tally {
+                failed: 23,
+                names: (1..=23).map(|it| format!("test_cuda test_{it}")).collect(),
+                ..Tally::default()
             })
         });
         assert_eq!(table.value("wheel", || Ok(7)), Some(7));
         table.row("same bytes twice", || {
             anyhow::bail!("two builds differ\n  found x")
         });
-        table.not_run("PyTorch's own tests", "there is no wheel");
+        table.not_run("three clients", "there is no wheel");
         for row in &mut table.rows {
             row.took = Duration::from_millis(1234);
         }
         let total = table.total();
         let counts = (total.passed, total.failed, total.skipped);
-        assert_eq!(counts, (41, 2, 2));
-        insta::assert_snapshot!(table.to_string());
+        assert_eq!(counts, (41, 25, 2));
+        let failures = table.failures(&["test".to_owned(), "--all".to_owned()]);
+        insta::assert_snapshot!(format!("{table}{failures}"));
     }
 }

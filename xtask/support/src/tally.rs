@@ -1,7 +1,7 @@
 //! Counts of tests, read from JUnit files, which all runners here write.
 
 /// The counts of one row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// How many passed.
     pub passed: usize,
@@ -9,6 +9,8 @@ pub struct Tally {
     pub failed: usize,
     /// How many were skipped by themselves.
     pub skipped: usize,
+    /// The names of those that failed, as far as a runner gives them.
+    pub names: Vec<String>,
 }
 
 impl Tally {
@@ -22,11 +24,16 @@ impl Tally {
 
     /// A runner that failed without naming a test has failed once.
     pub fn checked(mut self, success: bool) -> Self {
-        if !success && self.failed == 0 {
+        let count = self.passed + self.failed + self.skipped;
+        if count == 0 || !success && self.failed == 0 {
             self.failed = 1;
-        }
-        if self.passed + self.failed + self.skipped == 0 {
-            self.failed = 1;
+            let what = if count == 0 {
+                "counted nothing"
+            } else {
+                "failed"
+            };
+            self.names
+                .push(format!("the runner {what}, and named no test"));
         }
         self
     }
@@ -36,6 +43,7 @@ impl Tally {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
+        self.names.extend(other.names);
     }
 }
 
@@ -49,17 +57,43 @@ pub fn junit(text: &str) -> Tally {
             passed: number("tests").saturating_sub(failed + skipped),
             failed,
             skipped,
+            names: suite
+                .split("<testcase ")
+                .skip(1)
+                .filter_map(failed_case)
+                .collect(),
         });
     }
     tally
 }
 
+/// The name of a test, from the text after its tag's name, if it failed. Within texts and attributes `<` is escaped.
+fn failed_case(case: &str) -> Option<String> {
+    let is_failed = ["<failure", "<error"].iter().any(|it| case.contains(it));
+    let name = |name| attribute(case, name);
+    is_failed.then(|| {
+        format!("{} {}", name("classname"), name("name"))
+            .trim_start()
+            .to_owned()
+    })
+}
+
 /// The value of an attribute in `tag`, the text after a tag's name.
-fn attribute<'a>(tag: &'a str, name: &str) -> &'a str {
-    let tag = tag.split('>').next().unwrap_or_default();
-    let mut words = tag.split_ascii_whitespace();
-    let value = words.find_map(|it| it.strip_prefix(name)?.strip_prefix("=\""));
-    value.unwrap_or_default().trim_end_matches(['/', '"'])
+fn attribute(tag: &str, name: &str) -> String {
+    let tag = format!(" {}", tag.split('>').next().unwrap_or_default());
+    let value = tag.split_once(&format!(" {name}=\"")).map(|(_, rest)| rest);
+    let value = value.and_then(|rest| rest.split('"').next());
+    let escapes = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&apos;", "'"),
+        ("&amp;", "&"),
+    ];
+    let plain = value.unwrap_or_default().to_owned();
+    escapes
+        .iter()
+        .fold(plain, |text, (escaped, it)| text.replace(escaped, it))
 }
 
 #[cfg(test)]
@@ -69,16 +103,19 @@ mod tests {
     #[test]
     fn each_suite_of_a_report_counts() {
         let pytest = r#"<?xml?><testsuites name="pytest tests"><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="20" time="9">
-            <testcase classname="test_a" name="test_b[a&gt;b]" time="2.5"><failure>&lt;tests=&quot;7&quot;</failure></testcase>
+            <testcase classname="test_a" name="test_b[a&gt;b c]" time="2.5"><failure>&lt;tests=&quot;7&quot;</failure></testcase>
             <testcase classname="test_a" name="test_c" time="0.25" /></testsuite></testsuites>"#;
         let nextest = r#"<testsuites name="nextest-run" tests="3" failures="1" errors="0" uuid="x" time="1.5">
             <testsuite name="core" tests="2" disabled="0" errors="0" failures="0">
                 <testcase name="it_holds" classname="core" timestamp="x" time="1.25"></testcase></testsuite>
-            <testsuite name="core::model" tests="1" disabled="0" errors="0" failures="1"></testsuite></testsuites>"#;
+            <testsuite name="core::model" tests="1" disabled="0" errors="0" failures="1">
+                <testcase name="it_breaks" classname="core::model"><failure type="test failure"/></testcase></testsuite></testsuites>"#;
         let counts = |text: &str| {
             let tally = junit(text);
             (tally.passed, tally.failed, tally.skipped)
         };
+        assert_eq!(junit(pytest).names, ["test_a test_b[a>b c]"]);
+        assert_eq!(junit(nextest).names, ["core::model it_breaks"]);
         assert_eq!(counts(pytest), (14, 3, 3));
         assert_eq!(counts(nextest), (2, 1, 0));
         assert_eq!(counts("killed"), (0, 0, 0));
@@ -87,6 +124,7 @@ mod tests {
     #[test]
     fn silence_is_a_failure() {
         assert_eq!(Tally::default().checked(true).failed, 1);
+        assert_eq!(Tally::default().checked(true).names.len(), 1);
         assert_eq!(Tally::one().checked(false).failed, 1);
         assert_eq!(Tally::one().checked(true), Tally::one());
     }

@@ -35,26 +35,12 @@ pub fn check(text: &str, expected: &Expected<'_>, shown: &str) -> Result<String>
     ))
     .found(format!("SHA-256 {found}"))
     .expected(format!("SHA-256 {pinned} (patches/versions.toml)"))
-    .remedy(show_difference(expected, &kept))
+    .remedy(format!(
+        "compare {} with the header of upstream's tag v{}; the official wheel of the release is what is supported",
+        kept.display(),
+        expected.release
+    ))
     .into())
-}
-
-/// Compares with the pinned header from the cache if it is there, otherwise with upstream's tag.
-fn show_difference(expected: &Expected<'_>, found: &Path) -> String {
-    let pinned = place(expected.cache, expected.header, expected.header_sha256);
-    let found = found.display();
-    let difference = if pinned.exists() {
-        format!("diff -u {} {found}", pinned.display())
-    } else {
-        let version = expected.release;
-        let inside = expected.header.trim_start_matches("torch/include/");
-        format!(
-            "curl -fsSL https://raw.githubusercontent.com/pytorch/pytorch/v{version}/aten/src/{inside} | diff -u - {found}"
-        )
-    };
-    format!(
-        "{difference}\nshows the difference; the official wheel of the release is what is supported"
-    )
 }
 
 fn keep(expected: &Expected<'_>, hash: &str, text: &str) -> Result<PathBuf> {
