@@ -83,13 +83,14 @@ impl Look for Disk {
 
 impl Command {
     /// Of these words, the first of which is the program as it was called; `None` if they do not say which program it is: an
-    /// interactive Python, a script on standard input, or a process that `multiprocessing` has spawned.
+    /// interactive Python, a script on standard input, a process that `multiprocessing` has spawned, or a name that is no file's
+    /// path, as Ray's workers have.
     pub fn of(words: &[String], look: &impl Look) -> Option<Self> {
         let (first, rest) = words.split_first()?;
         if !is_python(first) {
             return Some(Self {
                 program: base(first).to_owned(),
-                content: look.content(Path::new(first)),
+                content: Some(look.content(Path::new(first))?),
                 arguments: arguments(rest, look),
             });
         }

@@ -9,10 +9,10 @@ use crate::config::tests::read;
 use crate::plan::{Choice, choose, decide, this_run};
 
 impl Place {
-    /// Of a process with this command line, in this folder.
-    pub(in crate::plan) fn in_folder(folder: &Path, words: &[String], role: Role) -> Self {
+    /// Of a process that runs this module, in this folder.
+    pub(in crate::plan) fn in_folder(folder: &Path, module: &str, role: Role) -> Self {
         let folder = Folder::of(folder.to_str(), |_| None).unwrap();
-        let command = Command::of(words, &Disk).unwrap();
+        let command = Command::of(&["python", "-m", module].map(str::to_owned), &Disk).unwrap();
         let world_size = 16;
         let launch = Launch { world_size, role };
         Self::keep(folder, Key::pinned(command, launch, "2.15.0", None))
@@ -20,7 +20,7 @@ impl Place {
 }
 
 fn at(folder: &Path, role: Role) -> Place {
-    Place::in_folder(folder, &["./train".to_owned()], role)
+    Place::in_folder(folder, "train", role)
 }
 
 fn decided(place: &Place) -> (Choice<Plan>, Option<String>) {

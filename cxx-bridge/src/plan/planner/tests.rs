@@ -153,18 +153,12 @@ fn two_that_write_at_once_leave_a_plan_and_nothing_else() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// A place for a plan of this program, in a folder of plans.
-fn kept(folder: &Path, program: &str) -> Place {
-    let words = [program, "--batch", "8"].map(str::to_owned);
-    Place::in_folder(folder, &words, Role::First)
-}
-
 #[test]
 fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_every_moment() {
     let folder = tempfile::tempdir().unwrap();
     let (began, over) = (Instant::now(), AtomicBool::new(false));
     let roles = [Role::First, Role::Other];
-    let place = |role| Place::in_folder(folder.path(), &["./train".to_owned()], role);
+    let place = |role| Place::in_folder(folder.path(), "train", role);
     thread::scope(|scope| {
         let reads = scope.spawn(|| {
             let mut seen = 0;
@@ -213,10 +207,10 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
 #[test]
 fn a_kept_file_has_its_key_before_its_plan_and_others_go_when_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
+    let kept = |module: &str| Place::in_folder(folder.path(), module, Role::First);
     let write = |place: Place| make(&record(8), run(), &Target::new(place), LAST_PATIENCE);
     for number in 0..pinbuddy_store::MOST_FILES + 5 {
-        let name = format!("./old{number}");
-        let place = kept(folder.path(), &name);
+        let place = kept(&format!("old{number}"));
         fs::write(&place.path, format!("{}x", place.head())).unwrap();
         let old = std::time::SystemTime::now() - Duration::from_secs(3600);
         fs::File::open(&place.path)
@@ -224,7 +218,7 @@ fn a_kept_file_has_its_key_before_its_plan_and_others_go_when_it_is_written() {
             .set_modified(old)
             .unwrap();
     }
-    let place = kept(folder.path(), "./new");
+    let place = kept("new");
     write(place.clone());
     let text = fs::read_to_string(&place.path).unwrap();
     assert_eq!(Key::read(&text).unwrap().program, "new");

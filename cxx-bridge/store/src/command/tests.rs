@@ -41,7 +41,11 @@ fn counts(line: &str) -> String {
 
 #[test]
 fn the_program_is_found_behind_pythons_own_options() {
-    let files = Files::with(&[("a/train.py", "one"), ("pkg/train/__main__.py", "two")]);
+    let files = Files::with(&[
+        ("a/train.py", "one"),
+        ("pkg/train/__main__.py", "two"),
+        ("./serve", "three"),
+    ]);
     let program = |line: &str| of(line, &files).map(|it| it.program);
     let train = Some("train.py".to_owned());
     for line in [
@@ -63,7 +67,14 @@ fn the_program_is_found_behind_pythons_own_options() {
     }
     assert_eq!(program("./serve --batch 8").as_deref(), Some("serve"));
     assert_eq!(of("python -c pass", &files).unwrap().program, "-c");
-    for unknown in ["python", "python -", "python -i", "python -m", "python -W"] {
+    for unknown in [
+        "python",
+        "python -",
+        "python -i",
+        "python -m",
+        "python -W",
+        "ray::train",
+    ] {
         assert_eq!(of(unknown, &files), None, "{unknown}");
     }
     let spawned = [
