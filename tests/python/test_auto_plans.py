@@ -24,7 +24,7 @@ stats = pinbuddy.stats()
 engine = stats["engine"]
 print(json.dumps({"auto": stats["auto"]["pinned"], "plan": stats["plan"], "pins": engine["segments"]["allocated"], "misses": engine["misses"]}))
 """
-SMALL = {"BUDDY_PLAN": "auto", "BUDDY_WARMUP": "sync", "PINBUDDY_SIM_LOCK": "0"}
+SMALL = {"BUDDY_PLAN": "auto", "BUDDY_WARMUP": "sync", "BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1", "PINBUDDY_SIM_LOCK": "0"}
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_written_to_is_one_line(start, tmp_path):
     (tmp_path / "file").write_text("")
     answer, (line,) = start("train.py", BUDDY_PLAN_DIR=str(tmp_path / "file"))
     assert answer["plan"] is None and answer["auto"]["state"] == "none"
-    assert "this run is not recorded" in line or "is not used" in line
+    assert "this run is not recorded for a plan in" in line and "set BUDDY_PLAN_DIR" in line
 
 
 def test_the_command_says_why_and_lists_and_moves_plans(start, folder, tmp_path):

@@ -119,6 +119,13 @@ impl Place {
         }
     }
 
+    /// Whether there may be a file: the folder of a kept one is not made before it is needed, and may be no folder.
+    pub(super) fn has_folder(&self) -> bool {
+        self.kept
+            .as_ref()
+            .is_none_or(|it| it.folder.path().is_dir())
+    }
+
     /// The plan is used.
     pub(super) fn touch(&self) {
         if self.is_kept() {

@@ -194,7 +194,11 @@ pub(crate) fn decide<P>(
         read.map_err(|why| why.unless_ours(&text))
     };
     let is_replaced = config.plan_update.value || place.is_kept();
-    match text(path).and_then(|text| text.map(read).transpose()) {
+    let text = match place.has_folder() {
+        true => text(path),
+        false => Ok(None),
+    };
+    match text.and_then(|text| text.map(read).transpose()) {
         Ok(Some(Ok(plan))) => {
             place.touch();
             (Choice::Use(plan), None)

@@ -101,7 +101,7 @@ fn a_folder_that_cannot_be_is_said_in_one_line() {
     assert!(matches!(choice, Choice::Nothing));
     let said = said.unwrap();
     assert!(
-        said.contains("this run is not recorded") || said.contains("is not used"),
+        said.contains("this run is not recorded") && said.contains("set BUDDY_PLAN_DIR"),
         "{said}"
     );
     assert_eq!(said.lines().count(), 1);
