@@ -20,7 +20,7 @@ use crate::guard::Guard;
 use crate::handle::{self, Caches, Handle};
 use crate::live::Live;
 use crate::log;
-use crate::plan::{self, Choice};
+use crate::plan::{self, Choice, Chosen};
 use crate::record::writing::{Rings, record_iteration};
 use crate::record::{self, FileSink, Recorder, Source};
 use pinbuddy_events::trace::Memory;
@@ -47,6 +47,8 @@ struct Process {
     handle: Handle<Chain<Cuda>>,
     /// What becomes of `BUDDY_PLAN`.
     choice: Choice,
+    /// The file that `BUDDY_PLAN=auto` chose.
+    chosen: Option<Chosen>,
     /// What is recorded for a plan of pinned memory.
     to_record: Option<plan::ToRecord>,
     recorder: Recorder<Rings>,
@@ -68,18 +70,22 @@ fn process() -> &'static Process {
         log::set_level(config.log.value);
         let memory = Chain::new(&config, Cuda);
         let capacity = Box::new(Account::new("/".into(), ffi::shares_host_memory));
-        let (choice, warning) = plan::choose(&config, &ffi::torch_version());
+        let torch = ffi::torch_version();
+        let (choice, place, warning) = plan::choose(&config, &torch);
         warnings.extend(warning);
+        let chosen = Chosen::of(&choice, place.as_ref());
+        config.plan_file = place.as_ref().map(|it| it.path.clone());
         let device_memory = DeviceMemory::default();
         let name = config.device_plan.value.as_deref();
-        let (device_choice, warning) = device::choose(name, &config, &ffi::torch_version());
+        let (device_choice, device_place, warning) = device::choose(name, &config, &torch);
         warnings.extend(warning);
-        device_memory.ask(device_choice, name, config.device_trace.value.clone());
+        let trace = config.device_trace.value.clone();
+        device_memory.ask(device_choice, device_place.as_ref(), trace);
         let applied = match &choice {
             Choice::Use(plan) => plan::apply(plan, &mut config),
             _ => None,
         };
-        let to_record = plan::to_record(&choice, &config);
+        let to_record = plan::to_record(&choice, &config, place.as_ref());
         let live = Live::new(config.live.value && !config.disable.value);
         let handle = match applied {
             Some(planned) => Handle::planned(config, planned, memory, capacity, Box::new(Cuda)),
@@ -91,6 +97,7 @@ fn process() -> &'static Process {
         Process {
             handle,
             choice,
+            chosen,
             to_record,
             recorder: Recorder::new(RINGS),
             device_memory,
@@ -206,6 +213,7 @@ pub(crate) fn report() -> Value {
     let mut report = flushed_handle().report();
     if report["state"] != "forked" {
         report["device"] = device_report();
+        report["auto"] = Chosen::show(process().chosen.as_ref(), device_memory().chosen());
     }
     report
 }
@@ -220,6 +228,7 @@ pub(crate) fn engine_report_settings() {
     for warning in &process().warnings {
         log::warn(|| warning.clone());
     }
+    Chosen::say(process().chosen.as_ref(), device_memory().chosen());
 }
 
 pub(crate) fn engine_enabled() -> bool {

@@ -95,6 +95,7 @@ def test_good_values_are_used_and_say_nothing(run):
         "BUDDY_DEVICE_TRACE": None,
         "BUDDY_PLAN": None,
         "BUDDY_PLAN_UPDATE": False,
+        "BUDDY_PLAN_DIR": None,
         "BUDDY_DEVICE_PLAN": None,
         "BUDDY_LOG": "warn",
         "BUDDY_LIVE": False,

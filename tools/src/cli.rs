@@ -1,5 +1,6 @@
 //! The command line: options and help texts, no behaviour.
 
+mod plans;
 mod simulate;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::doctor::CudaVersion;
+pub use plans::{Plans, PlansAction, Why};
 pub use simulate::{GrowthMode, Made, Pinbuddy, Simulate, Trace, WarmUpMode};
 
 /// Plans pinned memory and advises on it, from what a program asked for.
@@ -25,6 +27,8 @@ pub struct Cli {
 pub enum Command {
     /// Make a plan from a trace or snapshot: what to pin, and where each request goes
     Plan(Plan),
+    /// List, show, move and remove the plans that BUDDY_PLAN=auto has made, and say which a command line has
+    Plans(Plans),
     /// Say what to set for the program that a trace is of, and what is wrong in it
     Advise(Advise),
     /// Show how pinned memory stands in programs that run with BUDDY_LIVE=1
@@ -284,6 +288,7 @@ mod tests {
         cli.build();
         for name in [
             "plan",
+            "plans",
             "advise",
             "report",
             "top",

@@ -4,6 +4,7 @@
 //!   input    files in, events out: traces, snapshots, tables of lifetimes
 //!   place    a table of lifetimes in, offsets out (`plan --instance`)
 //!   plan     a trace in, a plan out (`plan`)
+//!   plans    the folder of plans in, which there are and which a command line has out (`plans`)
 //!   advise   a trace in, findings and settings to paste out (`advise`)
 //!   report   a trace in, a page to look at out (`report`)
 //!   top      programs that run in, how their memory stands out (`top`)
@@ -33,6 +34,7 @@ pub mod input;
 pub mod output;
 pub mod place;
 pub mod plan;
+pub mod plans;
 pub mod report;
 mod show;
 pub mod simulate;

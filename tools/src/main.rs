@@ -10,7 +10,8 @@ use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use pinbuddy_tools::cli::{Cli, Command};
 use pinbuddy_tools::{
-    advise, completions, doctor, explain, output, place, plan, report, simulate, top, workloads,
+    advise, completions, doctor, explain, output, place, plan, plans, report, simulate, top,
+    workloads,
 };
 
 fn main() -> ExitCode {
@@ -56,6 +57,7 @@ fn said_by_clap(said: &clap::Error) -> Result<ExitCode> {
 fn run(cli: &Cli) -> Result<ExitCode> {
     match &cli.command {
         Command::Top(args) => return top::run(args),
+        Command::Plans(args) => return plans::run(args),
         Command::Explain(args) => return explain::run(args),
         Command::Doctor(args) => return doctor::run(args),
         Command::Advise(args) => advise::run(args),

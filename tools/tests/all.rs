@@ -3,6 +3,7 @@
 mod device;
 mod old_files;
 mod outputs;
+mod plans;
 mod private;
 mod program;
 mod report;

@@ -58,7 +58,7 @@ fn completed(script: &str, words: &str) -> Vec<String> {
 fn shells_complete_commands_options_and_values() {
     let script = String::from_utf8(tools(&["completions", "bash"]).stdout).unwrap();
     for (words, offered) in [
-        ("pinbuddy pl", &["plan"][..]),
+        ("pinbuddy pl", &["plan", "plans"][..]),
         ("pinbuddy do", &["doctor"]),
         ("pinbuddy plan --time", &["--time-limit"]),
         ("pinbuddy report --format p", &["perfetto"]),

@@ -64,15 +64,17 @@ def stats() -> Stats:
     - ``device``: the same for each stream of a GPU with a plan (``BUDDY_DEVICE_PLAN``) that has asked for memory:
       the ``device``, the ``stream``'s number among those that asked, the ``reserved_bytes`` of its regions, how
       often these were ``given_back`` since memory was short, and whether the plan was ``dropped``. ``None`` if no such plan is in use.
+    - ``auto``: the ``file`` that ``BUDDY_PLAN=auto`` chose (``pinned``), and ``BUDDY_DEVICE_PLAN=auto`` (``device``), and its
+      ``state``: ``used``, ``new`` (this run writes it) or ``none``. ``None`` where that is not set.
     - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),
       ``page_bytes``, ``huge_bytes`` and ``numa_node`` describe its memory as the kernel reports it, once
       for each region, in the first report that lists it.
 
-    In a child of a fork, and without the library, ``warm_up``, ``budget``, ``engine``, ``plan`` and ``device`` are
+    In a child of a fork, and without the library, ``warm_up``, ``budget``, ``engine``, ``plan``, ``device`` and ``auto`` are
     ``None`` and ``segments`` is empty.
     """
     # In these cases the library returns the state only; the keys are the same.
-    unknown = {"warm_up": None, "budget": None, "engine": None, "plan": None, "device": None}
+    unknown = {"warm_up": None, "budget": None, "engine": None, "plan": None, "device": None, "auto": None}
     known: Stats = unknown | _library.read_json("pinbuddy_stats_json")
     return known
 

@@ -3,6 +3,7 @@
 Finds it and becomes it. Knows none of its options.
 """
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 COMMANDS = {
     "plan": "make a plan from a trace or snapshot: what to pin, and where each request goes",
+    "plans": "list, show, move and remove the plans that BUDDY_PLAN=auto has made, and say which a command line has",
     "top": "show how pinned memory stands in programs that run with BUDDY_LIVE=1",
     "report": "show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try",
     "advise": "say what to set for the program that a trace is of, and what is wrong in it",
@@ -33,11 +35,22 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
         return 1
     sys.stdout.flush()
     try:
-        os.execv(PROGRAM, [typed, *arguments])
+        os.execv(PROGRAM, [typed, *_with_torch(arguments)])
     except OSError as error:
         to_do = f"chmod +x {PROGRAM}, or install it where programs may be run"
         print(f"{PROGRAM} cannot be started: {error.strerror}; to do: {to_do}", file=sys.stderr)
         return 1
+
+
+def _with_torch(arguments: Sequence[str]) -> list[str]:
+    """With the version of torch where a command asks for it, which the program does not know."""
+    command, rest = list(arguments[:2]), list(arguments[2:])
+    if command != ["plans", "why"]:
+        return [*arguments]
+    try:
+        return [*command, "--torch", importlib.metadata.version("torch"), *rest]
+    except importlib.metadata.PackageNotFoundError:
+        return [*arguments]
 
 
 def machine(cuda: str | None, *options: str) -> str | None:

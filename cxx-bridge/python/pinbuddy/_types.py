@@ -160,6 +160,21 @@ class StreamPlan(TypedDict):
     """Requests without a slot that were served with what the plan leaves idle."""
 
 
+class ChosenPlan(TypedDict):
+    """The file that ``auto`` chose."""
+
+    file: str
+    state: Literal["new", "used", "none"]
+    """``new``: this run is recorded, and writes it. ``none``: neither, and a line of warning says why."""
+
+
+class Auto(TypedDict):
+    """What ``BUDDY_PLAN=auto`` and ``BUDDY_DEVICE_PLAN=auto`` chose; ``None`` where that is not set, or there is no file to choose."""
+
+    pinned: ChosenPlan | None
+    device: ChosenPlan | None
+
+
 class Stats(TypedDict):
     """A snapshot of the engine."""
 
@@ -177,4 +192,6 @@ class Stats(TypedDict):
     """``None`` if no plan is in use, once the engine is retired, and in a child."""
     device: list[StreamPlan] | None
     """``None`` if no plan for device memory is in use, and in a child."""
+    auto: Auto | None
+    """``None`` in a child."""
     segments: list[Segment]

@@ -12,6 +12,7 @@ pub mod variables;
 
 use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pinbuddy_core::{Growth, Settings, WarmUp};
@@ -100,10 +101,15 @@ pub struct Config {
     pub device_trace: Setting<Option<String>>,
     /// What is said on standard error.
     pub log: Setting<Level>,
-    /// The plan's file.
+    /// The plan's file, or `auto`.
     pub plan: Setting<Option<String>>,
+    /// Where that is, which `auto` leaves to be chosen: nothing read here.
+    #[serde(skip)]
+    pub plan_file: Option<PathBuf>,
     /// Whether a plan that cannot be used is replaced.
     pub plan_update: Setting<bool>,
+    /// Where plans are kept that `auto` chooses.
+    pub plan_dir: Setting<Option<String>>,
     /// The file of the plans for device memory.
     pub device_plan: Setting<Option<String>>,
     /// Whether memory that is used after it was freed, or past its end, is looked for.
@@ -120,7 +126,7 @@ fn idle(seconds: i64) -> Option<Duration> {
 impl Config {
     /// Reads every variable through `lookup`; returns the configuration and the warnings to show.
     pub fn read(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
-        use parse::{block_size, file, megabytes, number, seconds, switch, word};
+        use parse::{block_size, file, folder, megabytes, number, seconds, switch, word};
         let mut reader = Reader {
             lookup,
             warnings: Vec::new(),
@@ -160,7 +166,9 @@ impl Config {
                 word(text, &Level::WORDS, "is none of off, warn, info and debug")
             }),
             plan: reader.read(variables::PLAN, None, file),
+            plan_file: None,
             plan_update: reader.read(variables::PLAN_UPDATE, false, switch),
+            plan_dir: reader.read(variables::PLAN_DIR, None, folder),
             device_plan: reader.read(variables::DEVICE_PLAN, None, file),
             guard: reader.read(variables::GUARD, false, switch),
             disable: reader.read(variables::DISABLE, false, switch),

@@ -61,6 +61,14 @@ pub(super) fn file(text: &str) -> Result<Option<String>, &'static str> {
     }
 }
 
+/// The name of a folder.
+pub(super) fn folder(text: &str) -> Result<Option<String>, &'static str> {
+    match text {
+        "" => Err("is empty, and a folder has a name"),
+        name => Ok(Some(name.to_owned())),
+    }
+}
+
 /// On or off.
 pub(super) fn switch(text: &str) -> Result<bool, &'static str> {
     match text.to_ascii_lowercase().as_str() {

@@ -61,6 +61,7 @@ fn the_tables_defaults_are_the_ones_in_use() {
                 "BUDDY_MAX_MB",
                 "BUDDY_IDLE_S",
                 "BUDDY_PIN_THREADS",
+                "BUDDY_PLAN_DIR",
             ];
             !depend.contains(&it.name) && it.default != "no file"
         })

@@ -24,24 +24,28 @@ pub(crate) mod process;
 
 use pinbuddy_plan::device::THRESHOLDS;
 use pinbuddy_plan::file::device::DevicePlan;
+use pinbuddy_store::Memory;
 
 use crate::config::Config;
-use crate::plan::{self, Choice};
-use crate::record::place;
+use crate::plan::{self, Choice, Decided, Place};
 
 pub use record::Recording;
 
-/// Decides for the file of this name, in a run with this release of PyTorch; returns a warning if the file cannot be
-/// used.
-pub fn choose(
-    name: Option<&str>,
-    config: &Config,
-    torch: &str,
-) -> (Choice<DevicePlan>, Option<String>) {
-    let Some(name) = name else {
-        return (Choice::Nothing, None);
-    };
-    if config.plan.value.as_deref() == Some(name) {
+/// Decides for the file of this name, in a run with this release of PyTorch.
+pub fn choose(name: Option<&str>, config: &Config, torch: &str) -> Decided<DevicePlan> {
+    match Place::of(name, Memory::Device, config, torch) {
+        Ok(None) => (Choice::Nothing, None, None),
+        Ok(Some(place)) => {
+            let (choice, said) = choose_at(&place, config, torch);
+            (choice, Some(place), said)
+        }
+        Err(why) => plan::no_file("BUDDY_DEVICE_PLAN", &why),
+    }
+}
+
+fn choose_at(place: &Place, config: &Config, torch: &str) -> (Choice<DevicePlan>, Option<String>) {
+    let pinned = config.plan.value.as_deref().filter(|_| !place.is_kept());
+    if let Some(name) = pinned.filter(|it| crate::record::place::path(it) == place.path) {
         let why = format!(
             "BUDDY_PLAN and BUDDY_DEVICE_PLAN name the same file, {name}: device memory is not planned. Each of the two \
              needs a file of its own"
@@ -49,7 +53,7 @@ pub fn choose(
         return (Choice::Nothing, Some(why));
     }
     let run = plan::this_run(torch, THRESHOLDS[0]);
-    let (choice, said) = plan::decide(name, config, run.clone(), |text, run| {
+    let (choice, said) = plan::decide(place, config, run.clone(), |text, run| {
         let plan = DevicePlan::read(text)?;
         plan.fits(run)?;
         Ok(plan)
@@ -57,9 +61,7 @@ pub fn choose(
     match choice {
         // Of a run of few requests in which nothing came again, perhaps since it failed in its first step. It plans nothing, so this
         // one may be the first.
-        Choice::Use(none) if none.plans.is_empty() => {
-            plan::to_be_recorded(place::path(name), run, said)
-        }
+        Choice::Use(none) if none.plans.is_empty() => plan::to_be_recorded(place, run, said),
         choice => (choice, said),
     }
 }
@@ -72,10 +74,10 @@ mod tests {
     fn the_file_of_the_other_plan_is_not_written_over() {
         let named = |name: &str| matches!(name, "BUDDY_PLAN").then(|| "run.plan".into());
         let (config, _) = Config::read(named);
-        let (choice, said) = choose(Some("run.plan"), &config, "2.15.0");
+        let (choice, _, said) = choose(Some("run.plan"), &config, "2.15.0");
         assert!(matches!(choice, Choice::Nothing));
         assert!(said.unwrap().contains("name the same file, run.plan"));
-        let (choice, said) = choose(Some("device.plan"), &config, "2.15.0");
+        let (choice, _, said) = choose(Some("device.plan"), &config, "2.15.0");
         assert!(matches!(choice, Choice::Record { .. }) && said.is_none());
     }
 
@@ -87,8 +89,8 @@ mod tests {
         DevicePlan::default().write(&mut text).unwrap();
         std::fs::write(&path, text).unwrap();
         let (config, _) = Config::read(|_| None);
-        let (choice, said) = choose(path.to_str(), &config, "2.15.0");
+        let (choice, _, said) = choose(path.to_str(), &config, "2.15.0");
         assert!(said.is_none());
-        assert!(matches!(choice, Choice::Record(it) if it.path == path));
+        assert!(matches!(choice, Choice::Record(it) if it.place.path == path));
     }
 }

@@ -4,6 +4,7 @@
 //! CUDA is initialised.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,8 +15,8 @@ use serde_json::{Value, json};
 use super::stream::StreamPlan;
 use crate::ffi::{self, StreamCounts};
 use crate::log::{self, Bytes};
-use crate::plan::Choice;
 use crate::plan::fit::Served;
+use crate::plan::{Choice, Chosen, Place};
 use crate::process::{device_memory, engine_record_begin, handle, recorder};
 use crate::record;
 
@@ -26,8 +27,9 @@ struct Asked {
     recording: Option<super::Recording>,
     /// The name of the trace's file.
     trace: Option<String>,
-    /// The name of the plan's file.
-    plan: Option<String>,
+    /// The plan's file, and what `auto` chose.
+    plan: Option<PathBuf>,
+    chosen: Option<Chosen>,
 }
 
 /// See the module's documentation.
@@ -43,19 +45,21 @@ impl DeviceMemory {
     pub(crate) fn ask(
         &self,
         choice: Choice<DevicePlan>,
-        plan: Option<&str>,
+        place: Option<&Place>,
         trace: Option<String>,
     ) -> bool {
+        let chosen = Chosen::of(&choice, place);
         let recording = match &choice {
             Choice::Record(recorded) => Some(super::Recording::new(recorded.clone())),
-            Choice::Nothing if trace.is_none() => return true,
+            Choice::Nothing if trace.is_none() && chosen.is_none() => return true,
             _ => None,
         };
         let asked = Asked {
             choice,
             recording,
             trace,
-            plan: plan.map(str::to_owned),
+            plan: place.map(|it| it.path.clone()),
+            chosen,
         };
         self.asked.set(asked).is_ok()
     }
@@ -63,6 +67,11 @@ impl DeviceMemory {
     /// The name of the trace's file.
     pub(crate) fn trace(&self) -> Option<&str> {
         self.asked.get()?.trace.as_deref()
+    }
+
+    /// The file that `auto` chose.
+    pub(crate) fn chosen(&self) -> Option<&Chosen> {
+        self.asked.get()?.chosen.as_ref()
     }
 
     fn choice(&self) -> &Choice<DevicePlan> {
@@ -294,7 +303,7 @@ fn say_misfit() {
         return;
     }
     let name = memory.asked.get().and_then(|it| it.plan.as_deref());
-    let name = name.unwrap_or_default();
+    let name = name.unwrap_or(Path::new("")).display();
     let Served { served, asked } = counted;
     log::warn(|| {
         format!(
@@ -331,11 +340,11 @@ pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), Stri
     if let Some(why) = device_memory().refusal() {
         return Err(why);
     }
-    let (choice, warning) = super::choose(plan, handle().config(), &ffi::torch_version());
+    let (choice, place, warning) = super::choose(plan, handle().config(), &ffi::torch_version());
     if let Some(warning) = warning {
         log::warn(|| warning);
     }
-    if !device_memory().ask(choice, plan, trace.map(str::to_owned)) {
+    if !device_memory().ask(choice, place.as_ref(), trace.map(str::to_owned)) {
         return Err(ASKED_ALREADY.to_owned());
     }
     ffi::install_device_allocator();

@@ -131,7 +131,7 @@ impl Recording {
         log::info(|| {
             format!(
                 "this run's device memory is recorded for a plan in {}",
-                recorded.path.display()
+                recorded.place.path.display()
             )
         });
         let mut record = DeviceRecord::new(MOST_EVENTS);

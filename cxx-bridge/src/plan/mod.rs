@@ -12,6 +12,7 @@
 //! Invariants: a plan that cannot be used costs one warning and nothing else; the plan of another run or program is replaced
 //! only if the user asks for that, and a file of another kind never. Knows no engine.
 
+pub(crate) mod auto;
 pub(crate) mod fit;
 mod none;
 pub(crate) mod planner;
@@ -24,11 +25,14 @@ use pinbuddy_core::{Growth, Settings, WarmUp};
 use pinbuddy_plan::Plan;
 use pinbuddy_plan::file::{GRANULE, MadeFor};
 use pinbuddy_slots::Slots;
+use pinbuddy_store::{Memory, body};
 
 use crate::config::{Config, MIB, Origin};
 use crate::launcher;
-use crate::record::place;
 
+#[cfg_attr(not(feature = "torch"), allow(unused_imports))]
+pub(crate) use auto::Chosen;
+pub use auto::Place;
 use none::NoPlan;
 pub use record::Recording;
 pub(crate) use unusable::Unusable;
@@ -42,7 +46,7 @@ const TIMES: u64 = 4;
 #[derive(Clone, Debug)]
 pub struct ToRecord {
     /// The file.
-    pub path: PathBuf,
+    pub place: Place,
     /// The run.
     pub run: MadeFor,
     /// Only a run of more requests is planned.
@@ -63,8 +67,12 @@ pub struct Beside {
 impl ToRecord {
     /// This run, where there is no plan yet.
     pub fn new(path: PathBuf, run: MadeFor) -> Self {
+        Self::at(Place::named(path), run)
+    }
+
+    fn at(place: Place, run: MadeFor) -> Self {
         Self {
-            path,
+            place,
             run,
             above: 0,
             beside: None,
@@ -72,7 +80,7 @@ impl ToRecord {
     }
 }
 
-/// What becomes of a variable that names a plan's file.
+/// What becomes of a variable that names a plan's file, or has one chosen.
 #[derive(Debug)]
 pub enum Choice<P = Plan> {
     /// It is not set, or its file cannot be used and is not to be replaced.
@@ -83,11 +91,29 @@ pub enum Choice<P = Plan> {
     Record(ToRecord),
 }
 
-/// Decides, for a run with this release of PyTorch; returns a warning if the file cannot be used.
-pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
-    let Some(name) = &config.plan.value else {
-        return (Choice::Nothing, None);
-    };
+/// What becomes of a variable, where its file is, and a warning if that cannot be used.
+pub type Decided<P = Plan> = (Choice<P>, Option<Place>, Option<String>);
+
+/// Decides for pinned memory, in a run with this release of PyTorch.
+pub fn choose(config: &Config, torch: &str) -> Decided {
+    let name = config.plan.value.as_deref();
+    match Place::of(name, Memory::Pinned, config, torch) {
+        Ok(None) => (Choice::Nothing, None, None),
+        Ok(Some(place)) => {
+            let (choice, said) = choose_at(&place, config, torch);
+            (choice, Some(place), said)
+        }
+        Err(why) => no_file("BUDDY_PLAN", &why),
+    }
+}
+
+/// `auto` chooses no file.
+pub(crate) fn no_file<P>(variable: &str, why: &str) -> Decided<P> {
+    let line = format!("{variable}=auto has no effect: {why}");
+    (Choice::Nothing, None, Some(line))
+}
+
+fn choose_at(place: &Place, config: &Config, torch: &str) -> (Choice, Option<String>) {
     if config.guard.value {
         let why =
             "BUDDY_PLAN has no effect beside BUDDY_GUARD=1, which looks for mistakes".to_owned();
@@ -99,7 +125,7 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
         _ => config.threshold_bytes() as u64,
     };
     let run = this_run(torch, threshold);
-    decide(name, config, run, |text, run| {
+    decide(place, config, run, |text, run| {
         let plan = Plan::read(text)?;
         let mut run = run.clone();
         run.threshold = own_threshold(&plan, config).unwrap_or(run.threshold);
@@ -110,7 +136,7 @@ pub fn choose(config: &Config, torch: &str) -> (Choice, Option<String>) {
 
 /// How this run is recorded, if it is: for its first plan, or beside one of few requests, or of another program that is to be
 /// replaced.
-pub fn to_record(choice: &Choice, config: &Config) -> Option<ToRecord> {
+pub fn to_record(choice: &Choice, config: &Config, place: Option<&Place>) -> Option<ToRecord> {
     let plan = match choice {
         Choice::Record(first) => return Some(first.clone()),
         Choice::Use(plan) => plan,
@@ -125,10 +151,10 @@ pub fn to_record(choice: &Choice, config: &Config) -> Option<ToRecord> {
         _ => return None,
     };
     let plan = plan.clone();
-    let path = place::path(config.plan.value.as_ref()?);
-    place::may_create(&path).ok()?;
+    let place = place?.clone();
+    place.prepare().ok()?;
     Some(ToRecord {
-        path,
+        place,
         run: plan.made_for.clone(),
         above,
         beside: Some(Box::new(Beside { plan, update })),
@@ -146,25 +172,40 @@ pub(crate) fn this_run(torch: &str, threshold: u64) -> MadeFor {
     }
 }
 
-/// Decides for the file of this name, whose text `read` reads and compares with the run.
+/// Decides for the file at this place, whose text `read` reads and compares with the run.
+///
+/// Nobody names a kept file, so nobody removes one that cannot be used: it is made anew.
 pub(crate) fn decide<P>(
-    name: &str,
+    place: &Place,
     config: &Config,
     run: MadeFor,
     read: impl FnOnce(&str, &MadeFor) -> Result<P, Unusable>,
 ) -> (Choice<P>, Option<String>) {
-    let path = place::path(name);
+    let run = place.run(run);
+    let path = &place.path;
     let read = |text: String| {
-        let read = match NoPlan::read(&text, &run) {
-            Some(none) => none.map(Err),
-            None => read(&text, &run).map(Ok),
-        };
+        let read = place.check(&text).and_then(|()| {
+            let own = body(&text);
+            match NoPlan::read(own, &run) {
+                Some(none) => none.map(Err),
+                None => read(own, &run).map(Ok),
+            }
+        });
         read.map_err(|why| why.unless_ours(&text))
     };
-    match text(&path).and_then(|text| text.map(read).transpose()) {
-        Ok(Some(Ok(plan))) => (Choice::Use(plan), None),
-        Ok(Some(Err(_))) if config.plan_update.value => to_be_recorded(path, run, None),
+    let is_replaced = config.plan_update.value || place.is_kept();
+    let text = match place.has_folder() {
+        true => text(path),
+        false => Ok(None),
+    };
+    match text.and_then(|text| text.map(read).transpose()) {
+        Ok(Some(Ok(plan))) => {
+            place.touch();
+            (Choice::Use(plan), None)
+        }
+        Ok(Some(Err(_))) if config.plan_update.value => to_be_recorded(place, run, None),
         Ok(Some(Err(NoPlan { requests, why, .. }))) => {
+            place.touch();
             let line = format!(
                 "{} says that there is no plan for this program: of {requests} requests {why}. Nothing is planned or recorded; \
                  BUDDY_PLAN_UPDATE=1 records it anew",
@@ -172,10 +213,10 @@ pub(crate) fn decide<P>(
             );
             (Choice::Nothing, Some(line))
         }
-        Ok(None) => to_be_recorded(path, run, None),
-        Err(Unusable { why, to_do: None }) if config.plan_update.value => {
+        Ok(None) => to_be_recorded(place, run, None),
+        Err(Unusable { why, to_do: None }) if is_replaced => {
             let line = format!("the plan in {} is made anew: {why}", path.display());
-            to_be_recorded(path, run, Some(line))
+            to_be_recorded(place, run, Some(line))
         }
         Err(Unusable { why, to_do }) => {
             let to_do = to_do.unwrap_or("BUDDY_PLAN_UPDATE=1 has it made anew");
@@ -190,16 +231,19 @@ pub(crate) fn decide<P>(
 
 /// This run is recorded, if its plan can be written; returns `said`, or that it cannot.
 pub(crate) fn to_be_recorded<P>(
-    path: PathBuf,
+    place: &Place,
     run: MadeFor,
     said: Option<String>,
 ) -> (Choice<P>, Option<String>) {
-    match place::may_create(&path) {
-        Ok(()) => (Choice::Record(ToRecord::new(path, run)), said),
+    match place.prepare() {
+        Ok(()) => {
+            let recorded = ToRecord::at(place.clone(), place.run(run));
+            (Choice::Record(recorded), said)
+        }
         Err(why) => {
             let line = format!(
                 "this run is not recorded for a plan in {}: {why}",
-                path.display()
+                place.path.display()
             );
             (Choice::Nothing, Some(line))
         }
@@ -287,10 +331,11 @@ mod tests {
 
     #[test]
     fn beside_a_plan_of_few_requests_the_run_is_recorded() {
+        let place = Place::named("plan.json".into());
         let (config, _) = read(&[("BUDDY_PLAN", "plan.json")]);
         let above = |requests| {
             let choice = Choice::Use(of_requests(requests));
-            to_record(&choice, &config).map(|it| it.above)
+            to_record(&choice, &config, Some(&place)).map(|it| it.above)
         };
         assert_eq!([1, 4095].map(above), [Some(4), Some(4 * 4095)]);
         // The first is no recorded run's.
@@ -298,9 +343,9 @@ mod tests {
         let (config, _) = read(&[("BUDDY_PLAN", "plan.json"), ("BUDDY_PLAN_UPDATE", "1")]);
         let update = |requests| {
             let choice = Choice::Use(of_requests(requests));
-            to_record(&choice, &config).map(|it| it.above)
+            to_record(&choice, &config, Some(&place)).map(|it| it.above)
         };
         assert_eq!([0, 1, 4096].map(update), [None, Some(4), Some(usize::MAX)]);
-        assert!(to_record(&Choice::Nothing, &config).is_none());
+        assert!(to_record(&Choice::Nothing, &config, Some(&place)).is_none());
     }
 }

@@ -18,10 +18,11 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_plan::Options;
 use pinbuddy_plan::file::MadeFor;
+use pinbuddy_store::body;
 
 use super::none::NoPlan;
 use super::unusable::text;
-use super::{ToRecord, WHOLE};
+use super::{Place, ToRecord, WHOLE};
 use crate::backing::background;
 use crate::log;
 use crate::sync;
@@ -85,10 +86,10 @@ impl Planner {
     /// Of a run that is recorded.
     pub(crate) fn new(recorded: ToRecord) -> Self {
         let ToRecord {
-            path, run, above, ..
+            place, run, above, ..
         } = recorded;
         Self {
-            target: Arc::new(Target::new(path)),
+            target: Arc::new(Target::new(place)),
             run,
             at_work: Arc::default(),
             planned: Arc::new(AtomicUsize::new(above)),
@@ -103,7 +104,7 @@ impl Planner {
 
     /// The plan that is there is another program's, and is replaced whatever it was made of.
     pub(crate) fn replace_any(&mut self) {
-        self.target = Arc::new(Target::anew(self.target.path.clone()));
+        self.target = Arc::new(Target::anew(self.target.place.clone()));
         self.planned = Arc::default();
         self.next = FIRST;
     }
@@ -115,7 +116,7 @@ impl Planner {
 
     /// Where the plan is written.
     pub(crate) fn path(&self) -> &Path {
-        &self.target.path
+        &self.target.place.path
     }
 
     /// Whether a record of so many requests is to be planned.
@@ -196,7 +197,7 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
     let (run, requests) = (&options.made_for, record.requests());
     let none = record.why_none(&made);
     // There was no time to find one: what is there may be better.
-    if none.is_some() && began.elapsed() > patience && target.path.exists() {
+    if none.is_some() && began.elapsed() > patience && target.place.path.exists() {
         return;
     }
     let requests_in = |text: &str| match NoPlan::read(text, run) {
@@ -225,7 +226,7 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
 /// The file. A thread may still write it when the process ends and writes it as well.
 #[derive(Debug)]
 struct Target {
-    path: PathBuf,
+    place: Place,
     /// Of so many requests is the plan that was written last; of any number, once nothing is written any more. Locked while
     /// one is written.
     requests: Mutex<usize>,
@@ -234,18 +235,18 @@ struct Target {
 }
 
 impl Target {
-    fn new(path: PathBuf) -> Self {
+    fn new(place: Place) -> Self {
         Self {
-            path,
+            place,
             requests: Mutex::default(),
             replaces_any: false,
         }
     }
 
-    fn anew(path: PathBuf) -> Self {
+    fn anew(place: Place) -> Self {
         Self {
             replaces_any: true,
-            ..Self::new(path)
+            ..Self::new(place)
         }
     }
 
@@ -260,14 +261,19 @@ impl Target {
         let lock = self.requests.lock();
         let mut last = lock.unwrap_or_else(PoisonError::into_inner);
         // Processes that are no ranks of one run share a file: a short one must not have the last word.
-        let read = || text(&self.path).ok().flatten();
+        let path = &self.place.path;
+        let read = || text(path).ok().flatten();
         let there = (!self.replaces_any).then(read).flatten();
-        let there = there.and_then(|it| requests_in(&it)).unwrap_or(0);
+        let there = there.and_then(|it| requests_in(body(&it))).unwrap_or(0);
         if there.max(*last) > requests {
             return Ok(false);
         }
-        write(&self.path, write_to)?;
+        write(path, |out| {
+            out.write_all(self.place.head().as_bytes())?;
+            write_to(out)
+        })?;
         *last = requests;
+        self.place.trim();
         Ok(true)
     }
 
@@ -280,7 +286,7 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.path.display().fmt(f)
+        self.place.path.display().fmt(f)
     }
 }
 

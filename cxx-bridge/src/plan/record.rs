@@ -40,7 +40,7 @@ impl Recording {
     /// Nothing recorded yet.
     pub fn new(recorded: ToRecord) -> Self {
         log::info(|| {
-            let path = recorded.path.display();
+            let path = recorded.place.path.display();
             match recorded.above {
                 0 => format!("this run is recorded for a plan in {path}"),
                 usize::MAX => format!(

@@ -34,6 +34,7 @@ use std::path::Path;
 
 use pinbuddy_events::trace::{Header, Memory, Unit};
 use pinbuddy_machine::{Cgroup, Files};
+use pinbuddy_store::AUTO;
 use serde_json::{Map, Value};
 
 use crate::config::Config;
@@ -88,7 +89,10 @@ pub fn no_plan_in(config: &Config, name: &str) -> Result<(), String> {
         ("BUDDY_PLAN", &config.plan.value),
         ("BUDDY_DEVICE_PLAN", &config.device_plan.value),
     ] {
-        if plan.as_ref().is_some_and(|it| file(it) == file(name)) {
+        if plan
+            .as_ref()
+            .is_some_and(|it| it != AUTO && file(it) == file(name))
+        {
             return Err(format!("{variable} names that file, too; name another one"));
         }
     }

@@ -3,6 +3,7 @@
 //! Another program's plan may serve a few requests by chance, and the rest pins in step after step. Where the run is recorded
 //! beside its plan, the recording tells whose the plan is (`plan::fit`).
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Handle, Planned};
@@ -64,7 +65,7 @@ impl<M: Memory> Handle<M> {
             return;
         }
         self.once(&planned.misfit, || {
-            let name = self.config.plan.value.as_deref().unwrap_or_default();
+            let name = self.config.plan_file.as_deref().unwrap_or(Path::new("")).display();
             let Served { served, asked } = served;
             format!(
                 "the plan in {name} does not fit this program: it had a place for {served} of {asked} requests. The others are served \

@@ -6,6 +6,7 @@ use std::thread;
 use pinbuddy_events::Op;
 use pinbuddy_plan::Plan;
 use pinbuddy_plan::record::Record;
+use pinbuddy_store::{Key, Role};
 
 use super::*;
 
@@ -30,10 +31,10 @@ fn run() -> MadeFor {
 fn a_thread_that_is_late_does_not_replace_the_plan_of_the_whole_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
-    let target = Target::new(path);
+    let target = Target::new(Place::named(path));
     let written = |requests| {
         make(&record(requests), run(), &target, LAST_PATIENCE);
-        let text = fs::read_to_string(&target.path).unwrap();
+        let text = fs::read_to_string(&target.place.path).unwrap();
         Plan::read(&text).unwrap().facts.requests
     };
     assert_eq!([8, 3, 9].map(written), [8, 8, 9]);
@@ -140,14 +141,88 @@ fn what_is_beside_the_plan_is_private_and_has_another_name_each_time() {
 fn two_that_write_at_once_leave_a_plan_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
-    let target = Target::new(path);
+    let target = Target::new(Place::named(path));
     thread::scope(|scope| {
         for requests in 1..5 {
             let target = &target;
             scope.spawn(move || make(&record(requests), run(), target, LAST_PATIENCE));
         }
     });
-    let text = fs::read_to_string(&target.path).unwrap();
+    let text = fs::read_to_string(&target.place.path).unwrap();
     assert_eq!(Plan::read(&text).unwrap().facts.requests, 4);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_every_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let (began, over) = (Instant::now(), AtomicBool::new(false));
+    let roles = [Role::First, Role::Other];
+    let place = |role| Place::in_folder(folder.path(), "train", role);
+    thread::scope(|scope| {
+        let reads = scope.spawn(|| {
+            let mut seen = 0;
+            while !over.load(Ordering::Relaxed) {
+                for role in roles {
+                    if let Ok(found) = fs::read_to_string(place(role).path) {
+                        Plan::read(body(&found)).unwrap();
+                        assert!(Key::read(&found).is_some_and(|it| it.role == role));
+                        seen += 1;
+                    }
+                }
+            }
+            seen
+        });
+        let start = |first: u64| {
+            for number in (first..1000).step_by(20) {
+                let target = Target::new(place(roles[usize::from(number % 8 != 0)]));
+                let requests = 1 + number as usize % 5;
+                let plan = record(requests as u64).planned(&Options::default(), &|| false);
+                let there = |text: &str| Plan::requests_in(text, &run());
+                target
+                    .replace(requests, there, |out| plan.write(out))
+                    .unwrap();
+            }
+        };
+        let starts: Vec<_> = (0..20)
+            .map(|first| scope.spawn(move || start(first)))
+            .collect();
+        starts.into_iter().for_each(|it| it.join().unwrap());
+        over.store(true, Ordering::Relaxed);
+        assert!(reads.join().unwrap() > 0);
+    });
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    for role in roles {
+        let found = fs::metadata(place(role).path).unwrap();
+        assert_eq!(found.mode() & 0o777, 0o600);
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn a_kept_file_has_its_key_before_its_plan_and_others_go_when_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = |module: &str| Place::in_folder(folder.path(), module, Role::First);
+    let write = |place: Place| make(&record(8), run(), &Target::new(place), LAST_PATIENCE);
+    for number in 0..pinbuddy_store::MOST_FILES + 5 {
+        let place = kept(&format!("old{number}"));
+        fs::write(&place.path, format!("{}x", place.head())).unwrap();
+        let old = std::time::SystemTime::now() - Duration::from_secs(3600);
+        fs::File::open(&place.path)
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
+    }
+    let place = kept("new");
+    write(place.clone());
+    let text = fs::read_to_string(&place.path).unwrap();
+    assert_eq!(Key::read(&text).unwrap().program, "new");
+    assert_eq!(Plan::read(body(&text)).unwrap().facts.requests, 8);
+    let many = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(many, pinbuddy_store::MOST_FILES);
 }

@@ -1,0 +1,203 @@
+//! Where a plan is read and written: the file that a variable names, or one that is kept by what this process is (`auto`).
+//!
+//! Of a kept one, the store decides the folder, the name and what goes; here is what a process says of itself. Its file begins with
+//! the key, in a line; behind it is what a named file has. Knows no kind of plan.
+//!
+//! Invariant: whatever fails costs one line, and the program goes on without a plan.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pinbuddy_plan::file::MadeFor;
+use pinbuddy_store::{AUTO, Command, Disk, Folder, Key, Launch, Memory, Role, devices};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Choice;
+use super::unusable::Unusable;
+use crate::config::{Config, Origin};
+use crate::log;
+use crate::record::place;
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The file.
+    pub path: PathBuf,
+    kept: Option<Arc<InFolder>>,
+}
+
+#[derive(Debug)]
+struct InFolder {
+    folder: Folder,
+    key: Key,
+}
+
+impl Place {
+    /// The file that a variable names.
+    pub fn named(path: PathBuf) -> Self {
+        Self { path, kept: None }
+    }
+
+    /// Of a variable with this value; `None` where there is none.
+    ///
+    /// # Errors
+    ///
+    /// Why `auto` chooses none.
+    pub(crate) fn of(
+        value: Option<&str>,
+        memory: Memory,
+        config: &Config,
+        torch: &str,
+    ) -> Result<Option<Self>, String> {
+        match value {
+            Some(AUTO) if config.disable.value => Ok(None),
+            Some(AUTO) => Self::kept(memory, config, torch).map(Some),
+            other => Ok(other.map(|name| Self::named(place::path(name)))),
+        }
+    }
+
+    fn kept(memory: Memory, config: &Config, torch: &str) -> Result<Self, String> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let folder = Folder::of(config.plan_dir.value.as_deref(), variable).ok_or(
+            "none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names a folder: set BUDDY_PLAN_DIR",
+        )?;
+        let words = fs::read("/proc/self/cmdline").unwrap_or_default();
+        let words: Vec<String> = words
+            .strip_suffix(b"\0")
+            .unwrap_or(&words)
+            .split(|it| *it == 0)
+            .map(|it| String::from_utf8_lossy(it).into_owned())
+            .collect();
+        let command = Command::of(&words, &Disk)
+            .ok_or("the command line does not say which program this is: name a file")?;
+        let threshold = match config.threshold_mb.origin {
+            Origin::Default => None,
+            _ => Some(config.threshold_mb.value),
+        };
+        let launch = Launch::of(variable);
+        let key = Key::pinned(command, launch, torch, threshold);
+        let key = match memory {
+            Memory::Pinned => key,
+            Memory::Device => key.on_device(devices()),
+        };
+        Ok(Self::keep(folder, key))
+    }
+
+    fn keep(folder: Folder, key: Key) -> Self {
+        Self {
+            path: folder.file(&key),
+            kept: Some(Arc::new(InFolder { folder, key })),
+        }
+    }
+
+    /// Whether it is one that was chosen here.
+    pub fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// The run, whose plan may be another rank's of the same role.
+    pub(crate) fn run(&self, run: MadeFor) -> MadeFor {
+        let Some(kept) = &self.kept else {
+            return run;
+        };
+        MadeFor {
+            world_size: u32::try_from(kept.key.world_size).unwrap_or(u32::MAX),
+            rank: u32::from(kept.key.role == Role::Other),
+            ..run
+        }
+    }
+
+    /// Whether a file with this text is of this place's key.
+    pub(super) fn check(&self, text: &str) -> Result<(), Unusable> {
+        match &self.kept {
+            Some(kept) if Key::read(text).as_ref() != Some(&kept.key) => {
+                Err(Unusable::stale(&"its first line is not this program's key"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there may be a file: the folder of a kept one is not made before it is needed, and may be no folder.
+    pub(super) fn has_folder(&self) -> bool {
+        self.kept
+            .as_ref()
+            .is_none_or(|it| it.folder.path().is_dir())
+    }
+
+    /// The plan is used.
+    pub(super) fn touch(&self) {
+        if self.is_kept() {
+            Folder::touch(&self.path);
+        }
+    }
+
+    /// A file is to be written: its folder is made.
+    pub(super) fn prepare(&self) -> Result<(), String> {
+        if let Some(kept) = &self.kept {
+            // What is wrong then is said of the folder.
+            let made = kept.folder.make();
+            made.map_err(|why| {
+                let folder = kept.folder.path().display();
+                format!("its folder {folder} cannot be made ({why}): set BUDDY_PLAN_DIR to one that this user may write to")
+            })?;
+        }
+        place::may_create(&self.path)
+    }
+
+    /// What a file has before its plan.
+    pub(super) fn head(&self) -> String {
+        let key = self.kept.as_ref().map(|it| it.key.head());
+        key.unwrap_or_default()
+    }
+
+    /// A file was written: others go, if there are too many.
+    pub(super) fn trim(&self) {
+        if let Some(kept) = &self.kept {
+            kept.folder.trim(&self.path);
+        }
+    }
+}
+
+/// What `auto` chose for one kind of memory, for people and `stats()`.
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Chosen {
+    /// The file.
+    file: PathBuf,
+    /// `used`, `new` (this run writes it), or `none` (a line says why).
+    state: &'static str,
+}
+
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+impl Chosen {
+    /// What becomes of the file at this place, if it was chosen here.
+    pub(crate) fn of<P>(choice: &Choice<P>, place: Option<&Place>) -> Option<Self> {
+        let place = place.filter(|it| it.is_kept())?;
+        let state = match choice {
+            Choice::Nothing => "none",
+            Choice::Use(_) => "used",
+            Choice::Record(_) => "new",
+        };
+        let file = place.path.clone();
+        Some(Self { file, state })
+    }
+
+    /// One line for people, of each memory.
+    pub(crate) fn say(pinned: Option<&Self>, device: Option<&Self>) {
+        for (variable, chosen) in [("BUDDY_PLAN", pinned), ("BUDDY_DEVICE_PLAN", device)] {
+            if let Some(Self { file, state }) = chosen {
+                log::info(|| format!("{variable}=auto: {} is {state}", file.display()));
+            }
+        }
+    }
+
+    /// The same for programs.
+    pub(crate) fn show(pinned: Option<&Self>, device: Option<&Self>) -> Value {
+        json!({ "pinned": pinned, "device": device })
+    }
+}
+
+#[cfg(test)]
+mod tests;

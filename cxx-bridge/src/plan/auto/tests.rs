@@ -1,0 +1,163 @@
+//! What becomes of a kept file, whatever it has in it, and what a process says of itself.
+
+use std::path::Path;
+
+use pinbuddy_plan::Plan;
+
+use super::*;
+use crate::config::tests::read;
+use crate::plan::{Choice, choose, decide, this_run};
+
+impl Place {
+    /// Of a process that runs this module, in this folder.
+    pub(in crate::plan) fn in_folder(folder: &Path, module: &str, role: Role) -> Self {
+        let folder = Folder::of(folder.to_str(), |_| None).unwrap();
+        let command = Command::of(&["python", "-m", module].map(str::to_owned), &Disk).unwrap();
+        let world_size = 16;
+        let launch = Launch { world_size, role };
+        Self::keep(folder, Key::pinned(command, launch, "2.15.0", None))
+    }
+}
+
+fn at(folder: &Path, role: Role) -> Place {
+    Place::in_folder(folder, "train", role)
+}
+
+fn decided(place: &Place) -> (Choice<Plan>, Option<String>) {
+    let (config, _) = read(&[]);
+    decide(place, &config, this_run("2.15.0", 0), |text, run| {
+        let plan = Plan::read(text)?;
+        plan.fits(run)?;
+        Ok(plan)
+    })
+}
+
+/// The text of a plan that was made at this place.
+fn text(place: &Place) -> String {
+    let mut text = place.head().into_bytes();
+    let plan = Plan {
+        made_for: place.run(this_run("2.15.0", 0)),
+        ..Plan::default()
+    };
+    plan.write(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_first_run_is_recorded_in_a_folder_that_it_makes_and_later_ones_of_its_role_use_the_file() {
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("a/b");
+    for role in [Role::First, Role::Other] {
+        let place = at(&folder, role);
+        let (choice, said) = decided(&place);
+        assert!(
+            matches!(choice, Choice::Record(it) if it.run.rank == u32::from(role == Role::Other) && it.run.world_size == 16)
+        );
+        assert_eq!(said, None);
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        fs::write(&place.path, text(&place)).unwrap();
+        let file = fs::File::open(&place.path).unwrap();
+        file.set_modified(long_ago).unwrap();
+        let (choice, said) = decided(&place);
+        assert!(matches!(choice, Choice::Use(_)), "{said:?}");
+        assert!(
+            file.metadata().unwrap().modified().unwrap() > long_ago,
+            "its use is noted"
+        );
+    }
+}
+
+#[test]
+fn a_kept_file_that_cannot_be_used_is_made_anew_and_what_is_no_plan_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = at(folder.path(), Role::First);
+    let whole = text(&place);
+    let other = text(&at(folder.path(), Role::Other));
+    let cut = &whole[..whole.len() - 9];
+    for damaged in [
+        "",
+        cut,
+        &other,
+        &place.head(),
+        &whole.replace("2.15.0", "2.11.0"),
+    ] {
+        fs::write(&place.path, damaged).unwrap();
+        let (choice, said) = decided(&place);
+        assert!(matches!(choice, Choice::Record(_)), "{damaged}: {said:?}");
+        assert!(said.unwrap().contains("is made anew"));
+    }
+    fs::write(&place.path, "import torch\n").unwrap();
+    let (choice, said) = decided(&place);
+    assert!(matches!(choice, Choice::Nothing));
+    assert!(said.unwrap().contains("name another one"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_said_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let (choice, said) = decided(&at(&file.join("plans"), Role::First));
+    assert!(matches!(choice, Choice::Nothing));
+    let said = said.unwrap();
+    assert!(
+        said.contains("this run is not recorded") && said.contains("set BUDDY_PLAN_DIR"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1);
+}
+
+#[test]
+fn a_named_file_is_as_it_was_and_an_exported_one_can_be_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.plan");
+    let named = Place::named(path.clone());
+    assert_eq!((named.head().as_str(), named.is_kept()), ("", false));
+    let mut kept = at(folder.path(), Role::First).head().into_bytes();
+    let made_for = this_run("2.15.0", 0);
+    let plan = Plan {
+        made_for,
+        ..Plan::default()
+    };
+    plan.write(&mut kept).unwrap();
+    fs::write(&path, kept).unwrap();
+    assert!(matches!(decided(&named).0, Choice::Use(_)));
+}
+
+#[test]
+fn disabled_nothing_is_chosen() {
+    let (config, _) = read(&[("BUDDY_PLAN", "auto"), ("BUDDY_DISABLE", "1")]);
+    let (choice, place, said) = choose(&config, "2.15.0");
+    assert!(matches!(choice, Choice::Nothing) && place.is_none() && said.is_none());
+}
+
+#[test]
+fn this_process_has_a_file_of_its_own_for_each_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, _) = read(&[("BUDDY_PLAN_DIR", folder.path().to_str().unwrap())]);
+    let of = |memory| {
+        Place::of(Some(AUTO), memory, &config, "2.15.0")
+            .unwrap()
+            .unwrap()
+    };
+    let name = |memory| {
+        of(memory)
+            .path
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned()
+    };
+    assert!(
+        name(Memory::Pinned).starts_with("pinbuddy_bridge"),
+        "{}",
+        name(Memory::Pinned)
+    );
+    assert_ne!(name(Memory::Pinned), name(Memory::Device));
+    assert_eq!(name(Memory::Pinned), name(Memory::Pinned));
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "choosing writes nothing"
+    );
+}

@@ -1,0 +1,198 @@
+//! What counts of a command line, and what does not.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Files with their content.
+#[derive(Default)]
+struct Files(HashMap<String, String>);
+
+impl Files {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let own = |(path, content): &(&str, &str)| (path.to_string(), content.to_string());
+        Self(files.iter().map(own).collect())
+    }
+}
+
+impl Look for Files {
+    fn content(&self, path: &Path) -> Option<String> {
+        Some(hash(&[self.0.get(path.to_str()?)?.as_bytes()]))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.to_str().is_some_and(|it| self.0.contains_key(it))
+    }
+}
+
+fn of(line: &str, look: &Files) -> Option<Command> {
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    Command::of(&words, look)
+}
+
+/// What counts of these arguments.
+fn counts(line: &str) -> String {
+    let files = Files::with(&[("cfg.yaml", "batch: 8"), ("data", ""), ("8", "")]);
+    let command = of(&format!("python train.py {line}"), &files).unwrap();
+    command.arguments.join(" ")
+}
+
+#[test]
+fn the_program_is_found_behind_pythons_own_options() {
+    let files = Files::with(&[
+        ("a/train.py", "one"),
+        ("pkg/train/__main__.py", "two"),
+        ("./serve", "three"),
+    ]);
+    let program = |line: &str| of(line, &files).map(|it| it.program);
+    let train = Some("train.py".to_owned());
+    for line in [
+        "python a/train.py",
+        "/usr/bin/python3.11 -u a/train.py",
+        "python -X dev -Werror -W ignore a/train.py",
+        "python -OO --check-hash-based-pycs never a/train.py",
+    ] {
+        assert_eq!(program(line), train, "{line}");
+    }
+    for line in [
+        "python -m pkg.train",
+        "python -um pkg.train",
+        "python -mpkg.train",
+    ] {
+        let command = of(line, &files).unwrap();
+        assert_eq!(command.program, "pkg.train", "{line}");
+        assert!(command.content.is_some(), "{line}");
+    }
+    assert_eq!(program("./serve --batch 8").as_deref(), Some("serve"));
+    assert_eq!(of("python -c pass", &files).unwrap().program, "-c");
+    for unknown in [
+        "python",
+        "python -",
+        "python -i",
+        "python -m",
+        "python -W",
+        "ray::train",
+    ] {
+        assert_eq!(of(unknown, &files), None, "{unknown}");
+    }
+    let spawned = [
+        "python",
+        "-c",
+        "from multiprocessing.spawn import spawn_main",
+    ];
+    assert_eq!(Command::of(&spawned.map(str::to_owned), &files), None);
+}
+
+#[test]
+fn programs_with_one_name_differ_and_one_program_on_two_machines_does_not() {
+    let files = Files::with(&[
+        ("a/train.py", "one"),
+        ("b/train.py", "two"),
+        ("/n/train.py", "one"),
+    ]);
+    let of = |line| of(line, &files).unwrap();
+    assert_ne!(of("python a/train.py"), of("python b/train.py"));
+    assert_eq!(of("python a/train.py"), of("python3 /n/train.py"));
+    assert_ne!(of("python -c one"), of("python -c two"));
+}
+
+#[test]
+fn seeds_ranks_and_secrets_do_not_count() {
+    for line in [
+        "--batch 8 --seed 7",
+        "--batch 8 --seed=7",
+        "--seed -1 --batch 8",
+        "--data-seed 3 --batch 8 --local_rank=3",
+        "--batch 8 --local-rank 1 --master_addr 10.0.0.1",
+        "--hf-token abc --batch 8 --api_key=x",
+        "--batch 8 trainer.seed=4",
+    ] {
+        assert_eq!(counts(line), "--batch 8", "{line}");
+    }
+    // Not a seed's value.
+    assert_eq!(counts("--use-seed train"), "train");
+    assert_eq!(
+        counts("--lora-rank 8 --max-tokens 9"),
+        "--lora-rank 8 --max-tokens 9"
+    );
+}
+
+#[test]
+fn paths_are_all_alike_and_numbers_are_none() {
+    assert_eq!(counts("/d/imagenet --out runs"), "PATH --out PATH");
+    assert_eq!(
+        counts("data --log-dir=new --run exp"),
+        "PATH --log-dir=PATH --run exp"
+    );
+    assert_eq!(
+        counts("--batch 8 --out 8 --lr 1e-4"),
+        "--batch 8 --out 8 --lr 1e-4"
+    );
+    assert_eq!(
+        counts("--layout last --dropout none"),
+        "--layout last --dropout none"
+    );
+}
+
+#[test]
+fn a_model_counts_by_its_name_and_settings_by_their_content() {
+    assert_eq!(counts("--model org/llama-7b"), "--model llama-7b");
+    assert_eq!(
+        counts("--model_name_or_path /m/llama-7b/"),
+        counts("--model_name_or_path org/llama-7b")
+    );
+    assert_eq!(
+        counts("--model_dir /m/x --output-model y"),
+        "--model_dir PATH --output-model PATH"
+    );
+    let of = |content| {
+        let files = Files::with(&[("/c/cfg.yaml", content)]);
+        of("python train.py --config /c/cfg.yaml", &files).unwrap()
+    };
+    assert_ne!(of("batch: 8"), of("batch: 16"));
+    assert_eq!(counts("--config /none.yaml"), "--config PATH");
+}
+
+#[test]
+fn a_file_on_disk_counts_by_its_content_and_a_folder_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("a"), "one").unwrap();
+    std::fs::write(at("b"), "one").unwrap();
+    std::fs::write(at("c"), "two").unwrap();
+    assert_eq!(Disk.content(&at("a")), Disk.content(&at("b")));
+    assert_ne!(Disk.content(&at("a")), Disk.content(&at("c")));
+    assert_eq!(
+        [Disk.content(folder.path()), Disk.content(&at("none"))],
+        [None, None]
+    );
+    // What is beyond the part that is read shows in the length.
+    let long = |bytes: u64| {
+        File::create(at("long")).unwrap().set_len(bytes).unwrap();
+        Disk.content(&at("long"))
+    };
+    assert_ne!(long(MOST_CONTENT + 1), long(MOST_CONTENT + 2));
+}
+
+proptest! {
+    #[test]
+    fn no_words_are_too_much(words in prop::collection::vec("(-{0,2}[a-zA-Z=/._é-]{0,6}|python|--seed|-m|-c|-X)", 0..8)) {
+        let _ = Command::of(&words, &Files::default());
+        let mut python = vec!["python".to_owned()];
+        python.extend(words);
+        let _ = Command::of(&python, &Files::default());
+    }
+
+    #[test]
+    fn a_seed_anywhere_makes_no_difference(words in prop::collection::vec("(--[a-d]{1,3}|[0-9]{1,3}|[a-d]{1,3})", 0..8), at in 0usize..9, seed: i32) {
+        let at = at.min(words.len());
+        // Not between an option and its value, which would be no value any more.
+        prop_assume!(at == 0 || !words[at - 1].starts_with('-'));
+        let mut with = words.clone();
+        with.insert(at, format!("--seed={seed}"));
+        let of = |words: &[String]| arguments(words, &Files::default());
+        prop_assert_eq!(of(&words), of(&with));
+    }
+}

@@ -1,0 +1,193 @@
+//! The folder in which plans are kept: which it is, its files, and which of them go.
+//!
+//! Many processes of many machines use it at once, with no lock: a file is replaced as a whole by whoever writes it, and who finds
+//! that one is gone goes on. Knows no plan.
+//!
+//! Invariants: no more than [`MOST_FILES`] files and [`MOST_BYTES`] bytes stay after a file was written, but for that file; only
+//! what has a name of [`Key::name`]'s form and begins with a key is removed, or the rest of a write of such a file that was killed.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::key::{Key, MOST_HEAD};
+
+/// The most files: four roles and memories each of 64 programs, and of their variants. Reading so many heads takes some ms.
+pub const MOST_FILES: usize = 256;
+
+/// The most bytes, 256 MiB: a plan has some KiB to some MiB.
+pub const MOST_BYTES: u64 = 256 << 20;
+
+/// The ending of a plan's file, and of one that is being written.
+const ENDING: &str = ".plan";
+const UNFINISHED: &str = ".tmp";
+
+/// No write takes so long: what is unfinished and older was killed.
+const LONGEST_WRITE: Duration = Duration::from_secs(3600);
+
+/// See the module's documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder(PathBuf);
+
+/// A plan in the folder.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// Its file.
+    pub path: PathBuf,
+    /// The first line of its file.
+    pub key: Key,
+    /// How long the file is.
+    pub bytes: u64,
+    /// When it was last used or written.
+    pub used: SystemTime,
+}
+
+impl Folder {
+    /// `BUDDY_PLAN_DIR`, or the user's cache; `None` if no variable says where that is.
+    pub fn of(set: Option<&str>, lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let absolute = |name: &str| {
+            let found = lookup(name).map(PathBuf::from);
+            found.filter(|it| it.is_absolute())
+        };
+        if let Some(set) = set {
+            return Some(Self(set.into()));
+        }
+        let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+        Some(Self(cache?.join("pinbuddy/plans")))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes it, for this user alone, if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be made.
+    pub fn make(&self) -> io::Result<()> {
+        let mut how = fs::DirBuilder::new();
+        how.recursive(true).mode(0o700).create(&self.0)
+    }
+
+    /// The file of the plan with this key.
+    pub fn file(&self, key: &Key) -> PathBuf {
+        self.0.join(format!("{}{ENDING}", key.name()))
+    }
+
+    /// Notes that a plan is used.
+    pub fn touch(file: &Path) {
+        // In somebody else's folder it cannot be; the plan is used all the same.
+        let _ = File::open(file).and_then(|it| it.set_modified(SystemTime::now()));
+    }
+
+    /// All plans, the most recently used first.
+    ///
+    /// # Errors
+    ///
+    /// Why the folder cannot be read; a folder that is not there has no plans.
+    pub fn list(&self) -> io::Result<Vec<Kept>> {
+        let kept = |(path, bytes, used): (PathBuf, u64, SystemTime)| {
+            let key = head(&path)?;
+            Some(Kept {
+                path,
+                key,
+                bytes,
+                used,
+            })
+        };
+        let files = self.files(ENDING)?;
+        let mut all: Vec<Kept> = files.into_iter().filter_map(kept).collect();
+        all.sort_by(|one, other| (other.used, &one.path).cmp(&(one.used, &other.path)));
+        Ok(all)
+    }
+
+    /// Removes what is too much, least recently used first, but for this file.
+    pub fn trim(&self, but: &Path) {
+        self.trim_to(but, MOST_FILES, MOST_BYTES);
+    }
+
+    fn trim_to(&self, but: &Path, most_files: usize, most_bytes: u64) {
+        let mut files = self.files(ENDING).unwrap_or_default();
+        files.sort_by_key(|(_, _, used)| *used);
+        let (mut many, mut bytes) = (files.len(), files.iter().map(|it| it.1).sum::<u64>());
+        for (path, length, _) in files {
+            if many <= most_files && bytes <= most_bytes {
+                break;
+            }
+            // Another process may have removed it, or have written it anew: then it is one that is made again.
+            if path != but && head(&path).is_some() {
+                let _ = fs::remove_file(&path);
+                many -= 1;
+                bytes -= length;
+            }
+        }
+        let is_old = |used: &SystemTime| used.elapsed().is_ok_and(|it| it > LONGEST_WRITE);
+        for (path, _, used) in self.files(UNFINISHED).unwrap_or_default() {
+            if is_old(&used) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
+    /// Regular files whose names are of our form and end so: path, length, last use.
+    fn files(&self, ending: &str) -> io::Result<Vec<(PathBuf, u64, SystemTime)>> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut files = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let is_ours = name.to_str().is_some_and(|it| is_ours(it, ending));
+            // Of the link, if it is one. It may be gone.
+            let found = entry.metadata().ok().filter(|it| is_ours && it.is_file());
+            if let Some(found) = found {
+                let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                files.push((entry.path(), found.len(), used));
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Whether a file's name is one of ours: `NAME.plan`, or `NAME.plan.RANDOM.tmp`.
+fn is_ours(name: &str, ending: &str) -> bool {
+    let is_hash = |it: &str| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit());
+    let name = match ending {
+        UNFINISHED => {
+            let random = name
+                .strip_suffix(UNFINISHED)
+                .and_then(|it| it.rsplit_once('.'));
+            let Some((name, _)) = random.filter(|it| is_hash(it.1)) else {
+                return false;
+            };
+            name
+        }
+        _ => name,
+    };
+    let parts = name.strip_suffix(ENDING).map(|it| it.rsplitn(3, '-'));
+    let parts: Vec<&str> = parts.into_iter().flatten().collect();
+    matches!(parts[..], [hash, "pinned" | "device", _] if is_hash(hash))
+}
+
+/// The key in a file's first line.
+fn head(path: &Path) -> Option<Key> {
+    let mut text = Vec::new();
+    let mut file = File::open(path).ok()?;
+    // A key is some hundred bytes long.
+    for most in [4 << 10, MOST_HEAD] {
+        let more = (most - text.len()) as u64;
+        file.by_ref().take(more).read_to_end(&mut text).ok()?;
+        if let Some(end) = text.iter().position(|it| *it == b'\n') {
+            return Key::read(std::str::from_utf8(&text[..end]).ok()?);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! The folder in which plans are kept by what decides a program's memory: `BUDDY_PLAN=auto`, `BUDDY_DEVICE_PLAN=auto`.
+//!
+//! ```text
+//!   command  a command line in: the program, and the arguments that decide its memory
+//!   launch   what the launcher said of this process: how many processes, and its role among those of its machine
+//!   devices  the models of GPUs
+//!   key      all of that, the versions and the device: one file's name, and the first line of the file
+//!   folder   which folder; its files, the least recently used of which go
+//! ```
+//!
+//! A running program and `pinbuddy plans` both read here, so that they see the same. Knows no plan: what follows a file's first line is
+//! text to it.
+#![forbid(unsafe_code)]
+
+mod command;
+mod devices;
+mod folder;
+mod key;
+mod launch;
+
+pub use command::{Command, Disk, Look};
+pub use devices::devices;
+pub use folder::{Folder, Kept, MOST_BYTES, MOST_FILES};
+pub use key::{Key, MOST_HEAD, Memory, body};
+pub use launch::{Launch, Role};
+
+/// What a variable is set to that has a plan's file chosen here.
+pub const AUTO: &str = "auto";

@@ -1,0 +1,123 @@
+"""BUDDY_PLAN=auto: the file is chosen by what decides a program's memory."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from measure import environment
+
+# Programs are files here: what a script is called, and what is in it, is what is tested.
+PROGRAM = """
+import argparse, json, torch, pinbuddy
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch", type=int, default=8)
+parser.add_argument("--seed", type=int)
+parser.add_argument("--out")
+options = parser.parse_args()
+torch.zeros(1, device="cuda")
+for step in range(40):
+    live = [torch.empty(options.batch * size << 17, dtype=torch.uint8, pin_memory=True) for size in (3, 5, 4, 7, 5)]
+    del live
+stats = pinbuddy.stats()
+engine = stats["engine"]
+print(json.dumps({"auto": stats["auto"]["pinned"], "plan": stats["plan"], "pins": engine["segments"]["allocated"], "misses": engine["misses"]}))
+"""
+SMALL = {"BUDDY_PLAN": "auto", "BUDDY_WARMUP": "sync", "BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1", "PINBUDDY_SIM_LOCK": "0"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "cache" / "plans"
+
+
+@pytest.fixture
+def start(tmp_path, folder):
+    """``start("name.py", arguments)``: what the program said, and its warnings."""
+
+    def start(script, *arguments, text=PROGRAM, **variables):
+        path = tmp_path / script
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        own = environment(**{"BUDDY_PLAN_DIR": str(folder), **SMALL, **variables})
+        command = [sys.executable, str(path), *arguments]
+        done = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        said = [line for line in done.stderr.splitlines() if line.startswith("pinbuddy: ")]
+        return json.loads(done.stdout.splitlines()[-1]), said
+
+    return start
+
+
+def test_the_second_run_of_a_key_starts_warm_and_a_seed_is_in_no_key(start, folder):
+    first, said = start("train.py", "--batch", "8", "--seed", "1", "--out", "runs")
+    assert said == [] and first["plan"] is None and first["auto"]["state"] == "new", (first, said)
+    (file,) = folder.iterdir()
+    assert str(file) == first["auto"]["file"] and file.name.startswith("train.py-pinned-")
+    assert file.stat().st_mode & 0o777 == 0o600 and folder.stat().st_mode & 0o777 == 0o700
+    key = json.loads(file.read_text().splitlines()[0])["key"]
+    assert key["arguments"] == ["--batch", "8", "--out", "PATH"]
+
+    before = file.stat().st_mtime_ns
+    second, said = start("train.py", "--batch", "8", "--out", "others", "--seed", "2", BUDDY_LOG="info")
+    assert second["auto"] == {"file": str(file), "state": "used"}
+    assert second["misses"] == 0 and second["pins"] == 1, second
+    assert second["plan"]["hits"] == 200 and second["plan"]["unplanned"] == 0, second
+    assert len([line for line in said if f"BUDDY_PLAN=auto: {file} is used" in line]) == 1, said
+    assert file.stat().st_mtime_ns > before, "its use is noted"
+    assert list(folder.iterdir()) == [file]
+
+
+def test_another_batch_size_and_another_program_of_that_name_have_plans_of_their_own(start, folder):
+    files = {start("a/train.py", "--batch", str(batch))[0]["auto"]["file"] for batch in (8, 16)}
+    other = start("b/train.py", "--batch", "8", text=PROGRAM + "# another\n")[0]["auto"]
+    assert other["state"] == "new"
+    assert len(files | {other["file"]}) == 3 == len(list(folder.iterdir()))
+    # The same program elsewhere is the same.
+    assert start("c/train.py", "--batch", "8")[0]["auto"]["state"] == "used"
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_line(start, tmp_path):
+    (tmp_path / "file").write_text("")
+    answer, (line,) = start("train.py", BUDDY_PLAN_DIR=str(tmp_path / "file"))
+    assert answer["plan"] is None and answer["auto"]["state"] == "none"
+    assert "this run is not recorded for a plan in" in line and "set BUDDY_PLAN_DIR" in line
+
+
+def test_the_command_says_why_and_lists_and_moves_plans(start, folder, tmp_path):
+    file = start("train.py", "--batch", "8")[0]["auto"]["file"]
+
+    def plans(*arguments, status=0, **variables):
+        own = environment(**{"BUDDY_PLAN_DIR": str(folder), **variables})
+        command = [sys.executable, "-m", "pinbuddy", "plans", *arguments]
+        done = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert done.returncode == status, done.stderr
+        return done.stdout
+
+    (listed,) = json.loads(plans("ls", "--json"))
+    assert listed["file"] == file
+    pinned, device = json.loads(plans("why", "--json", "--", "python", "train.py", "--seed", "5", "--batch", "8"))
+    assert (pinned["file"], pinned["is_there"], device["is_there"]) == (file, True, False)
+    said = plans("why", "--", "python", "train.py", "--batch", "16", status=1)
+    assert 'arguments: here ["--batch","16"], there ["--batch","8"]' in said, said
+    plans("export", listed["name"], str(tmp_path / "moved.plan"))
+    assert "removed" in plans("rm", listed["name"])
+    assert not os.path.exists(file)
+    plans("import", str(tmp_path / "moved.plan"))
+    assert start("train.py", "--batch", "8")[0]["auto"]["state"] == "used"
+
+
+def test_device_memory_has_a_file_of_its_own(start, folder):
+    text = PROGRAM + """
+for step in range(400):
+    a = torch.empty(8 << 20, dtype=torch.uint8, device="cuda")
+    b = torch.empty(5 << 20, dtype=torch.uint8, device="cuda")
+    del a, b
+print(json.dumps(pinbuddy.stats()["auto"]))
+"""
+    first, _ = start("train.py", text=text, BUDDY_DEVICE_PLAN="auto")
+    second, _ = start("train.py", text=text, BUDDY_DEVICE_PLAN="auto")
+    assert [first[it]["state"] for it in ("pinned", "device")] == ["new", "new"]
+    assert [second[it]["state"] for it in ("pinned", "device")] == ["used", "used"]
+    assert {first[it]["file"] for it in first} == {str(it) for it in folder.iterdir()}

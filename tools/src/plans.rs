@@ -1,0 +1,270 @@
+//! `plans`: the plans that `BUDDY_PLAN=auto` and `BUDDY_DEVICE_PLAN=auto` have made, and which of them a command line has.
+//!
+//! The folder, its files and their keys are the store's, which programs use as well. Reads of a plan only what `ls` shows of it.
+
+mod why;
+
+use std::env;
+use std::fmt::{self, Display};
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result, bail};
+use pinbuddy_plan::Plan;
+use pinbuddy_plan::file::MOST_TEXT;
+use pinbuddy_plan::file::device::DevicePlan;
+use pinbuddy_store::{Folder, Kept, Key, MOST_HEAD, body};
+use serde::Serialize;
+
+use crate::cli::{self, PlansAction};
+use crate::output::{self, Output};
+use crate::show;
+
+/// The command.
+///
+/// # Errors
+///
+/// There is no such plan, or a file cannot be read or written.
+pub fn run(args: &cli::Plans) -> Result<ExitCode> {
+    let folder = folder()?;
+    match &args.action {
+        PlansAction::Ls { json } => list(&folder, *json)?,
+        PlansAction::Show { key, json } => show(&find(&folder, key)?, *json)?,
+        PlansAction::Rm { keys } => remove(&folder, keys)?,
+        PlansAction::Export { key, file } => export(&find(&folder, key)?, file)?,
+        PlansAction::Import { file } => import(&folder, file)?,
+        PlansAction::Why(asked) => return why::run(&folder, asked),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|it| !it.is_empty())
+}
+
+fn folder() -> Result<Folder> {
+    let set = variable("BUDDY_PLAN_DIR");
+    let set = set.as_deref().map(str::trim);
+    Folder::of(set, variable).context(
+        "there is no folder of plans: none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names one",
+    )
+}
+
+/// A plan, for people and programs.
+#[derive(Debug, Serialize)]
+struct Shown {
+    name: String,
+    file: String,
+    bytes: u64,
+    used_seconds_ago: u64,
+    key: Key,
+}
+
+impl Shown {
+    fn of(kept: &Kept) -> Self {
+        let ago = SystemTime::now().duration_since(kept.used);
+        Self {
+            name: name(kept),
+            file: kept.path.display().to_string(),
+            bytes: kept.bytes,
+            used_seconds_ago: ago.unwrap_or_default().as_secs(),
+            key: kept.key.clone(),
+        }
+    }
+}
+
+impl Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Key {
+            world_size, torch, ..
+        } = &self.key;
+        write!(
+            f,
+            "{}  {}, used {} ago, torch {torch}, {}: {}",
+            self.name,
+            show::bytes(self.bytes),
+            ago(self.used_seconds_ago),
+            show::count_of(*world_size as u64, "process", "processes"),
+            line(&self.key),
+        )
+    }
+}
+
+/// The program with the arguments that count.
+fn line(key: &Key) -> String {
+    let words = [&key.program].into_iter().chain(&key.arguments);
+    words.map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
+fn ago(seconds: u64) -> String {
+    let units = [(86400, "day"), (3600, "hour"), (60, "minute")];
+    match units.iter().find(|(unit, _)| seconds >= *unit) {
+        Some((unit, noun)) => show::count(seconds / unit, noun),
+        None => show::count(seconds, "second"),
+    }
+}
+
+fn name(kept: &Kept) -> String {
+    let stem = kept.path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+fn all(folder: &Folder) -> Result<Vec<Kept>> {
+    let shown = folder.path().display();
+    folder
+        .list()
+        .with_context(|| format!("the folder of plans, {shown}, cannot be read"))
+}
+
+fn list(folder: &Folder, json: bool) -> Result<()> {
+    let all: Vec<Shown> = all(folder)?.iter().map(Shown::of).collect();
+    if json {
+        return output::print(&(serde_json::to_string_pretty(&all)? + "\n"));
+    }
+    let bytes = all.iter().map(|it| it.bytes).sum();
+    let many = show::count(all.len() as u64, "plan");
+    let end = format!(
+        "{many}, {}, in {}\n",
+        show::bytes(bytes),
+        folder.path().display()
+    );
+    let lines: String = all.iter().map(|it| format!("{it}\n")).collect();
+    output::print(&(lines + &end))
+}
+
+/// The one plan with this name, or whose name begins or ends so.
+fn find(folder: &Folder, asked: &str) -> Result<Kept> {
+    let all = all(folder)?;
+    if let Some(exact) = all.iter().find(|it| name(it) == asked) {
+        return Ok(exact.clone());
+    }
+    let is_near = |it: &&Kept| name(it).starts_with(asked) || name(it).ends_with(asked);
+    let near: Vec<&Kept> = all.iter().filter(is_near).collect();
+    match near[..] {
+        [one] => Ok(one.clone()),
+        [] => bail!(
+            "there is no plan {asked:?} in {}: `pinbuddy plans ls` lists all",
+            folder.path().display()
+        ),
+        _ => bail!(
+            "{asked:?} may be each of {}",
+            near.iter()
+                .map(|it| name(it))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    }
+}
+
+fn show(kept: &Kept, json: bool) -> Result<()> {
+    let shown = Shown::of(kept);
+    if json {
+        return output::print(&(serde_json::to_string_pretty(&shown)? + "\n"));
+    }
+    let key = match serde_json::to_value(&kept.key)? {
+        serde_json::Value::Object(key) => key,
+        other => bail!("{other} is no key"),
+    };
+    let facts = match text(&kept.path) {
+        Ok(text) => facts(&kept.key, &text),
+        Err(why) => format!("{why:#}"),
+    };
+    let rows: String = key
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| format!("  {name:<13} {value}\n"))
+        .collect();
+    output::print(&format!(
+        "{shown}\n  {:<13} {}\n{rows}  {:<13} {facts}\n",
+        "file", shown.file, "plan"
+    ))
+}
+
+/// What a plan has, in a few words.
+fn facts(key: &Key, text: &str) -> String {
+    use pinbuddy_store::Memory::{Device, Pinned};
+    let own = body(text);
+    let read = match key.memory {
+        Pinned => Plan::read(own).map(|it| (it.reserved(), it.slots.len(), it.facts.requests)),
+        Device => DevicePlan::read(own).map(|it| {
+            let plans = it.plans.iter().map(|(_, plan)| plan);
+            let sums = plans.map(|it| (it.reserved(), it.slots.len(), it.facts.requests));
+            sums.fold((0, 0, 0), |sum, it| {
+                (sum.0 + it.0, sum.1 + it.1, sum.2 + it.2)
+            })
+        }),
+    };
+    match read {
+        Ok((reserved, slots, requests)) => format!(
+            "{} in {}, of {}",
+            show::bytes(reserved),
+            show::count(slots as u64, "slot"),
+            show::count(requests, "recorded request")
+        ),
+        Err(_) if own.starts_with(r#"{"format":"pinbuddy-no-plan""#) => {
+            "none: nothing of this program's can be planned".to_owned()
+        }
+        Err(why) => format!("not usable, and made anew by the next run: {why}"),
+    }
+}
+
+fn remove(folder: &Folder, keys: &[String]) -> Result<()> {
+    // All of them are there, or none goes.
+    let found: Result<Vec<Kept>> = keys.iter().map(|it| find(folder, it)).collect();
+    for kept in found? {
+        match fs::remove_file(&kept.path) {
+            Err(why) if why.kind() != ErrorKind::NotFound => {
+                return Err(why)
+                    .with_context(|| format!("{} cannot be removed", kept.path.display()));
+            }
+            _ => output::print(&format!("removed {}\n", name(&kept)))?,
+        }
+    }
+    Ok(())
+}
+
+/// The text of a plan's file, of a length that plans have.
+fn text(path: &Path) -> Result<String> {
+    let most = (MOST_TEXT + MOST_HEAD) as u64;
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|it| it.take(most + 1).read_to_string(&mut text));
+    read.with_context(|| format!("{} cannot be read", path.display()))?;
+    if text.len() as u64 > most {
+        bail!("{} is longer than any plan", path.display());
+    }
+    Ok(text)
+}
+
+fn export(kept: &Kept, file: &Path) -> Result<()> {
+    let text = text(&kept.path)?;
+    let out = Output::new(file, &[&kept.path])?.private();
+    out.write(|to| std::io::Write::write_all(to, text.as_bytes()))
+}
+
+fn import(folder: &Folder, file: &Path) -> Result<()> {
+    let text = text(file)?;
+    let key = Key::read(&text);
+    let key = key.with_context(|| {
+        format!(
+            "{} is no exported plan: its first line is no key",
+            file.display()
+        )
+    })?;
+    let usable = match key.memory {
+        pinbuddy_store::Memory::Pinned => Plan::read(body(&text)).map(drop),
+        pinbuddy_store::Memory::Device => DevicePlan::read(body(&text)).map(drop),
+    };
+    usable.with_context(|| format!("{} has no plan that can be used", file.display()))?;
+    let shown = folder.path().display();
+    folder
+        .make()
+        .with_context(|| format!("the folder of plans, {shown}, cannot be made"))?;
+    let path = folder.file(&key);
+    let out = Output::new(&path, &[])?.private();
+    out.write(|to| std::io::Write::write_all(to, text.as_bytes()))?;
+    folder.trim(&path);
+    output::print(&format!("imported {}\n", key.name()))
+}

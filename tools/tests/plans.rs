@@ -1,0 +1,172 @@
+//! `plans`: what is in a folder, and what a command line has there.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use pinbuddy_plan::Plan;
+use pinbuddy_store::{Disk, Folder, Key, Launch};
+
+/// A folder with a script in it, and the plans of what was put.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        fs::write(place.0.path().join("train.py"), "import torch\n").unwrap();
+        place
+    }
+
+    fn plans(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
+        for (name, _) in std::env::vars() {
+            if ["BUDDY_", "WORLD_", "RANK", "LOCAL_", "SLURM_"]
+                .iter()
+                .any(|it| name.starts_with(it))
+            {
+                command.env_remove(name);
+            }
+        }
+        command.arg("plans").args(arguments);
+        command.env("BUDDY_PLAN_DIR", self.0.path().join("plans"));
+        command.current_dir(self.0.path()).output().unwrap()
+    }
+
+    /// What such a command says, which must succeed.
+    fn said(&self, arguments: &[&str]) -> String {
+        let done = self.plans(arguments);
+        assert!(done.status.success(), "{arguments:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    /// Keeps a plan of this run of the script; its name.
+    fn put(&self, batch: &str) -> String {
+        let script = self.0.path().join("train.py");
+        let words = ["python", script.to_str().unwrap(), "--batch", batch].map(str::to_owned);
+        let command = pinbuddy_store::Command::of(&words, &Disk).unwrap();
+        let key = Key::pinned(command, Launch::of(|_| None), "2.15.0", None);
+        let plans = self.0.path().join("plans");
+        let folder = Folder::of(plans.to_str(), |_| None).unwrap();
+        folder.make().unwrap();
+        let mut text = key.head().into_bytes();
+        Plan::default().write(&mut text).unwrap();
+        fs::write(folder.file(&key), text).unwrap();
+        key.name()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0
+            .path()
+            .join("plans")
+            .join(format!("{name}.plan"))
+            .exists()
+    }
+}
+
+const WHY: [&str; 7] = [
+    "why",
+    "--torch",
+    "2.15.0+cu132",
+    "--",
+    "python",
+    "train.py",
+    "--batch",
+];
+
+#[test]
+fn why_finds_the_plan_that_a_run_has_made_or_says_what_differs() {
+    let place = Place::new();
+    let name = place.put("8");
+    let own = place.said(&[&WHY[..], &["8", "--seed", "3"]].concat());
+    assert!(
+        own.contains("BUDDY_PLAN=auto: there is a plan") && own.contains(&name),
+        "{own}"
+    );
+    let other = place.plans(&[&WHY[..], &["16"]].concat());
+    assert_eq!(other.status.code(), Some(1));
+    let other = String::from_utf8(other.stdout).unwrap();
+    assert!(
+        other.contains("there is no plan") && other.contains(&format!("near   {name}")),
+        "{other}"
+    );
+    assert!(
+        other.contains(r#"arguments: here ["--batch","16"], there ["--batch","8"]"#),
+        "{other}"
+    );
+    let unknown = place.plans(&["why", "--torch", "2.15.0", "--", "python", "-i"]);
+    assert!(
+        String::from_utf8(unknown.stderr)
+            .unwrap()
+            .contains("does not say which program")
+    );
+    let no_torch = place.plans(&["why", "--", "python", "train.py"]);
+    assert!(
+        String::from_utf8(no_torch.stderr)
+            .unwrap()
+            .contains("--torch VERSION")
+    );
+}
+
+#[test]
+fn plans_are_listed_shown_removed_exported_and_imported() {
+    let place = Place::new();
+    assert!(place.said(&["ls"]).starts_with("0 plans"));
+    let (one, two) = (place.put("8"), place.put("16"));
+    let listed = place.said(&["ls"]);
+    assert!(
+        listed.contains(&one) && listed.contains(&two) && listed.contains("2 plans"),
+        "{listed}"
+    );
+    let shown = place.said(&["show", &one]);
+    assert!(
+        shown.contains("train.py --batch 8") && shown.contains("0 slots"),
+        "{shown}"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&place.said(&["show", "--json", &one])).unwrap();
+    assert_eq!(json["key"]["arguments"][1], "8");
+
+    let moved = place.0.path().join("moved.plan");
+    let moved = moved.to_str().unwrap();
+    place.said(&["export", &one, moved]);
+    place.said(&["rm", &one[one.len() - 16..]]);
+    assert_eq!([place.has(&one), place.has(&two)], [false, true]);
+    place.said(&["import", moved]);
+    assert_eq!([place.has(&one), place.has(&two)], [true, true]);
+
+    let ambiguous = place.plans(&["rm", "train"]);
+    assert!(
+        String::from_utf8(ambiguous.stderr)
+            .unwrap()
+            .contains("may be each of")
+    );
+    for unknown in [&["show", "none"][..], &["rm", &one, "none"]] {
+        assert!(!place.plans(unknown).status.success());
+    }
+    assert!(place.has(&one), "all go, or none");
+}
+
+#[test]
+fn what_is_no_exported_plan_is_not_imported() {
+    let place = Place::new();
+    let name = place.put("8");
+    let kept = place.0.path().join(format!("plans/{name}.plan"));
+    let whole = fs::read_to_string(kept).unwrap();
+    let head = whole.split_inclusive('\n').next().unwrap();
+    let file = place.0.path().join("file");
+    for text in [
+        "",
+        "import torch\n",
+        head,
+        &whole[..whole.len() - 5],
+        &whole[head.len()..],
+    ] {
+        fs::write(&file, text).unwrap();
+        let done = place.plans(&["import", file.to_str().unwrap()]);
+        assert!(!done.status.success(), "{text}: {done:?}");
+    }
+    let many = fs::read_dir(Path::new(&place.0.path().join("plans")))
+        .unwrap()
+        .count();
+    assert_eq!(many, 1);
+}
