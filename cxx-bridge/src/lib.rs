@@ -9,7 +9,6 @@
 
 pub mod backing;
 pub mod budget;
-pub mod config;
 pub mod device;
 pub mod guard;
 pub mod handle;
@@ -25,9 +24,13 @@ pub mod plan;
 #[doc(hidden)]
 pub mod readers;
 pub mod record;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+mod surroundings;
 mod sync;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod thread_number;
+
+pub use pinbuddy_config as config;
 
 #[cfg(feature = "torch")]
 mod capi;
