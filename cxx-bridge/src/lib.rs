@@ -1,9 +1,8 @@
 //! Carries out what the engine decides.
 //!
-//! From PyTorch's side: C++ (`cpp/`) subclasses upstream's allocator and asks the functions of the
-//! one bridge below; they go to the process's [`handle::Handle`], which holds the engine behind a
-//! lock and pins and unpins through C++ again, outside that lock. `capi` is what Python and C
-//! programs read. Without the feature `torch` only the Rust side is here, and tested.
+//! From PyTorch's side: C++ (`cpp/`) subclasses upstream's allocator and asks the functions of the one bridge below; they
+//! go to the process's [`handle::Handle`], which holds the engine behind a lock and pins and unpins through C++ again,
+//! outside that lock. `capi` is what Python and C programs read. Without `torch` only the Rust side is here, and tested.
 
 #![deny(unsafe_code)]
 
@@ -24,14 +23,12 @@ pub mod plan;
 #[doc(hidden)]
 pub mod readers;
 pub mod record;
-#[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod surroundings;
 mod sync;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod thread_number;
 
 pub use pinbuddy_config as config;
-
 #[cfg(feature = "torch")]
 mod capi;
 #[cfg(feature = "torch")]

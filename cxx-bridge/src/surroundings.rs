@@ -2,6 +2,7 @@
 //!
 //! Knows no settings.
 
+#![cfg_attr(not(feature = "torch"), allow(dead_code))]
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsStr};
