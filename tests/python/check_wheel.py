@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An independent reader of a fork wheel: standard library only, and no code of the build tool's.
 
-    check_wheel.py FORK_WHEEL OFFICIAL_WHEEL [--json]
+    check_wheel.py FORK_WHEEL OFFICIAL_WHEEL [--only NAME...] [--json]
 
 Says of each invariant whether it holds, and exits with 1 if one does not.
 """
@@ -283,12 +283,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("fork", help="the fork wheel")
     parser.add_argument("official", help="the wheel that it was made from")
+    names = [check.__name__.removeprefix("check_") for check in CHECKS]
+    parser.add_argument("--only", choices=names, nargs="+", default=names, help="check only these")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     arguments = parser.parse_args()
     fork, official = Wheel(arguments.fork), Wheel(arguments.official)
     results = {}
     for check in CHECKS:
         name = check.__name__.removeprefix("check_")
+        if name not in arguments.only:
+            continue
         try:
             check(fork, official)
             results[name] = None
