@@ -25,7 +25,7 @@ if [[ -d $library ]]; then
 fi
 
 tests=(cargo test --tests --locked --target-dir "$out" --package pinbuddy-core --package pinbuddy-model
-    --package pinbuddy-machine --package pinbuddy-store --package pinbuddy-bridge)
+    --package pinbuddy-machine --package pinbuddy-config --package pinbuddy-store --package pinbuddy-bridge)
 export CARGO_ENCODED_RUSTFLAGS=-Cinstrument-coverage INSTA_UPDATE=no
 # Build scripts count as well; their counts are for nobody.
 LLVM_PROFILE_FILE=$PWD/$out/scripts.profraw "${tests[@]}" --no-run --message-format json >"$out/programs.json"

@@ -1,14 +1,12 @@
 //! Carries out what the engine decides.
 //!
-//! From PyTorch's side: C++ (`cpp/`) subclasses upstream's allocator and asks the functions of the one bridge below; they go to
-//! the process's [`handle::Handle`], which holds the engine behind a lock and pins and unpins through C++ again, outside that
-//! lock. `capi` is what Python and C programs read. Without the feature `torch` only the Rust side is here, and tested.
-
+//! From PyTorch's side: C++ (`cpp/`) subclasses upstream's allocator and asks the functions of the one bridge below; they
+//! go to the process's [`handle::Handle`], which holds the engine behind a lock and pins and unpins through C++ again,
+//! outside that lock. `capi` is what Python and C programs read. Without `torch` only the Rust side is here, and tested.
 #![deny(unsafe_code)]
 
 pub mod backing;
 pub mod budget;
-pub mod config;
 pub mod device;
 pub mod guard;
 pub mod handle;
@@ -24,58 +22,58 @@ pub mod plan;
 #[doc(hidden)]
 pub mod readers;
 pub mod record;
+mod surroundings;
 mod sync;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod thread_number;
 
+pub use pinbuddy_config as config;
 #[cfg(feature = "torch")]
 mod capi;
 #[cfg(feature = "torch")]
 mod cuda;
 #[cfg(feature = "torch")]
 mod process;
-
 #[cfg(feature = "torch")]
-use device::{
-    moves::{device_moved, device_moved_since, device_moves},
-    process::{
-        device_absent, device_allocated, device_borrowed, device_dropped, device_emptied,
-        device_expandable, device_failed, device_freed, device_gave_back, device_longest,
-        device_planned, device_record_catch_up, device_record_close, device_records,
-        device_refused, device_retired, device_streams, device_threshold, device_trace_begin,
-        device_traces, device_unserved, stream_plan,
+use {
+    device::{
+        moves::{device_moved, device_moved_since, device_moves},
+        process::{
+            device_absent, device_allocated, device_borrowed, device_dropped, device_emptied,
+            device_expandable, device_failed, device_freed, device_gave_back, device_longest,
+            device_planned, device_record_catch_up, device_record_close, device_records,
+            device_refused, device_retired, device_streams, device_threshold, device_trace_begin,
+            device_traces, device_unserved, stream_plan,
+        },
+        stream::StreamPlan,
+        tally::{Tally, device_passed, device_passes, device_tally},
     },
-    stream::StreamPlan,
-    tally::{Tally, device_passed, device_passes, device_tally},
-};
-#[cfg(feature = "torch")]
-use guard::Guard;
-#[cfg(feature = "torch")]
-use pending::{PendingQueues, engine_pending};
-#[cfg(feature = "torch")]
-use process::{
-    engine_arm_record, engine_cache, engine_close, engine_counters, engine_defer,
-    engine_empty_cache, engine_enabled, engine_enter_child, engine_give_way, engine_guard,
-    engine_guarded, engine_is_planned, engine_made_child, engine_parts, engine_record_begin,
-    engine_record_close, engine_refused_line, engine_release, engine_report_settings,
-    engine_request, engine_request_beside, engine_request_planned, engine_reset_accumulated,
-    engine_reset_peaks, engine_reused, engine_segment_bytes, engine_size_classes, engine_slot_at,
-    engine_slots, engine_state_line, engine_threshold,
-};
-#[cfg(feature = "torch")]
-use record::device::{DeviceTrace, device_trace};
-#[cfg(feature = "torch")]
-use record::writing::{
-    record_clear, record_done, record_free, record_is_on, record_request, record_use, wait_begins,
-    wait_ends,
+    guard::Guard,
+    pending::{PendingQueues, engine_pending},
+    process::{
+        engine_arm_record, engine_cache, engine_close, engine_counters, engine_defer,
+        engine_empty_cache, engine_enabled, engine_enter_child, engine_give_way, engine_guard,
+        engine_guarded, engine_is_planned, engine_made_child, engine_parts, engine_record_begin,
+        engine_record_close, engine_refused_line, engine_release, engine_report_settings,
+        engine_request, engine_request_beside, engine_request_planned, engine_reset_accumulated,
+        engine_reset_peaks, engine_reused, engine_segment_bytes, engine_size_classes,
+        engine_slot_at, engine_slots, engine_state_line, engine_threshold,
+    },
+    record::{
+        device::{DeviceTrace, device_trace},
+        writing::{
+            record_clear, record_done, record_free, record_is_on, record_request, record_use,
+            wait_begins, wait_ends,
+        },
+    },
 };
 
 #[cfg(feature = "torch")]
 #[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications)]
 #[cxx::bridge(namespace = "pinbuddy")]
 mod ffi {
-    /// A block of the engine. Its fields are in another order than the engine's: fields that are neighbours
-    /// in both would be copied as one, which stalls if they were just written one by one.
+    /// A block of the engine. Its fields are in another order than the engine's: fields that are neighbours in both would be copied
+    /// as one, which stalls if they were just written one by one.
     #[derive(Clone, Copy)]
     struct Grant {
         address: usize,

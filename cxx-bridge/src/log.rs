@@ -9,33 +9,8 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use serde::Serialize;
-
+pub use crate::config::Level;
 use crate::{launcher, lock};
-
-/// The level of messages; each includes those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// Nothing.
-    Off,
-    /// Messages that a user should act on.
-    Warn,
-    /// Milestones: a warm-up, growth, a cleared cache.
-    Info,
-    /// Every pin and unpin, with its time.
-    Debug,
-}
-
-impl Level {
-    /// The values of `BUDDY_LOG`.
-    pub(crate) const WORDS: [(&str, Self); 4] = [
-        ("off", Self::Off),
-        ("warn", Self::Warn),
-        ("info", Self::Info),
-        ("debug", Self::Debug),
-    ];
-}
 
 /// Behind the first warning.
 const EXPLAINED: &str = " (see: pinbuddy explain)";

@@ -23,6 +23,7 @@ use crate::log;
 use crate::plan::{self, Choice, Chosen};
 use crate::record::writing::{Rings, record_iteration};
 use crate::record::{self, FileSink, Recorder, Source};
+use crate::surroundings;
 use pinbuddy_events::trace::Memory;
 use pinbuddy_machine::{Files, Limits};
 
@@ -62,7 +63,7 @@ struct Process {
 fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| {
-        let (mut config, mut warnings) = Config::from_environment();
+        let (mut config, mut warnings) = Config::from_environment(&surroundings::here());
         if config.max_mb.value.is_some() {
             let whole = Limits::whole(&Files::below(Path::new("/")));
             warnings.extend(whole.and_then(|it| config.compare_with(it)));

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from rules import Files, lines, own
 
 PAGE = "docs/troubleshooting.md"
-SOURCES = ("cxx-bridge/src/", "cxx-bridge/cpp/", "cxx-bridge/python/", "tools/src/")
+SOURCES = ("cxx-bridge/src/", "cxx-bridge/config/", "cxx-bridge/cpp/", "cxx-bridge/python/", "tools/src/")
 # How the library warns.
 WARNS = re.compile(r"log::warn\(|self\.once\(|warnings\.push\(")
 # How others speak, and how far the text of a call goes.

@@ -25,9 +25,9 @@ NOT_OURS = (".snap", ".svg", ".json", ".patch", ".lock")
 HOSTS = [a + b for a, b in [("pypi.", "org"), ("python", "hosted.org"), ("crates.", "io"), ("registry.", "npmjs"), ("deb.", "debian.org"), ("download.pytorch.", "org")]]
 FOLDERS = re.compile("/(wo" + "rk|ro" + r"ot)/[\w.]")
 # Crates that need no unsafe code.
-SAFE = [f"rust-core/{it}" for it in ("engine", "events", "replay", "snapshot", "plan", "slots", "live")] + ["cxx-bridge/machine", "cxx-bridge/store"]
+SAFE = [f"rust-core/{it}" for it in ("engine", "events", "replay", "snapshot", "plan", "slots", "live")] + ["cxx-bridge/machine", "cxx-bridge/config", "cxx-bridge/store"]
 
-SETTINGS = "cxx-bridge/src/config/variables.rs"
+SETTINGS = "cxx-bridge/config/src/variables.rs"
 SIMULATOR, SIMULATOR_PAGE = "tests/cuda-sim/src/", "docs/simulator.md"
 CI_PAGE = "ci/README.md"
 # Patches: how many lines of upstream's files a series may change, how many lines a hunk may have around a change, the first lines.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An independent reader of a fork wheel: standard library only, and no code of the build tool's.
 
-    check_wheel.py FORK_WHEEL OFFICIAL_WHEEL [--json]
+    check_wheel.py FORK_WHEEL OFFICIAL_WHEEL [--only NAME...] [--json]
 
 Says of each invariant whether it holds, and exits with 1 if one does not.
 """
@@ -15,11 +15,13 @@ import json
 import re
 import struct
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 HEADER = "torch/include/ATen/core/CachingHostAllocator.h"
 LIBRARY = "libtorch_pinbuddy.so"
+DEFAULTS = "torch/lib/libtorch_pinbuddy.toml"
 PROGRAM = "pinbuddy/bin/pinbuddy-tools"
 CHUNK = 1 << 20
 
@@ -153,7 +155,7 @@ def check_additions(fork, official):
     _, added = ours(fork, official)
     info = fork.dist_info
     allowed = ("torch/include/pinbuddy/", "pinbuddy/", f"{info}/licenses/pinbuddy/", f"{info}/sboms/pinbuddy.",
-               f"{info}/pinbuddy.json", f"torch/lib/{LIBRARY}", "torch/include/ATen/core/",
+               f"{info}/pinbuddy.json", f"torch/lib/{LIBRARY}", DEFAULTS, "torch/include/ATen/core/",
                f"{info}/entry_points.txt")
     strangers = [name for name in added if not name.startswith(allowed)]
     assert not strangers, strangers
@@ -178,7 +180,7 @@ def check_additions(fork, official):
 def check_versions(fork, official):
     """The version is one and the same everywhere, and satisfies ==X.Y.Z."""
     version = fork.stem.split("-", 1)[1]
-    assert re.fullmatch(r"\d+\.\d+\.\d+\+(\w+\.)?pinbuddy(\.\d+){3}", version), version
+    assert re.fullmatch(r"\d+\.\d+\.\d+\+(\w+\.)?pinbuddy(\.\d+){3}(\.d[0-9a-f]{8})?", version), version
     name, in_name, *tags = fork.path.name.removesuffix(".whl").split("-")
     assert (name, in_name) == ("torch", version), fork.path.name
     metadata = fork.text(f"{fork.dist_info}/METADATA")
@@ -259,20 +261,38 @@ def check_provenance(fork, official):
         assert dependency["ref"] in refs and set(dependency["dependsOn"]) <= refs
 
 
+def check_defaults(fork, _official):
+    """The version, the provenance and the bill of materials know the defaults beside the library."""
+    told = json.loads(fork.text(f"{fork.dist_info}/pinbuddy.json"))["inputs"].get("defaults", {})
+    component = json.loads(fork.text(f"{fork.dist_info}/sboms/pinbuddy.cdx.json"))["metadata"]["component"]
+    listed = {it["name"]: it["value"] for it in component.get("properties", [])}
+    assert listed == {f"pinbuddy:default:{name}": value for name, value in told.items()}, listed
+    suffix = re.search(r"\.d([0-9a-f]{8})$", fork.stem)
+    assert (DEFAULTS in fork.by_name) == bool(told) == bool(suffix), (told, suffix)
+    if told:
+        text = fork.text(DEFAULTS)
+        assert tomllib.loads(text) == told, text
+        assert hashlib.sha256(text.encode()).hexdigest()[:8] == suffix[1]
+
+
 CHECKS = [check_record, check_untouched, check_additions, check_versions, check_platform,
-          check_loading, check_provenance]
+          check_loading, check_provenance, check_defaults]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("fork", help="the fork wheel")
     parser.add_argument("official", help="the wheel that it was made from")
+    names = [check.__name__.removeprefix("check_") for check in CHECKS]
+    parser.add_argument("--only", choices=names, nargs="+", default=names, help="check only these")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     arguments = parser.parse_args()
     fork, official = Wheel(arguments.fork), Wheel(arguments.official)
     results = {}
     for check in CHECKS:
         name = check.__name__.removeprefix("check_")
+        if name not in arguments.only:
+            continue
         try:
             check(fork, official)
             results[name] = None

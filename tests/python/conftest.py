@@ -26,6 +26,8 @@ os.environ["BUDDY_BLOCK_COUNT"] = str(BLOCKS)
 os.environ["BUDDY_THRESHOLD_MB"] = str(THRESHOLD_MB)
 # So that each test knows what is pinned; background warm-up has its own tests.
 os.environ["BUDDY_WARMUP"] = "sync"
+# This machine's, if it has one.
+os.environ["PINBUDDY_SITE"] = ""
 
 MIB = 1 << 20
 # Whether to run what explores, or proves a release rather than a change (`cargo xtask test --all`), and to start each program.

@@ -29,8 +29,8 @@ def in_turn(turn: int, stock, fork) -> tuple:
 
 
 def environment(**variables) -> dict[str, str]:
-    """This process's environment, with no BUDDY_ variable but those given."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
+    """This process's environment, with no BUDDY_ variable but those given, and no site's file of this machine."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")} | {"PINBUDDY_SITE": ""}
     return kept | {name: str(value) for name, value in variables.items()}
 
 

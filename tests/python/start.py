@@ -23,7 +23,7 @@ SETTINGS, BACKEND = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"), "backend:
 # Variables that our library reads when it is loaded, or the simulator at the first CUDA call, or PyTorch's allocators at their first
 # request (`test_start.py` holds the last to it).
 READ_LATE = (
-    "BUDDY_", "PINBUDDY_SIM_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", *SETTINGS,
+    "BUDDY_", "PINBUDDY_SITE", "PINBUDDY_SIM_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", *SETTINGS,
     # Where packages are found, the plug-in among them, but no other torch; and whether torch looks for it.
     "PYTHONPATH", "TORCH_DEVICE_BACKEND_AUTOLOAD",
     # At the first request of device memory.

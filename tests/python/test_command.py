@@ -29,7 +29,7 @@ def test_the_command_prints_version_settings_and_summary():
     assert rows[0] == ["variable", "value", "origin"]
     assert ["BUDDY_BLOCK_COUNT", "2", "environment"] in rows
     assert ["BUDDY_THRESHOLD_MB", "4", 'rejected: "much" is not a whole number'] in rows
-    assert ["BUDDY_DISABLE", "0", "default"] in rows
+    assert ["BUDDY_DISABLE", "0", "built-in"] in rows
     assert len(rows) == 1 + len(pinbuddy.config())
 
 
@@ -39,8 +39,8 @@ def test_the_command_speaks_to_machines():
     report = json.loads(done.stdout)
     assert list(report) == ["version", "enabled", "config", "stats"]
     assert report["version"] == pinbuddy.version() and report["enabled"] is True
-    assert report["config"]["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment", "remark": None}
-    assert report["config"]["BUDDY_THRESHOLD_MB"] == {"value": 4, "origin": "default", "remark": None}
+    assert report["config"]["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment", "file": None, "remark": None}
+    assert report["config"]["BUDDY_THRESHOLD_MB"] == {"value": 4, "origin": "built-in", "file": None, "remark": None}
     assert report["stats"]["warm_up"]["owed"] == 2
 
 
@@ -60,14 +60,16 @@ def test_the_command_works_where_there_is_nothing_to_do(variables):
 
 def test_columns_are_as_wide_as_what_is_in_them():
     settings = {
-        "BUDDY_MAX_MB": {"value": None, "origin": "default", "remark": None},
-        "BUDDY_DISABLE": {"value": True, "origin": "environment", "remark": None},
-        "BUDDY_X": {"value": "word", "origin": "rejected", "remark": '"x" is no word'},
+        "BUDDY_MAX_MB": {"value": None, "origin": "built-in", "file": None, "remark": None},
+        "BUDDY_DISABLE": {"value": True, "origin": "environment", "file": None, "remark": None},
+        "BUDDY_LIVE": {"value": True, "origin": "site", "file": "/etc/site.toml", "remark": None},
+        "BUDDY_X": {"value": "word", "origin": "rejected", "file": None, "remark": '"x" is no word'},
     }
     assert settings_table(settings) == (
         "variable       value      origin\n"
-        "BUDDY_MAX_MB   automatic  default\n"
+        "BUDDY_MAX_MB   automatic  built-in\n"
         "BUDDY_DISABLE  1          environment\n"
+        "BUDDY_LIVE     1          site /etc/site.toml\n"
         'BUDDY_X        word       rejected: "x" is no word'
     )
 

@@ -72,6 +72,9 @@ pub struct BuildWheel {
     /// Where the fork wheel goes
     #[arg(long, value_name = "DIR", default_value = "dist")]
     pub out: PathBuf,
+    /// Have the wheel set a variable where neither the environment nor the site's file does, any number of times
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "source")]
+    pub default: Vec<String>,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -97,6 +100,7 @@ impl From<&BuildWheel> for Wanted {
             python: args.python.clone(),
             out: args.out.clone(),
             cargo: args.cargo.clone(),
+            defaults: args.default.clone(),
         }
     }
 }
@@ -135,6 +139,9 @@ pub struct BuildPlugin {
     /// Where the wheel goes
     #[arg(long, value_name = "DIR", default_value = "dist")]
     pub out: PathBuf,
+    /// Have the wheel set a variable where neither the environment nor the site's file does, any number of times
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub default: Vec<String>,
     /// Print the summary as JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -130,8 +130,8 @@ def settings_table(config: dict[str, Setting]) -> str:
     """A line for each variable: its value, where it came from, and what is wrong with what was set."""
     rows = [("variable", "value", "origin")]
     for name, it in config.items():
-        remark = it["remark"]
-        rows.append((name, _value(name, it["value"]), f"{it['origin']}: {remark}" if remark else it["origin"]))
+        origin = f"site {it['file']}" if it["origin"] == "site" else it["origin"]
+        rows.append((name, _value(name, it["value"]), f"{origin}: {it['remark']}" if it["remark"] else origin))
     names, values = (max(len(row[at]) for row in rows) for at in (0, 1))
     return "\n".join(f"{row[0]:<{names}}  {row[1]:<{values}}  {row[2]}" for row in rows)
 

@@ -14,6 +14,8 @@ from pinbuddy import _library, _match, _read
 
 _OFF = ("0", "false", "no", "off")
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+# As the library reads it.
+_SITE = "PINBUDDY_SITE"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 # Releases whose own allocator may serve a request with a shorter cached block (pytorch/pytorch#192722), with their patch
 # releases: later ones compare sizes, earlier ones round all of them. A test compares it with `cpp/upstream.h`.
@@ -47,6 +49,10 @@ class Report:
     """The versions of torch that the plug-in has libraries for."""
     entry_point: bool | None = None
     """Whether torch finds the plug-in; ``None`` if there is none."""
+    site: str | None = None
+    """The site's file, which may not be there; ``None`` if ``PINBUDDY_SITE`` is empty."""
+    set_by: dict[str, list[str]] = field(default_factory=dict)
+    """The settings in use that files set, by their origin: ``site`` and ``wheel``."""
     notes: list[str] = field(default_factory=list)
     """Further findings, each a sentence without a period."""
 
@@ -67,6 +73,9 @@ class Report:
             have = {"share": "read and write pinned blocks, as with stock"}
             hidden = "crash where they read a pinned block (BUDDY_FORK=hide)"
             rows.append(("children", have.get(self.children, hidden)))
+        rows.append(("site file", self._site()))
+        if set_here := self.set_by.get("wheel"):
+            rows.append(("wheel", f"sets {', '.join(set_here)}"))
         if self.fits:
             found = "registered" if self.entry_point else "not registered"
             rows += [("plug-in fits", ", ".join(self.fits)), ("entry point", found)]
@@ -75,6 +84,13 @@ class Report:
         lines = [f"{name:<14}{value}" for name, value in rows]
         lines += ["", *(f"Note: {note}." for note in self.notes), self._verdict()]
         return "\n".join([*lines, *([f"To do: {self.to_do}"] if self.to_do else [])])
+
+    def _site(self) -> str:
+        if self.site is None:
+            return f"none ({_SITE} is empty)"
+        if names := self.set_by.get("site"):
+            return f"{self.site}, sets {', '.join(names)}"
+        return f"{self.site}, {'sets nothing in use' if os.path.exists(self.site) else 'not there'}"
 
     def _verdict(self) -> str:
         if self.served:
@@ -90,7 +106,7 @@ class Report:
 
 def examine() -> Report:
     """Looks at this environment."""
-    report = Report()
+    report = Report(site=os.environ.get(_SITE, "/etc/pinbuddy/site.toml") or None)
     plugin = _match.manifest()
     if plugin is not None:
         report.version = plugin["version"]
@@ -124,14 +140,20 @@ def examine() -> Report:
     library = _library.load()
     report.version, report.state = _read.version(), _read.stats()["state"]
     report.served = _read.enabled()
+    config = _read.config()
+    for origin in ("site", "wheel"):
+        if names := [name for name, it in config.items() if it["origin"] == origin]:
+            report.set_by[origin] = names
     if report.served:
-        report.children = str(_read.config()["BUDDY_FORK"]["value"])
+        report.children = str(config["BUDDY_FORK"]["value"])
     if isinstance(library, _library.Absent):
         _not_loaded(report, match, plugin)
     elif report.state == "on" and not report.served:
         report.why, report.to_do = _no_gpu()
     elif not report.served:
-        report.why, report.to_do = "BUDDY_DISABLE=1 leaves it in place", "unset BUDDY_DISABLE"
+        file = config["BUDDY_DISABLE"]["file"]
+        report.why = f"BUDDY_DISABLE=1 {f'in {file} ' if file else ''}leaves it in place"
+        report.to_do = "set BUDDY_DISABLE=0" if file else "unset BUDDY_DISABLE"
     report.notes = _notes(report)
     return report
 

@@ -50,6 +50,6 @@ def _load() -> str:
 
 
 def _silent() -> bool:
-    """Whether the user turned pinbuddy or its messages off."""
+    """Whether the user turned pinbuddy or its messages off. Files that may do so are the library's to read, and it was not loaded."""
     disabled = os.environ.get("BUDDY_DISABLE", "").strip().lower() in _ON
     return disabled or os.environ.get("BUDDY_LOG", "").strip().lower() == "off"

@@ -34,12 +34,12 @@ def config() -> dict[str, Setting]:
     """Each setting by its variable's name, as read when torch was imported; none if the plug-in was not
     loaded.
 
-    ``value`` is in the variable's own unit (MiB if its name ends in ``_MB``). ``origin`` is ``default``,
-    ``environment``, or ``rejected``: the value cannot be used, and the default is. ``remark`` says what
-    is wrong with the value, or is ``None``.
+    ``value`` is in the variable's own unit (MiB if its name ends in ``_MB``). ``origin`` is ``environment``,
+    ``site`` or ``wheel``, with the ``file`` that sets it, ``built-in``, or ``rejected``: nothing that was set can
+    be used, and the built-in value is. ``remark`` says what is wrong with what was set, or is ``None``.
     """
     settings = _library.read_json("pinbuddy_config_json")
-    keys = ("value", "origin", "remark")
+    keys = ("value", "origin", "file", "remark")
     return {it["name"]: {key: it[key] for key in keys} for it in settings.values()}
 
 

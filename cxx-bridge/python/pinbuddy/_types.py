@@ -11,8 +11,10 @@ class Setting(TypedDict):
 
     value: int | str | bool | None
     """The value in use; ``None`` if the machine decides (``BUDDY_MAX_MB``) or there is none (``BUDDY_TRACE``)."""
-    origin: Literal["default", "environment", "rejected"]
-    """Where it came from; ``rejected``: the value cannot be used, and the default is."""
+    origin: Literal["built-in", "wheel", "site", "environment", "rejected"]
+    """Where it came from; ``rejected``: nothing that was set can be used, and the built-in value is."""
+    file: str | None
+    """The file that sets it, with ``wheel`` and ``site``."""
     remark: str | None
     """What is wrong with the value, for people."""
 

@@ -287,16 +287,16 @@ fn each_of(regions: &[u64]) -> Option<usize> {
 }
 
 fn unless_set<T>(origin: Origin, planned: T, set: T) -> T {
-    match origin {
-        Origin::Environment => set,
-        _ => planned,
+    match origin.is_set() {
+        true => set,
+        false => planned,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::read;
+    use crate::config::of_pairs as read;
 
     #[test]
     fn the_warm_up_pins_what_the_plan_says_and_no_more() {

@@ -1,10 +1,11 @@
-//! The reader of the `BUDDY_*` variables.
+//! The readers of the `BUDDY_*` variables and of the files that set them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use pinbuddy_bridge::config::Config;
+use pinbuddy_bridge::config::defaults::Layer;
 use pinbuddy_bridge::config::variables::VARIABLES;
+use pinbuddy_bridge::config::{Config, Origin};
 
 /// Reads `bytes` as lines of NAME=VALUE, where a name may be a number, of a variable: no value stops
 /// anything, each that is refused is told of, and sizes can be multiplied.
@@ -36,4 +37,14 @@ pub fn run(bytes: &[u8]) {
         assert!(warning.contains("BUDDY_"), "{warning}");
     }
     config.compare_with((1 << 40, "this machine has"));
+    file(bytes);
+}
+
+/// A line of a file sets a variable or costs a complaint, and none does both.
+fn file(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let (layer, complaints) = Layer::parse(Origin::Site, "a file", &text);
+    assert!(layer.sets.len() + complaints.len() <= text.split('\n').count());
+    let (config, _) = Config::layered(|_| None, &[layer]);
+    assert!(config.block_bytes() > 0);
 }

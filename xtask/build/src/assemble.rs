@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::compile::LIBRARY;
 use crate::summary::{self, StepTime, Summary};
-use crate::{commit, contents, library, program};
+use crate::{commit, contents, defaults, library, program};
 use xtask_support::hash::{self, Digest};
 use xtask_support::paths;
 use xtask_support::progress::{Progress, Step};
@@ -49,12 +49,15 @@ pub struct Fork<'a> {
 impl Fork<'_> {
     /// Writes the wheel into a folder. `python` is the interpreter that it is for.
     pub fn write(self, out: &Path, python: &Path, progress: &Progress) -> Result<Summary> {
+        let ours = format!("torch/lib/{LIBRARY}");
+        let beside = defaults::beside(&ours, &self.provenance.inputs.defaults);
         let promise = Promise {
             name: &self.name,
             header: self.header,
             provenance: &self.provenance,
             library: LIBRARY,
             asks: self.asks,
+            beside: beside.as_ref().map(|(path, it)| (&**path, &*it.bytes)),
             program: self.has_program().then_some(program::IN_WHEEL),
         };
         let (path, sha256) = publish(
@@ -138,6 +141,7 @@ impl Fork<'_> {
             ("torch", &name.version),
             Some((&from.name, base.public_version(), &from.sha256)),
             &library::crates(root, roots)?,
+            &self.provenance.inputs.defaults,
         )?;
         text(format!("{new}/{}", sbom::NAME), bill);
         Ok(Contents { stem, files })

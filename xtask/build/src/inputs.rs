@@ -39,15 +39,14 @@ pub fn gather(
         name: base.name.to_string(),
         sha256: base.sha256.clone(),
     };
-    of(
-        base_wheel,
-        &plan.release.series,
-        plan.series.iter(),
-        versions,
-    )
+    let patches = plan.series.iter();
+    Ok(Inputs {
+        defaults: plan.defaults.clone(),
+        ..of(base_wheel, &plan.release.series, patches, versions)?
+    })
 }
 
-/// The inputs of a wheel made of `base_wheel`, whatever that is.
+/// The inputs of a wheel without defaults that is made of `base_wheel`, whatever that is.
 pub fn of<'a>(
     base_wheel: Named,
     series: &str,
@@ -65,6 +64,7 @@ pub fn of<'a>(
         pinbuddy: env!("CARGO_PKG_VERSION").into(),
         source_sha256: sources(paths::root())?,
         tools,
+        defaults: BTreeMap::new(),
     })
 }
 

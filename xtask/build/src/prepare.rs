@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::compile::Against;
 use crate::fetch::Base;
 use crate::plan::Plan;
-use crate::{compile, fetch, inputs, tree};
+use crate::{compile, defaults, fetch, inputs, tree};
 use xtask_patchkit::apply::{self, Headers};
 use xtask_python::tools::{self, Tools};
 use xtask_support::hash::Digest;
@@ -39,18 +39,23 @@ pub struct Prepared {
     pub headers: Headers,
     /// What the fork is made of.
     pub inputs: Inputs,
-    /// `torch.__version__` of the fork.
-    pub fork_version: String,
+    /// `torch.__version__` of the fork without defaults, which the library says as its own.
+    fork_version: String,
     cuda_include: Vec<PathBuf>,
     overlay: PathBuf,
 }
 
 impl Prepared {
+    /// `torch.__version__` of the fork.
+    pub fn version(&self) -> String {
+        defaults::version(&self.fork_version, &self.inputs.defaults)
+    }
+
     /// The provenance of a library that was compiled against this, with the patched `header`.
     pub fn provenance(&self, header: &str, library: &[u8], floors: &Floors) -> Provenance {
         let after = Digest::of(&self.headers[header]).hex();
         Provenance::of(
-            (&self.fork_version, &self.facts.torch_version),
+            (&self.version(), &self.facts.torch_version),
             self.inputs.clone(),
             (self.facts.header_sha256.clone(), after),
             library,

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
+use crate::build_wheel::defaults::{self, Defaults};
 use crate::build_wheel::{contents, library, program};
 use crate::support::hash::Digest;
 use crate::support::paths;
@@ -63,6 +64,11 @@ pub fn file(provenance: &Provenance) -> String {
     format!("lib/{}/{LIBRARY}", provenance.torch_version)
 }
 
+/// What the wheel sets for a library, which is the same for all.
+pub fn of_library(library: &Library) -> &Defaults {
+    &library.provenance.inputs.defaults
+}
+
 /// Every file.
 pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> Result<Contents> {
     let stem = format!("{}-{}", name.name, name.version);
@@ -80,6 +86,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
     );
     for library in libraries {
         let path = format!("pinbuddy/{}", file(&library.provenance));
+        files.extend(defaults::beside(&path, of_library(library)));
         files.insert(path, NewFile::library(library.bytes.clone()));
     }
     let manifest = Manifest::of(&name.version, libraries);
@@ -88,6 +95,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
         (&name.name, &name.version),
         None,
         &library::crates(root, library::WHEEL)?,
+        libraries.first().map_or(&Defaults::new(), of_library),
     )?;
     for (path, text) in [
         (MANIFEST.to_owned(), lines(&manifest)?),

@@ -90,7 +90,10 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
 
 /// The requests, in the form of `build-wheel`'s.
 fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
-    let plain = |torch: Option<&str>| cli::BuildWheel::plain(torch, &args.python, &args.out);
+    let plain = |torch: Option<&str>| cli::BuildWheel {
+        default: args.default.clone(),
+        ..cli::BuildWheel::plain(torch, &args.python, &args.out)
+    };
     let mut wanted = Vec::new();
     if args.all {
         let versions = Versions::read(paths::root())?;

@@ -19,6 +19,7 @@ fn library(torch: &str, platform: &str) -> Library {
         pinbuddy: "0.1.0".into(),
         source_sha256: "cd".repeat(32),
         tools: BTreeMap::new(),
+        defaults: BTreeMap::new(),
     };
     let (floors, fork) = (Floors::default(), format!("{torch}.pinbuddy.0.1.0"));
     let hashes = ("01".repeat(32), "23".repeat(32));
@@ -142,6 +143,7 @@ fn releases_and_wheels_are_asked_for_together() {
         wheel: vec!["w/torch-2.11.0+cu126-cp312-cp312-manylinux_2_28_x86_64.whl".into()],
         python: "python3".into(),
         out: "dist".into(),
+        default: Vec::new(),
         json: false,
     };
     let asked: Vec<_> = wanted(&args)

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use super::contents::{MANIFEST, Manifest, file};
+use super::contents::{MANIFEST, Manifest, file, of_library};
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
 use crate::build_wheel::contents::entry_points;
+use crate::build_wheel::defaults;
 use crate::build_wheel::program::IN_WHEEL;
 use crate::support::progress::Step;
 use crate::wheel::name::WheelName;
@@ -44,6 +45,12 @@ pub fn verify(
             wheel.bytes(&path)? == library.bytes,
             "{path} is not the library that was compiled"
         );
+        if let Some((path, it)) = defaults::beside(&path, of_library(library)) {
+            ensure!(
+                wheel.bytes(&path)? == it.bytes,
+                "{path} is not what was written"
+            );
+        }
         let (_, own) = needed(&library.bytes)?;
         ensure!(
             own.as_deref() == Some(LIBRARY),

@@ -93,6 +93,7 @@ fn build(torch: Option<&str>, python: &Path, flavour: Flavour, out: &Path) -> Re
         wheel: Vec::new(),
         python: python.to_path_buf(),
         out: out.to_path_buf(),
+        default: Vec::new(),
         json: false,
     };
     build_plugin::build(&args, flavour)

@@ -14,9 +14,30 @@ use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
+use crate::wheel::provenance::Provenance;
 
-/// An independent reader compares the fork wheel with the official one.
+/// An independent reader compares the fork wheel with the official one, and so one with defaults, which has the same library.
 pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
+    let mut tally = checked(args, built, &[])?;
+    let out = Scratch::folder(&paths::target().join("wheel/with-defaults"))?;
+    let args = cli::BuildWheel {
+        out: out.path().to_path_buf(),
+        default: vec!["BUDDY_LOG=info".into(), "BUDDY_PLAN=a \\ \"b\"".into()],
+        ..args.clone()
+    };
+    let other = build_wheel::build(&args)?;
+    // The build has read every byte back; what defaults change is looked at once more.
+    let only = ["--only", "additions", "versions", "defaults"];
+    tally.add(checked(&args, &other, &only)?);
+    let [plain, with] = [&built.path, &other.path].map(|path| Provenance::read(path));
+    let (plain, with) = (plain?, with?);
+    let is_named = other.version != built.version && with.inputs.defaults.len() == 2;
+    tally.add(Tally::one().checked(is_named && with.library_sha256 == plain.library_sha256));
+    Ok(tally)
+}
+
+/// What that reader finds, with these options.
+fn checked(args: &cli::BuildWheel, built: &Summary, options: &[&str]) -> Result<Tally> {
     let plan = Plan::make(args)?;
     let tools = tools::ensure(&plan.python)?;
     let official = fetch::cached(&plan.cache, &plan.release, &plan.python);
@@ -26,7 +47,8 @@ pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
         .arg(paths::root().join("tests/python/check_wheel.py"))
         .arg(&built.path)
         .arg(official)
-        .arg("--json");
+        .arg("--json")
+        .args(options);
     let output = command.stderr(Stdio::inherit()).output()?;
     let results: BTreeMap<String, Option<String>> = serde_json::from_slice(&output.stdout)?;
     let failed = results.iter().filter(|(_, problem)| problem.is_some());

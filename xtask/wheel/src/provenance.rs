@@ -28,6 +28,9 @@ pub struct Inputs {
     pub source_sha256: String,
     /// The compilers and tools, by name.
     pub tools: BTreeMap<String, String>,
+    /// The variables that the wheel sets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub defaults: BTreeMap<String, String>,
 }
 
 /// A name and a hash.

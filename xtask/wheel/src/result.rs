@@ -24,6 +24,8 @@ pub struct Promise<'a> {
     pub library: &'a str,
     /// The path in the wheel of the library that has ours in its NEEDED list.
     pub asks: &'a str,
+    /// The file of defaults beside our library, if there is one: its path and its bytes.
+    pub beside: Option<(&'a str, &'a [u8])>,
     /// The program's path in the wheel, if there is one.
     pub program: Option<&'a str>,
 }
@@ -77,6 +79,12 @@ pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
         provenance::NAME
     );
     check_loading(&mut wheel, promise)?;
+    if let Some((path, bytes)) = promise.beside {
+        ensure!(
+            wheel.bytes(path)? == bytes,
+            "{path} is not what was written"
+        );
+    }
     if let Some(path) = promise.program {
         let found = Digest::of(&wheel.bytes(path)?).hex();
         ensure!(

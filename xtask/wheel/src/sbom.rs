@@ -2,7 +2,7 @@
 //!
 //! Without serial number and time, so that the same inputs give the same file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -40,11 +40,13 @@ pub fn purl(name: &str, version: &str) -> String {
     format!("pkg:{kind}/{name}@{version}")
 }
 
-/// The document for a wheel. `base` is the official wheel that it repacks, if any: name, version and hash.
+/// The document for a wheel. `base` is the official wheel that it repacks, if any: name, version and hash. `defaults` are
+/// the variables that it sets.
 pub fn document(
     wheel: (&str, &str),
     base: Option<(&str, &str, &str)>,
     crates: &[Crate],
+    defaults: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>> {
     let (name, version) = wheel;
     let root = format!("pkg:pypi/{name}@{}", version.replace('+', "%2B"));
@@ -73,13 +75,17 @@ pub fn document(
             .iter()
             .map(|it| json!({ "ref": purl(&it.name, &it.version), "dependsOn": it.depends_on })),
     );
+    let mut about = json!({ "type": "library", "bom-ref": root, "name": name, "version": version, "purl": root });
+    if !defaults.is_empty() {
+        let one =
+            |(name, value)| json!({ "name": format!("pinbuddy:default:{name}"), "value": value });
+        about["properties"] = defaults.iter().map(one).collect();
+    }
     let document = json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {
-            "component": { "type": "library", "bom-ref": root, "name": name, "version": version, "purl": root },
-        },
+        "metadata": { "component": about },
         "components": components,
         "dependencies": dependencies,
     });
@@ -136,6 +142,7 @@ mod tests {
             ("torch", "2.15.0+cu132.pinbuddy.0.1.0"),
             Some(base),
             &crates,
+            &BTreeMap::from([("BUDDY_LOG".to_owned(), "info".to_owned())]),
         )
         .unwrap();
         insta::assert_snapshot!(String::from_utf8(document).unwrap());

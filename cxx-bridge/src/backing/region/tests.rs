@@ -12,7 +12,7 @@ use super::super::pages::{LARGE, PAGE};
 use super::super::placement::{Found, read_smaps};
 use super::*;
 use crate::config::MIB;
-use crate::config::tests::read;
+use crate::config::of_pairs as read;
 
 pub(super) fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
     let (config, warnings) = read(variables);

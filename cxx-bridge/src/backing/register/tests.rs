@@ -9,7 +9,7 @@ use super::super::machine::tests::made_up;
 use super::super::mapping::LEAD;
 use super::*;
 use crate::config::MIB;
-use crate::config::tests::read;
+use crate::config::of_pairs as read;
 
 /// A driver that keeps registrations in a list, and hands out numbers as allocations.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use pinbuddy_core::Cached;
 
 use super::{Grant, Handle};
-use crate::config::tests::read;
+use crate::config::of_pairs as read;
 use numbers::{Numbers, endless};
 
 const MIB: usize = 1 << 20;

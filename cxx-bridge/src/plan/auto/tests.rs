@@ -5,7 +5,7 @@ use std::path::Path;
 use pinbuddy_plan::Plan;
 
 use super::*;
-use crate::config::tests::read;
+use crate::config::of_pairs as read;
 use crate::plan::{Choice, choose, decide, this_run};
 
 impl Place {

@@ -199,19 +199,21 @@ pub(super) fn misspelt(names: impl IntoIterator<Item = String>) -> Vec<String> {
         .filter(|name| VARIABLES.iter().all(|known| known.name != name))
         .collect();
     unknown.sort_unstable();
-    let warning = |name: &String| {
-        let distance = |known: &str| strsim::damerau_levenshtein(known, name);
-        let nearest = VARIABLES.map(|known| known.name).into_iter();
-        let advice = match nearest.min_by_key(|known| distance(known)) {
-            Some(near) if 2 * distance(near) <= name.len() - PREFIX.len() => {
-                format!("did you mean {near}?")
-            }
-            // A setting that is gone resembles none.
-            _ => "`python -m pinbuddy` lists all".to_owned(),
-        };
-        format!("{name} is no setting and has no effect; {advice}")
+    unknown.iter().map(|name| unknown_name(name)).collect()
+}
+
+/// What to say of a name that is none of ours.
+pub(super) fn unknown_name(name: &str) -> String {
+    let distance = |known: &str| strsim::damerau_levenshtein(known, name);
+    let nearest = VARIABLES.map(|known| known.name).into_iter();
+    let advice = match nearest.min_by_key(|known| distance(known)) {
+        Some(near) if 2 * distance(near) <= name.len().saturating_sub(PREFIX.len()) => {
+            format!("did you mean {near}?")
+        }
+        // A setting that is gone resembles none.
+        _ => "`python -m pinbuddy` lists all".to_owned(),
     };
-    unknown.iter().map(warning).collect()
+    format!("{name} is no setting and has no effect; {advice}")
 }
 
 #[cfg(test)]

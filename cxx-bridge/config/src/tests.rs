@@ -1,18 +1,9 @@
 //! Every variable, good and bad.
 
 use super::memory::{Fork, HugePages, Numa, Way};
+use super::of_pairs as read;
 use super::variables::VARIABLES;
 use super::*;
-
-/// The settings of these variables and no others; the first of a name counts.
-pub(crate) fn read(variables: &[(&str, &str)]) -> (Config, Vec<String>) {
-    Config::read(|name| {
-        variables
-            .iter()
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| value.into())
-    })
-}
 
 #[test]
 fn defaults_are_the_documented_ones_and_say_nothing() {
@@ -72,7 +63,7 @@ fn the_tables_defaults_are_the_ones_in_use() {
     let text = |config: &Config| {
         serde_json::to_string(config)
             .unwrap()
-            .replace("environment", "default")
+            .replace("environment", "built-in")
     };
     assert_eq!(text(&set), text(&read(&[]).0));
 }

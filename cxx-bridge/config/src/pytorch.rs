@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 
-use super::{Config, MIB, Origin, Setting};
+use super::{Config, MIB, Setting};
 
 /// Where PyTorch looks for its settings: the first that is set counts.
 const VARIABLES: [&str; 2] = ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"];
@@ -30,7 +30,7 @@ impl Config {
         let mut warnings = Vec::new();
         if is_on("pinned_use_cuda_host_register")
             && is_more_than("pinned_num_register_threads", 1)
-            && self.memory.pin_threads.origin != Origin::Environment
+            && !self.memory.pin_threads.origin.is_set()
         {
             let remark = format!(
                 "pinned_num_register_threads holds for requests below {threshold} MiB \
@@ -72,7 +72,7 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::read;
+    use super::super::of_pairs as read;
 
     /// What is said with these settings of PyTorch's and ours.
     fn said(pytorch: &str, ours: &[(&str, &str)]) -> Vec<String> {

@@ -2,12 +2,20 @@
 //!
 //! Knows nothing of the engine and prints nothing: it turns strings into a [`Config`] and a list of
 //! warnings, so that every case can be tested without the process environment. A bad value never stops
-//! a program: its default is used, and one warning names the variable, the value found and the default.
-//! [`variables`] says what each variable means.
+//! a program: the next origin's is used ([`setting`]), and one warning names the variable, the value found and
+//! the one in use. [`variables`] says what each variable means, [`defaults`] how a file sets them.
+//!
+//! The build tool checks a wheel's defaults with this crate, so it needs no CUDA, no torch and no C++.
 
+#![forbid(unsafe_code)]
+
+pub mod defaults;
+mod files;
+mod level;
 pub mod memory;
 mod parse;
 mod pytorch;
+pub mod setting;
 pub mod variables;
 
 use std::ffi::OsString;
@@ -18,37 +26,15 @@ use std::time::Duration;
 use pinbuddy_core::{Growth, Settings, WarmUp};
 use serde::{Serialize, Serializer};
 
-use crate::log::Level;
+use defaults::Layer;
+pub use files::{BESIDE_LIBRARY, Surroundings};
+pub use level::Level;
 use memory::Memory;
-use variables::Variable;
+use setting::Reader;
+pub use setting::{Origin, Setting};
 
 /// Bytes in one of the megabytes that the `_MB` variables count in.
 pub const MIB: usize = 1 << 20;
-
-/// One variable's value and where it came from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Setting<T> {
-    /// The variable's name.
-    pub name: &'static str,
-    /// The value in use.
-    pub value: T,
-    /// Where it came from.
-    pub origin: Origin,
-    /// What is wrong with what was set, or what a setting of PyTorch's does not mean beside it, for people.
-    pub remark: Option<String>,
-}
-
-/// Where a setting's value came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// The variable is not set.
-    Default,
-    /// The variable is set to a usable value.
-    Environment,
-    /// The variable is set to an unusable value, and the default is used.
-    Rejected,
-}
 
 /// When segments are pinned ahead of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -126,11 +112,16 @@ fn idle(seconds: i64) -> Option<Duration> {
 impl Config {
     /// Reads every variable through `lookup`; returns the configuration and the warnings to show.
     pub fn read(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
+        Self::layered(lookup, &[])
+    }
+
+    /// The same, with these files behind it: an earlier one counts before a later one.
+    pub fn layered(
+        lookup: impl Fn(&str) -> Option<OsString>,
+        layers: &[Layer],
+    ) -> (Self, Vec<String>) {
         use parse::{block_size, file, folder, megabytes, number, seconds, switch, word};
-        let mut reader = Reader {
-            lookup,
-            warnings: Vec::new(),
-        };
+        let mut reader = Reader::new(lookup, layers);
         let block_size_mb = reader.read(variables::BLOCK_SIZE_MB, 1024, block_size);
         let block_count = reader.read(variables::BLOCK_COUNT, None, |text| {
             let count = number(text)?;
@@ -183,9 +174,11 @@ impl Config {
         (config, reader.warnings)
     }
 
-    /// Reads the process environment, and looks for misspelt names.
-    pub fn from_environment() -> (Self, Vec<String>) {
-        let (mut config, mut warnings) = Self::read(|name| std::env::var_os(name));
+    /// Reads the process environment, the site's file and the wheel's, and looks for misspelt names.
+    pub fn from_environment(surroundings: &Surroundings) -> (Self, Vec<String>) {
+        let (layers, mut warnings) = surroundings.layers(|name| std::env::var_os(name));
+        let (mut config, of_values) = Self::layered(|name| std::env::var_os(name), &layers);
+        warnings.extend(of_values);
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         warnings.extend(variables::misspelt(names));
         warnings.extend(config.compare_with_pytorch(|name| std::env::var_os(name)));
@@ -238,55 +231,6 @@ impl Config {
     }
 }
 
-struct Reader<L> {
-    lookup: L,
-    warnings: Vec<String>,
-}
-
-impl<L: Fn(&str) -> Option<OsString>> Reader<L> {
-    /// Reads one variable with `parse`, whose error completes the sentence `NAME="value" ...`.
-    fn read<T>(
-        &mut self,
-        variable: Variable,
-        default: T,
-        parse: impl Fn(&str) -> Result<T, &'static str>,
-    ) -> Setting<T> {
-        let name = variable.name;
-        let Some(found) = (self.lookup)(name) else {
-            return Setting {
-                name,
-                value: default,
-                origin: Origin::Default,
-                remark: None,
-            };
-        };
-        let parsed = found
-            .to_str()
-            .ok_or("is not text")
-            .and_then(|text| parse(text.trim()));
-        match parsed {
-            Ok(value) => Setting {
-                name,
-                value,
-                origin: Origin::Environment,
-                remark: None,
-            },
-            Err(why) => {
-                self.warnings.push(format!(
-                    "{name}={found:?} {why}; using the default, {}",
-                    variable.default
-                ));
-                Setting {
-                    name,
-                    value: default,
-                    origin: Origin::Rejected,
-                    remark: Some(format!("{found:?} {why}")),
-                }
-            }
-        }
-    }
-}
-
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -306,14 +250,16 @@ fn growth_as_text<S: Serializer>(
         Growth::Exact => "exact",
         _ => "segment",
     };
-    Setting {
-        name: setting.name,
-        value,
-        origin: setting.origin,
-        remark: setting.remark.clone(),
-    }
-    .serialize(serializer)
+    setting.with(value).serialize(serializer)
+}
+
+/// The settings of these variables and no others, for tests; the first of a name counts.
+pub fn of_pairs(variables: &[(&str, &str)]) -> (Config, Vec<String>) {
+    Config::read(|name| {
+        let found = variables.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value.into())
+    })
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -79,7 +79,7 @@ pub struct Memory {
 const MOST_THREADS: usize = 256;
 
 impl Memory {
-    pub(super) fn read<L: Fn(&str) -> Option<OsString>>(reader: &mut Reader<L>) -> Self {
+    pub(super) fn read<L: Fn(&str) -> Option<OsString>>(reader: &mut Reader<'_, L>) -> Self {
         Self {
             backing: reader.read(variables::BACKING, Way::Auto, |text| {
                 let words = [
