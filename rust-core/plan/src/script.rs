@@ -312,18 +312,7 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
     let mut again = placed.offsets;
     let offsets: Vec<u64> = again.drain(..early.len()).collect();
     if options.device && placed.is_apart {
-        let numbered = || early.iter().copied().zip(offsets.iter().copied());
-        let kept = numbered().filter(|it| spans.keeps(request(&it.0)));
-        let of_early = numbered().map(|(number, at)| (at, request(&number).bytes()));
-        let places: Vec<(u64, u64)> = of_early
-            .chain(again.iter().copied().zip(spans.sizes()))
-            .collect();
-        let cuts = clears::behind(record, kept).into_iter();
-        walls.extend(cuts.filter(|&cut| {
-            places
-                .iter()
-                .all(|&(at, bytes)| cut <= at || at + bytes <= cut)
-        }));
+        walls.extend(clears::pools(record, spans, &early, (&offsets, &again)));
     }
     Places {
         early: early.into_iter().zip(offsets).collect(),

@@ -44,10 +44,32 @@ fn lives_at_a_clear(record: &Record, number: u32) -> bool {
     own.over != NEVER && clear.is_some_and(|&it| it < own.over)
 }
 
+/// Where on the line pools begin that are made behind a clear, and no place is cut. `offsets` are of `early` requests, and of those
+/// that come again.
+pub(super) fn pools<'p>(
+    record: &'p Record,
+    spans: &'p Spans<'_>,
+    early: &'p [u32],
+    offsets: (&'p [u64], &'p [u64]),
+) -> impl Iterator<Item = u64> + 'p {
+    let request = |number: u32| &record.requests[number as usize];
+    let numbered = move || early.iter().copied().zip(offsets.0.iter().copied());
+    let kept = numbered().filter(move |it| spans.keeps(request(it.0)));
+    let sizes = early.iter().map(move |&it| request(it).bytes());
+    let all = offsets.0.iter().chain(offsets.1).copied();
+    let places: Vec<(u64, u64)> = all.zip(sizes.chain(spans.sizes())).collect();
+    let cuts = behind(record, kept).into_iter();
+    cuts.filter(move |cut| {
+        !places
+            .iter()
+            .any(|&(at, bytes)| at < *cut && *cut < at + bytes)
+    })
+}
+
 /// Where on the line what is kept begins that was asked for behind a clear, of the first clears: `kept` are requests with their
 /// offsets, in order. A program that empties its cache often looks next how much the device has left, and makes a pool that
 /// large; so the pool lies in a region of its own, which is not there, or idle, while the cache is emptied.
-pub(super) fn behind(record: &Record, kept: impl Iterator<Item = (u32, u64)>) -> Vec<u64> {
+fn behind(record: &Record, kept: impl Iterator<Item = (u32, u64)>) -> Vec<u64> {
     let mut clears = record.clears.iter().copied().peekable();
     let mut cuts = Vec::new();
     for (number, offset) in kept {
