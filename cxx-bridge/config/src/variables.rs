@@ -122,8 +122,8 @@ pub(super) const PLAN: Variable = variable(
      that comes before waits for that, unless `BUDDY_WARMUP=background`; with `off` the first one \
      pins it. Requests of all sizes are planned, unless \
      `BUDDY_THRESHOLD_MB` is set. `{rank}` in the name is replaced; with several processes \
-     the rank is added where it is missing. `auto`: a file in `BUDDY_PLAN_DIR`, chosen by the program, its arguments, \
-     the number of processes and the role of this one, and the version of torch",
+     the rank is added where it is missing. `auto`: a file in `BUDDY_PLAN_DIR`, one for each \
+     program and its arguments",
 );
 pub(super) const PLAN_UPDATE: Variable = variable(
     "BUDDY_PLAN_UPDATE",
@@ -134,14 +134,13 @@ pub(super) const PLAN_UPDATE: Variable = variable(
 pub(super) const PLAN_DIR: Variable = variable(
     "BUDDY_PLAN_DIR",
     "the user's cache",
-    "the folder of the plans that `auto` chooses; unset: `$XDG_CACHE_HOME/pinbuddy/plans`, or `~/.cache/pinbuddy/plans`. It may be \
-     shared between machines. At most 256 files and 256 MiB stay in it, the most recently used",
+    "the folder of plans that `auto` chooses; unset: `$XDG_CACHE_HOME/pinbuddy/plans`, or `~/.cache/pinbuddy/plans`",
 );
 pub(super) const DEVICE_PLAN: Variable = variable(
     "BUDDY_DEVICE_PLAN",
     "no file",
     "the same as `BUDDY_PLAN` for the GPU's memory: a file that the first run writes and later ones use. Requests that \
-     come again have their places in a region, small ones only where that reserves less; everything else is PyTorch's, as without it. `auto`: the same, and by the GPU's model. From torch 2.11 on",
+     come again have their places in a region, small ones only where that reserves less; everything else is PyTorch's, as without it. From torch 2.11 on",
 );
 pub(super) const DEVICE_TRACE: Variable = variable(
     "BUDDY_DEVICE_TRACE",
