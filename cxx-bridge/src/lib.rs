@@ -42,8 +42,8 @@ use {
             device_absent, device_allocated, device_borrowed, device_dropped, device_emptied,
             device_expandable, device_failed, device_freed, device_gave_back, device_longest,
             device_planned, device_record_catch_up, device_record_close, device_records,
-            device_refused, device_retired, device_streams, device_threshold, device_trace_begin,
-            device_traces, device_unserved, stream_plan,
+            device_retired, device_streams, device_threshold, device_trace_begin, device_traces,
+            device_unserved, stream_plan,
         },
         stream::StreamPlan,
         tally::{Tally, device_passed, device_passes, device_tally},
@@ -289,7 +289,6 @@ mod ffi {
         fn device_traces() -> bool;
         fn device_trace_begin();
         fn device_absent(why: String);
-        fn device_refused(device: i8, why: &str);
         fn device_borrowed(device: i8, bytes: usize);
         fn device_gave_back(device: i8, bytes: usize);
         fn device_dropped(device: i8, bytes: usize);
@@ -331,6 +330,7 @@ mod ffi {
         fn begin_reserve(self: &StreamPlan) -> bool;
         fn lacks(self: &StreamPlan, region: usize) -> bool;
         fn reserved(self: &StreamPlan, region: usize, base: usize, held: usize, is_oversize: bool);
+        fn region_refused(self: &StreamPlan, device: i8, why: &str);
         fn reserve_ends(self: &StreamPlan, all: bool) -> Vec<IdleRegion>;
         fn take_back(self: &StreamPlan, why: GiveBack) -> Vec<IdleRegion>;
         fn take_rest(self: &StreamPlan) -> Vec<IdleRegion>;

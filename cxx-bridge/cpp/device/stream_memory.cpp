@@ -35,7 +35,7 @@ StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
   return ask(bytes, /*borrows=*/true, /*releases=*/false);
 }
 
-// Each turn does what comes before the next, and what was done is not asked for again.
+// Each turn does what comes before the next: Rust says what.
 StreamMemory::Given StreamMemory::ask(std::size_t bytes, bool borrows, bool releases) {
   Ask request{bytes, round_up(bytes), oversize_from(), borrows, /*needs=*/-1, Step::Begin};
   Place place{};

@@ -45,8 +45,7 @@ void StreamMemory::reserve(bool releases) {
     }
   } catch (const c10::OutOfMemoryError& error) {
     tally_.forgive(Failures::counted(releases));
-    device_refused(device, error.what_without_backtrace());
-    (void)plan_->take_back(GiveBack::ForGood);
+    plan_->region_refused(device, error.what_without_backtrace());
     give_back(plan_->reserve_ends(/*all=*/false));
     return;
   } catch (...) {

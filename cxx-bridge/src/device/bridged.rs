@@ -2,6 +2,7 @@
 
 use pinbuddy_core::Gauge;
 
+use super::process::device_refused;
 use super::stream::{Ask, GiveBack, Idle, Step, StreamPlan};
 use super::tally::Length;
 use crate::ffi::{self, Counter, FreedBlock, IdleRegion, Place, StreamCounts, StreamPart};
@@ -63,6 +64,10 @@ impl StreamPlan {
     pub(crate) fn next_to_record(&self, address: &mut usize, streams: &mut Vec<u64>) -> bool {
         let next = self.to_record();
         next.map(|it| (*address, *streams) = it).is_some()
+    }
+
+    pub(crate) fn region_refused(&self, device: i8, why: &str) {
+        device_refused(device, self.refused(), why);
     }
 
     pub(crate) fn reserve_ends(&self, all: bool) -> Vec<IdleRegion> {

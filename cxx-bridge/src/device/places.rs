@@ -167,6 +167,7 @@ impl Places {
             match may_lend.then(|| slots.lend(0, bytes)).flatten() {
                 Some(Lent::Slot(taken)) => Answer::Has(taken.into()),
                 Some(Lent::Place(lent)) => Answer::Has(lent.into()),
+                Some(Lent::Needs(slot, region)) => Answer::Needs(slot, region),
                 None => Answer::Nothing,
             }
         });

@@ -209,10 +209,14 @@ pub(crate) fn device_absent(why: String) {
     });
 }
 
-/// The regions of a stream could not be had.
-pub(crate) fn device_refused(device: i8, why: &str) {
+/// A region of a stream could not be had. Its plan is not used for that, or goes on with the regions that it has.
+pub(crate) fn device_refused(device: i8, is_dropped: bool, why: &str) {
     let why = why.lines().next().unwrap_or_default();
-    log::warn(|| format!("the plan for device {device} is not used: {why}"));
+    if is_dropped {
+        log::warn(|| format!("the plan for device {device} is not used: {why}"));
+    } else {
+        log::info(|| format!("device {device} has no room for a region of its plan: {why}"));
+    }
 }
 
 /// Memory is short: what is idle of plans was given back, and they stay in force.

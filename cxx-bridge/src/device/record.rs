@@ -48,12 +48,16 @@ struct Notes {
     due_at: usize,
     /// A request failed, and none came since.
     has_failed: bool,
+    /// One came since: what was planned of the requests before may have to go.
+    hurries: bool,
+    /// A request failed when the record was full.
+    failed_late: bool,
     /// The record is full.
     is_full: bool,
 }
 
 /// One thing that the allocator did, or the program said.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
     Allocated {
         device: u32,
@@ -87,16 +91,27 @@ impl Notes {
         }
     }
 
+    /// The same of one that says nothing more the second time.
+    fn push_once(&mut self, note: Note) {
+        if self.list.last() != Some(&note) {
+            self.push(note);
+        }
+    }
+
     /// Whether there is something to do that no allocator's lock allows.
     fn is_due(&self) -> bool {
-        self.requests >= self.due_at || self.list.len() >= MOST_NOTES
+        self.hurries || self.requests >= self.due_at || self.list.len() >= MOST_NOTES
     }
 }
 
 impl State {
     /// Takes into the record what was noted.
     fn absorb(&mut self, notes: &Lock<Notes>) {
-        let list = std::mem::take(&mut notes.lock().list);
+        let (list, failed_late) = {
+            let mut notes = notes.lock();
+            notes.hurries = false;
+            (std::mem::take(&mut notes.list), notes.failed_late)
+        };
         for note in list {
             match note {
                 Note::Allocated {
@@ -116,6 +131,9 @@ impl State {
                 Note::Expandable => self.record.behind(Kind::TorchExpandable),
                 Note::Failed => self.record.failed(),
             }
+        }
+        if failed_late {
+            self.record.failed_late();
         }
         if self.record.searches() && !std::mem::replace(&mut self.is_known_to_search, true) {
             // A plan that was made of the requests before would stay if the process were killed.
@@ -191,8 +209,8 @@ impl Recording {
         });
         let is_planned = bytes as u64 >= THRESHOLDS[0];
         notes.requests += usize::from(is_planned);
-        let goes_on = is_planned && std::mem::take(&mut notes.has_failed);
-        goes_on || notes.is_due()
+        notes.hurries |= is_planned && std::mem::take(&mut notes.has_failed);
+        notes.is_due()
     }
 
     /// Memory is free again.
@@ -212,15 +230,16 @@ impl Recording {
     /// There is no memory for a request. Called under the allocator's lock, too.
     pub fn failed(&self) {
         if let Some(mut notes) = self.notes() {
-            notes.push(Note::Failed);
+            notes.push_once(Note::Failed);
             notes.has_failed = true;
+            notes.failed_late |= notes.is_full;
         }
     }
 
     /// The cache was emptied.
     pub fn emptied(&self) {
         if let Some(mut notes) = self.notes() {
-            notes.push(Note::Emptied);
+            notes.push_once(Note::Emptied);
         }
     }
 

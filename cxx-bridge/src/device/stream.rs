@@ -114,7 +114,8 @@ pub struct Freed {
     pub is_last: bool,
 }
 
-/// What the caller does before a request is asked again, in this order; or why there is no memory. `ffi::Step` has the same.
+/// What the caller does before a request is asked again, each at most once, but for the peaks behind regions; or why there is no
+/// memory. `ffi::Step` has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// Nothing was done yet.
@@ -149,11 +150,8 @@ impl StreamPlan {
         let regions: Vec<_> = lengths
             .map(|(number, &bytes)| Region::of(bytes, places.has_slots(number)))
             .collect();
-        let state = State {
-            phase: match regions.len() {
-                0 => Phase::Dropped,
-                _ => Phase::Cold,
-            },
+        let mut state = State {
+            phase: Phase::Dropped,
             places,
             regions,
             live: FxHashMap::default(),
@@ -165,6 +163,9 @@ impl StreamPlan {
             given_back: 0,
             drops: false,
         };
+        if !state.regions.is_empty() {
+            state.phase = state.rests();
+        }
         Self {
             state: Lock::new(state),
             pending: PendingQueues::default(),

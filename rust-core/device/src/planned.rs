@@ -146,22 +146,23 @@ impl Planned {
                 take(slots, region)?;
             }
         }
-        let mut taken = slots.request(0, bytes as usize);
-        if taken.is_none()
-            && let Some((slot, region)) = slots.take_needed(bytes as usize)
-        {
-            take(slots, region)?;
-            taken = slots.serve_needed(slot);
-        }
-        if let Some(it) = taken {
-            return Ok(Some((number, At::Slot(it.slot))));
-        }
-        let lends = bytes >= LENT_FROM;
-        let lent = lends.then(|| slots.lend(0, bytes as usize)).flatten();
-        let at = lent.map(|it| match it {
-            Lent::Slot(it) => At::Slot(it.slot),
-            Lent::Place(it) => At::Borrowed(it.address),
-        });
+        let needs = |(slot, region)| Lent::Needs(slot, region);
+        let lent = match slots.request(0, bytes as usize) {
+            Some(taken) => Some(Lent::Slot(taken)),
+            None => (slots.take_needed(bytes as usize).map(needs)).or_else(|| {
+                let lends = bytes >= LENT_FROM;
+                lends.then(|| slots.lend(0, bytes as usize)).flatten()
+            }),
+        };
+        let at = match lent {
+            Some(Lent::Slot(it)) => Some(At::Slot(it.slot)),
+            Some(Lent::Place(it)) => Some(At::Borrowed(it.address)),
+            Some(Lent::Needs(slot, region)) => {
+                take(slots, region)?;
+                slots.serve_needed(slot).map(|it| At::Slot(it.slot))
+            }
+            None => None,
+        };
         Ok(at.map(|it| (number, it)))
     }
 

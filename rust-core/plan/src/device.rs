@@ -36,9 +36,17 @@ pub struct DeviceRecord {
     limit: u32,
     planned: usize,
     behind: Option<Kind>,
-    /// A request failed.
-    has_failed: bool,
+    /// A request failed, and what the program has given up since.
+    failure: Failure,
     searches: bool,
+}
+
+/// What is known of a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    None,
+    Open,
+    Recovered,
 }
 
 impl DeviceRecord {
@@ -51,7 +59,7 @@ impl DeviceRecord {
             limit,
             planned: 0,
             behind: None,
-            has_failed: false,
+            failure: Failure::None,
             searches: false,
         }
     }
@@ -118,7 +126,7 @@ impl DeviceRecord {
         let own = self.device(device);
         let next = own.live.len() as u32;
         let block = own.vacant.pop().unwrap_or(next);
-        own.live.insert(id, block);
+        own.live.insert(id, (block, bytes >= THRESHOLDS[0]));
         let bytes = bytes.max(1);
         self.push(
             device,
@@ -130,18 +138,32 @@ impl DeviceRecord {
         );
         if bytes >= THRESHOLDS[0] {
             self.planned += 1;
-            self.searches |= self.has_failed;
+            self.searches |= self.failure == Failure::Recovered;
+            self.failure = Failure::None;
         }
         true
     }
 
     /// There was no memory for a request.
     pub fn failed(&mut self) {
-        self.has_failed = true;
+        self.failure = Failure::Open;
     }
 
-    /// Whether the program went on after a request had failed, as a search for the largest batch does. What it finds depends on
-    /// what fits, which any plan changes: none is made. One that ends with its failure has a plan, which may save the next run.
+    /// The same, when the record was full: nothing is known of what the program does then.
+    pub fn failed_late(&mut self) {
+        self.searches = true;
+    }
+
+    /// What lives was freed, or the cache was emptied: whoever has caught a failure makes room so, and a library that goes on with
+    /// less, such as one that looks for workspace, does not.
+    fn makes_room(&mut self) {
+        if self.failure == Failure::Open {
+            self.failure = Failure::Recovered;
+        }
+    }
+
+    /// Whether the program made room after a request had failed, and went on, as a search for the largest batch does. What it
+    /// finds depends on what fits, which any plan changes: none is made. One that ends with its failure has a plan, which may save the next run.
     #[must_use]
     pub fn searches(&self) -> bool {
         self.searches
@@ -153,9 +175,12 @@ impl DeviceRecord {
             return;
         }
         let own = self.device(device);
-        if let Some(block) = own.live.remove(&id) {
+        if let Some((block, is_planned)) = own.live.remove(&id) {
             own.vacant.push(block);
             self.push(device, Packed::other(block, OVER));
+            if is_planned {
+                self.makes_room();
+            }
         }
     }
 
@@ -166,6 +191,7 @@ impl DeviceRecord {
 
     /// The cache was emptied, on all devices.
     pub fn emptied(&mut self) {
+        self.makes_room();
         self.push_on_all(CLEAR);
     }
 

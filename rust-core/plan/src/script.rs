@@ -33,6 +33,7 @@ use crate::record::{Levels, Record};
 use crate::replay::check_plan;
 pub use candidate::How;
 pub(crate) use candidate::{Candidate, candidates};
+pub(crate) use clears::has_pool;
 use groups::Group;
 use iterations::steady_by;
 use line::Walls;
@@ -291,6 +292,7 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
                 let by_turns = across.iter().copied().cycle();
                 kept.chain(by_turns.take(spans.len())).collect()
             }),
+            emptied: !record.clears.is_empty(),
         },
         base,
         options,

@@ -181,11 +181,6 @@ impl Course {
         self.steps.get(step).map(|it| it.0)
     }
 
-    /// The first step of a slot.
-    pub(crate) fn step_of(&self, slot: u32) -> Option<usize> {
-        self.steps.iter().position(|it| it.0 == slot)
-    }
-
     /// The number of the last request.
     pub(crate) fn now(&self) -> u32 {
         self.habits.as_ref().map_or(0, |it| it.now())

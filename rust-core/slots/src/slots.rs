@@ -48,6 +48,8 @@ pub enum Lent {
     Slot(Taken),
     /// A place between blocks.
     Place(Borrowed),
+    /// This slot of the request that it stands for, once its region, the second number, is there: [`Slots::serve_needed`].
+    Needs(u32, usize),
 }
 
 /// A block of a region, as reports show it.
@@ -127,11 +129,21 @@ pub struct Slots {
     /// freed is chance, and says nothing of where the program is.
     live: usize,
     /// The slot that the last request would have, were its region there.
-    needed: Option<u32>,
+    needed: Option<(u32, Needed)>,
+    /// The same of requests before that whose regions are being had, by slot.
+    awaited: HashMap<u32, Needed>,
     /// Of the last request, if it got no slot.
     refused: Option<Refused>,
     once: Option<Once>,
     counts: Counts,
+}
+
+/// A request whose slot's region is not there: the step, and whether it counts as a miss, else as unplanned.
+#[derive(Clone, Copy, Debug)]
+struct Needed {
+    lane: u32,
+    step: usize,
+    missed: bool,
 }
 
 /// A request that got no slot.
@@ -211,6 +223,7 @@ impl Slots {
             loans: HashMap::new(),
             live: 0,
             needed: None,
+            awaited: HashMap::new(),
             refused: None,
             once: layout.comes_once().then(Once::default),
             counts: Counts::default(),
@@ -263,7 +276,11 @@ impl Slots {
         }
         let slot = self.courses[lane as usize].slot(step);
         let region = self.places[slot as usize].slot.region;
-        self.needed = self.bases[region as usize].is_none().then_some(slot);
+        let missed = true;
+        let needs = Needed { lane, step, missed };
+        self.needed = self.bases[region as usize]
+            .is_none()
+            .then_some((slot, needs));
         // Those that it has passed are wanted last of all.
         let course = &mut self.courses[lane as usize];
         course.missed(step);
@@ -282,18 +299,26 @@ impl Slots {
     /// After a request of so many bytes that had no place: the slot that it would have, were its region there, and that
     /// region.
     pub fn take_needed(&mut self, bytes: usize) -> Option<(u32, usize)> {
-        let needed = self.needed.take()?;
+        let (needed, step) = self.needed.take()?;
         let slot = &self.places[needed as usize].slot;
         let is_its_own = bytes.checked_next_multiple_of(GRANULE) == Some(slot.bytes);
-        is_its_own.then_some((needed, slot.region as usize))
+        let region = slot.region as usize;
+        is_its_own.then(|| {
+            self.awaited.insert(needed, step);
+            (needed, region)
+        })
     }
 
-    /// Serves a request that missed with the slot that it needed, if its region is there now.
+    /// Serves a request that got no slot with the one that it needed, if its region is there now.
     pub fn serve_needed(&mut self, slot: u32) -> Option<Taken> {
-        let mut lanes = (0_u32..).zip(&self.courses);
-        let (lane, step) = lanes.find_map(|(lane, it)| Some((lane, it.step_of(slot)?)))?;
+        let &Needed { lane, step, missed } = self.awaited.get(&slot)?;
         let taken = self.take(lane, step)?;
-        self.counts.misses -= 1;
+        self.awaited.remove(&slot);
+        if missed {
+            self.counts.misses -= 1;
+        } else {
+            self.counts.unplanned -= 1;
+        }
         Some(taken)
     }
 

@@ -133,6 +133,17 @@ proptest! {
                         prop_assert!(it.address % BASE + it.bytes <= layout.regions[region]);
                         model.take(it.address, it.bytes, Held::Borrowed(it));
                     }
+                    Some(Lent::Needs(slot, region)) => {
+                        prop_assert_eq!(slots.serve_needed(slot), None);
+                        prop_assert!(gone.contains(&region));
+                        gone.retain(|&it| it != region);
+                        slots.pinned(region, BASE * (region + 1));
+                        let before = slots.counts();
+                        let it = slots.serve_needed(slot).unwrap();
+                        let after = slots.counts();
+                        prop_assert_eq!(before.misses + before.unplanned, after.misses + after.unplanned + 1);
+                        model.take(it.address, slots.bytes_of(slot), Held::Slot(slot));
+                    }
                     None => {}
                 },
                 Act::Free { which } if !model.0.is_empty() => {

@@ -106,10 +106,32 @@ fn once_a_program_goes_on_after_a_failure_its_plan_goes() {
     assert_eq!(plans(), 3);
     recording.failed();
     assert_eq!(plans(), 3, "it may end here");
+    recording.emptied();
     assert!(!recording.allocated(0, 0, 0x10, 512, 512));
     assert!(recording.allocated(0, 0, 0x20, MIB, MIB));
     assert_eq!(plans(), 0, "long before the next plan is due");
     assert!(!recording.allocated(0, 0, 0x30, MIB, MIB));
+}
+
+#[test]
+fn a_failure_is_noted_until_somebody_has_taken_it_in_and_also_when_the_record_is_full() {
+    let to_record = ToRecord::new("never written".into(), MadeFor::default());
+    let recording = Recording::new(to_record);
+    (0..10).for_each(|_| recording.failed());
+    (0..10).for_each(|_| recording.emptied());
+    assert_eq!(recording.notes.lock().list.len(), 2, "each once");
+    // Both threads are told, whoever catches up.
+    assert!(recording.allocated(0, 0, 0x10, MIB, MIB));
+    assert!(recording.allocated(0, 0, 0x20, MIB, MIB));
+    recording.catch_up();
+    assert!(recording.state.lock().record.searches());
+    assert!(!recording.allocated(0, 0, 0x30, MIB, MIB));
+    let to_record = ToRecord::new("never written".into(), MadeFor::default());
+    let full = Recording::new(to_record);
+    full.notes.lock().is_full = true;
+    full.failed();
+    full.catch_up();
+    assert!(full.state.lock().record.searches());
 }
 
 #[test]
@@ -118,6 +140,7 @@ fn the_file_says_that_a_program_searches_if_it_asks_for_much() {
     let path = folder.path().join("device.json");
     let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
     recording.failed();
+    recording.emptied();
     record(&recording, 1000);
     recording.close();
     let text = fs::read_to_string(path).unwrap();

@@ -115,16 +115,30 @@ impl StreamPlan {
         }
         let idle = state.take_idle();
         if why == GiveBack::Short && !idle.is_empty() {
-            let iterations = 1 << state.given_back.min(DOUBLINGS);
-            state.waits = state.requests_of_an_iteration() * iterations;
-            state.given_back += 1;
+            state.stays_away();
         }
         if why == GiveBack::ForGood {
             state.phase = Phase::Dropped;
         } else if state.phase == Phase::Ready && !idle.is_empty() {
-            state.phase = Phase::Cold;
+            state.phase = match why {
+                GiveBack::Short => Phase::Cold,
+                _ => state.rests(),
+            };
         }
         idle
+    }
+
+    /// PyTorch's allocator has no room for a region that is wanted. Where others are there, requests are left to it for a while, as
+    /// where memory is short; else the plan is dropped, and the answer is true.
+    pub fn refused(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_first = state.regions.iter().all(|it| it.base == 0);
+        if is_first {
+            state.drops = true;
+        } else {
+            state.stays_away();
+        }
+        is_first
     }
 
     /// The same of a plan that was dropped before, of which a block has gone.
@@ -159,6 +173,24 @@ impl StreamPlan {
 }
 
 impl State {
+    /// The phase of a plan in force: with regions to be taken, or none.
+    pub(super) fn rests(&self) -> Phase {
+        match self.regions.iter().any(|it| it.is_wanted && it.base == 0) {
+            true => Phase::Cold,
+            false => Phase::Ready,
+        }
+    }
+
+    /// Regions are left for an iteration or more.
+    fn stays_away(&mut self) {
+        let iterations = 1 << self.given_back.min(DOUBLINGS);
+        self.waits = self.requests_of_an_iteration() * iterations;
+        self.given_back += 1;
+        for it in &mut self.regions {
+            it.is_wanted = !it.has_slots;
+        }
+    }
+
     /// A request has a place in this region, which is not there.
     pub(super) fn wants(&mut self, region: usize) {
         self.regions[region].is_wanted = true;

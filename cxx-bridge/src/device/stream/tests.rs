@@ -84,8 +84,7 @@ fn a_request_waits_for_what_comes_before_it() {
 fn a_region_is_taken_with_the_first_request_that_has_a_place_there() {
     let plan = plan(7);
     // Nothing is wanted yet.
-    assert!(plan.begin_reserve() && !plan.lacks(0) && !plan.lacks(1));
-    assert_eq!(plan.end_reserve(true), []);
+    assert!(!plan.begin_reserve() && !plan.lacks(0) && !plan.lacks(1));
     for region in 0..2 {
         let mut ask = ask(4 * MIB);
         assert_eq!(plan.request(&mut ask, Step::Peaks), Err(Step::Reserve));
@@ -99,24 +98,53 @@ fn a_region_is_taken_with_the_first_request_that_has_a_place_there() {
     // The first region is idle, and comes back when it is needed, which the second one's next request does not do.
     plan.free(GIB).unwrap();
     assert_eq!(plan.give_back(GiveBack::Cleared).len(), 1);
-    assert!(plan.begin_reserve() && !plan.lacks(0));
-    assert_eq!(plan.end_reserve(true), []);
+    assert!(!plan.begin_reserve() && !plan.lacks(0));
     let mut ask = ask(4 * MIB);
     assert_eq!(plan.request(&mut ask, Step::Peaks), Err(Step::Reserve));
     assert!(plan.begin_reserve() && plan.lacks(0));
 }
 
 #[test]
-fn a_request_whose_region_is_refused_is_served_elsewhere() {
+fn a_region_that_is_refused_stays_away_and_others_serve_on() {
     let plan = plan(8);
-    let mut ask = ask(4 * MIB);
-    assert_eq!(plan.request(&mut ask, Step::Begin), Err(Step::Reserve));
+    let mut first = ask(4 * MIB);
+    assert_eq!(plan.request(&mut first, Step::Peaks), Err(Step::Reserve));
     assert!(plan.begin_reserve());
+    plan.reserved(0, GIB, 4 * MIB, false);
+    plan.end_reserve(true);
+    let held = plan.request(&mut first, Step::Peaks).unwrap();
+    let mut second = ask(4 * MIB);
+    assert_eq!(plan.request(&mut second, Step::Peaks), Err(Step::Reserve));
+    assert!(plan.begin_reserve() && plan.lacks(1));
+    assert!(!plan.refused(), "the first one holds a block");
     assert_eq!(plan.end_reserve(false), []);
-    plan.state.lock().phase = Phase::Ready;
+    assert_eq!(
+        plan.request(&mut second, Step::Reserve),
+        Err(Step::Unserved)
+    );
+    plan.free(held.address).unwrap();
+    for _ in 1..FEWEST {
+        assert_eq!(
+            plan.request(&mut ask(MIB), Step::Begin),
+            Err(Step::Unserved)
+        );
+    }
+    assert!(!plan.is_dropped());
+    assert_eq!(
+        plan.request(&mut ask(MIB), Step::Begin),
+        Err(Step::Unserved)
+    );
+    assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Reserve));
+}
+
+#[test]
+fn a_plan_whose_first_region_is_refused_is_not_used() {
+    let plan = plan(9);
+    let mut ask = ask(4 * MIB);
     assert_eq!(plan.request(&mut ask, Step::Peaks), Err(Step::Reserve));
-    assert!(plan.begin_reserve() && plan.lacks(0));
+    assert!(plan.begin_reserve() && plan.refused());
     assert_eq!(plan.end_reserve(false), []);
+    assert!(plan.is_dropped());
     assert_eq!(plan.request(&mut ask, Step::Reserve), Err(Step::Unserved));
 }
 
@@ -151,7 +179,6 @@ fn regions_come_back_at_once_or_an_iteration_later() {
     assert_eq!((taken.len(), taken[1].base), (2, 2 * GIB));
     taken.iter().for_each(|it| plan.gone(it.held));
     assert_eq!((plan.reserved_bytes(), plan.idle()), (0, 0));
-    assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Reserve));
     for doublings in 0..2 {
         reserve(&plan);
         assert_eq!(plan.give_back(GiveBack::Short).len(), 2);

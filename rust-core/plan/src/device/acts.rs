@@ -28,7 +28,8 @@ pub(super) const CLEAR: u32 = 2;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OneDevice {
     pub(super) acts: Vec<Packed>,
-    pub(super) live: HashMap<u64, u32>,
+    /// Each block's number, and whether it is as long as plans have places for.
+    pub(super) live: HashMap<u64, (u32, bool)>,
     pub(super) vacant: Vec<u32>,
 }
 

@@ -190,22 +190,39 @@ fn failing(goes_on: impl Fn(&mut Program)) -> Program {
 }
 
 #[test]
-fn a_program_that_goes_on_after_a_failed_request_has_no_plan() {
-    let searching = failing(|it| {
+fn a_program_that_makes_room_after_a_failed_request_has_no_plan() {
+    let empties = |it: &mut Program| {
+        it.record.emptied();
         it.ask(10);
-    });
-    assert!(searching.record.searches());
-    let plan = searching.record.plan(&Options::default(), &|| false);
-    assert_eq!(plan, DevicePlan::default());
+    };
+    let frees = |it: &mut Program| {
+        let id = it.ask(10);
+        it.record.failed();
+        it.free([id]);
+        it.ask(10);
+    };
+    for searching in [failing(empties), failing(frees)] {
+        assert!(searching.record.searches());
+        let plan = searching.record.plan(&Options::default(), &|| false);
+        assert_eq!(plan, DevicePlan::default());
+    }
+    let mut late = failing(|_| {});
+    late.record.failed_late();
+    assert!(late.record.searches());
 }
 
 #[test]
-fn a_program_that_ends_with_a_failed_request_has_a_plan() {
+fn a_program_that_ends_with_a_failed_request_or_asks_for_less_has_a_plan() {
     let short = |it: &mut Program| {
         it.next += 1;
         it.record.request((0, 0), it.next, LENT_FROM - 1);
     };
-    for ended in [failing(|_| {}), failing(short)] {
+    // Workspace of a library.
+    let less = |it: &mut Program| {
+        let id = it.ask(2);
+        it.free([id]);
+    };
+    for ended in [failing(|_| {}), failing(short), failing(less)] {
         let (plan, without, with) = ended.planned();
         assert!(!ended.record.searches() && !plan.plans.is_empty());
         assert!(with.stock < without.stock);

@@ -12,7 +12,7 @@ use pinbuddy_slots::Layout;
 use super::runs::Runs;
 use super::{OneDevice, StreamRecord};
 use crate::file::Plan;
-use crate::script::{Candidate, How, Options, Watch, candidates};
+use crate::script::{Candidate, How, Options, Watch, candidates, has_pool};
 
 /// A plan has to reserve less than none by more than one part in so many.
 const WORTH_IT: u64 = 500;
@@ -140,7 +140,7 @@ impl<'t> Trial<'t> {
     fn stream(&mut self, stream: usize) {
         let quick = Options {
             quick: true,
-            together: true,
+            together: !has_pool(&self.streams[stream].record),
             ..self.options.clone()
         };
         let before = self.of(self.best);
@@ -180,7 +180,9 @@ impl<'t> Trial<'t> {
                 Some(_) => self.of(self.best) - 1,
                 None => (self.of(self.best) - self.of(self.best) / WORTH_IT).min(is_worth_it(self)),
             };
-            self.search(stream, true, most);
+            if !has_pool(&self.streams[stream].record) {
+                self.search(stream, true, most);
+            }
             if self.chosen_for(stream).is_none() {
                 self.winners[stream] = None;
             }

@@ -121,6 +121,7 @@ pub(super) fn once(task: Task<'_>) -> Plan {
         like: Vec::new(),
         period: None,
         apart: Some(blocks.iter().map(stays).collect()),
+        emptied: !record.clears.is_empty(),
         blocks,
     };
     let placed = placing::place(&group, 0, task.options, task.watch);

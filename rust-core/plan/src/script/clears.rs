@@ -13,7 +13,7 @@ const LITTLE: i128 = 8;
 /// What is in use then is so many times less than what is at the next level, or else it is the least of all.
 const GAP: i128 = 4;
 
-/// So many times at most a region begins where the cache was emptied before the iterations: each is an allocation.
+/// So many pools at most have regions of their own, the longest: each is an allocation.
 const MOST_POOLS: usize = 4;
 
 /// The loop empties the cache if it did so this often in the record; once may be its end.
@@ -44,45 +44,49 @@ fn lives_at_a_clear(record: &Record, number: u32) -> bool {
     own.over != NEVER && clear.is_some_and(|&it| it < own.over)
 }
 
-/// Where on the line pools begin that are made behind a clear, and no place is cut. `offsets` are of `early` requests, and of those
-/// that come again.
-pub(super) fn pools<'p>(
-    record: &'p Record,
-    spans: &'p Spans<'_>,
-    early: &'p [u32],
-    offsets: (&'p [u64], &'p [u64]),
-) -> impl Iterator<Item = u64> + 'p {
+/// Where on the line pools begin: what is kept and was asked for behind a clear. `offsets` are of `early` requests, and of those
+/// that come again; no place is cut. A program that empties its cache often looks next how much the device has left, and makes a
+/// pool that large; so it lies in a region of its own, which is not there, or idle, while the cache is emptied.
+pub(super) fn pools(
+    record: &Record,
+    spans: &Spans<'_>,
+    early: &[u32],
+    offsets: (&[u64], &[u64]),
+) -> Vec<u64> {
     let request = |number: u32| &record.requests[number as usize];
-    let numbered = move || early.iter().copied().zip(offsets.0.iter().copied());
-    let kept = numbered().filter(move |it| spans.keeps(request(it.0)));
-    let sizes = early.iter().map(move |&it| request(it).bytes());
     let all = offsets.0.iter().chain(offsets.1).copied();
+    let sizes = early.iter().map(|&it| request(it).bytes());
     let places: Vec<(u64, u64)> = all.zip(sizes.chain(spans.sizes())).collect();
-    let cuts = behind(record, kept).into_iter();
-    cuts.filter(move |cut| {
-        !places
-            .iter()
-            .any(|&(at, bytes)| at < *cut && *cut < at + bytes)
-    })
-}
-
-/// Where on the line what is kept begins that was asked for behind a clear, of the first clears: `kept` are requests with their
-/// offsets, in order. A program that empties its cache often looks next how much the device has left, and makes a pool that
-/// large; so the pool lies in a region of its own, which is not there, or idle, while the cache is emptied.
-fn behind(record: &Record, kept: impl Iterator<Item = (u32, u64)>) -> Vec<u64> {
+    let is_cut = |at: u64| places.iter().any(|it| it.0 < at && at < it.0 + it.1);
+    let mut pools: Vec<(u64, u64)> = Vec::new();
     let mut clears = record.clears.iter().copied().peekable();
-    let mut cuts = Vec::new();
-    for (number, offset) in kept {
-        let begin = record.requests[number as usize].begin;
+    for (&number, &offset) in early.iter().zip(offsets.0) {
+        let own = request(number);
+        if !spans.keeps(own) {
+            continue;
+        }
         let mut was_emptied = false;
-        while clears.next_if(|&it| it < begin).is_some() {
+        while clears.next_if(|&it| it < own.begin).is_some() {
             was_emptied = true;
         }
-        if was_emptied && cuts.len() < MOST_POOLS {
-            cuts.push(offset);
+        if was_emptied && !is_cut(offset) {
+            pools.push((0, offset));
+        }
+        if let Some(pool) = pools.last_mut() {
+            pool.0 += own.bytes();
         }
     }
-    cuts
+    pools.sort_unstable_by_key(|it| std::cmp::Reverse(*it));
+    pools.truncate(MOST_POOLS);
+    pools.into_iter().map(|it| it.1).collect()
+}
+
+/// Whether something is kept that was asked for behind a clear.
+pub(crate) fn has_pool(record: &Record) -> bool {
+    let first = record.clears.first();
+    let is_behind = |begin: u32| first.is_some_and(|&it| it < begin);
+    let mut kept = record.requests.iter().filter(|it| it.over == NEVER);
+    kept.any(|it| is_behind(it.begin))
 }
 
 /// The steps of a lane before which the loop empties the cache. `early` are its requests that have places before the

@@ -47,6 +47,8 @@ pub(super) struct Group {
     pub(super) period: Option<Range<u64>>,
     /// Of each block, whether it lives where the cache may be emptied; nothing if none is to lie apart.
     pub(super) apart: Option<Vec<bool>>,
+    /// Whether it is known that the cache is emptied.
+    pub(super) emptied: bool,
 }
 
 impl Group {
@@ -165,10 +167,9 @@ pub(super) fn place(group: &Group, base: u64, options: &Options, watch: Watch<'_
         let rest = |at: usize| stays(at) && !apart[at];
         let rest = place_some(group, rest, first.end + WALL, options, watch);
         let length = placed.end - base;
-        let most = if options.device {
-            MOST_UNASKED
-        } else {
-            MOST_FOR_A_WALL
+        let most = match options.device && !group.emptied {
+            true => MOST_UNASKED,
+            false => MOST_FOR_A_WALL,
         };
         if rest.end - base <= length + length / most {
             for (at, offset) in rest.offsets.into_iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::cells::Wanted;
 use crate::lane::{Course, Unserved};
 use crate::layout::GRANULE;
 
-use super::{Borrowed, Lent, Loan, Place, Slots};
+use super::{Borrowed, Lent, Loan, Needed, Place, Slots};
 
 /// What is lent is not wanted in at least so many steps of any lane, if there is such a place; steps further ahead
 /// than the others make no difference.
@@ -88,16 +88,18 @@ impl Slots {
         let (room, own_slot) = (course.bytes(step), course.slot_at(step));
         if room.is_some_and(|it| (bytes..=2 * bytes).contains(&it))
             && let Some(refused) = self.refused.filter(|it| it.thread == thread)
-            && let Some(taken) = self.take(lane, step)
         {
             // It is a hit after all.
-            self.refused = None;
-            if refused.missed {
-                self.counts.misses -= 1;
-            } else {
-                self.counts.unplanned -= 1;
+            let (slot, missed) = (course.slot(step), refused.missed);
+            self.awaited.insert(slot, Needed { lane, step, missed });
+            let region = self.places[slot as usize].slot.region as usize;
+            if self.bases[region].is_none() {
+                return Some(Lent::Needs(slot, region));
             }
-            return Some(Lent::Slot(taken));
+            if let Some(taken) = self.serve_needed(slot) {
+                self.refused = None;
+                return Some(Lent::Slot(taken));
+            }
         }
         // The first of these is the step that it may stand for.
         let wanted = self.wanted(steps + 1);
