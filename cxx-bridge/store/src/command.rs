@@ -4,11 +4,10 @@
 //! machines. A script that was edited is another program. Arguments keep their order. Not among them: seeds, ranks, ports and
 //! secrets. A path is `PATH`, since programs read other data from it and write other results to it; of a file of settings the
 //! content counts, and of a model the last part of its name. Of results nothing counts, and a word without a slash is no path
-//! unless its option says so: what a run leaves behind must not change the key of the next. Numbers and truths
-//! are never paths.
+//! unless its option says so: what a run leaves behind must not change the key of the next. Numbers and truths are never paths.
 //!
-//! Invariant: no text that may be a secret stands here in clear: an option may have any name. Such text counts by its hash, so
-//! that two revisions of a model, which look alike, have two keys. Knows the disk through [`Look`] alone.
+//! Invariant: no text that looks like a secret stands here in clear, whatever its option is called. It counts by its hash, so that
+//! two revisions of a model, which look alike, have two keys. Knows the disk through [`Look`] alone.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -35,7 +34,7 @@ const SETTINGS: [&str; 6] = [".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"];
 /// How programs begin that run what a person types, or a notebook has.
 const INTERACTIVE: [&str; 3] = ["ipykernel", "ipython", "colab_kernel"];
 
-/// Text this long with no separator, of letters and digits, may be a secret.
+/// Text this long with no separator, of letters and digits, looks like a secret.
 const LIKE_A_SECRET: usize = 20;
 
 /// See the module's documentation.
@@ -229,7 +228,7 @@ fn value(kind: Kind, text: &str, look: &impl Look) -> String {
     }
 }
 
-/// The text, or a hash of it if it may be a secret.
+/// The text, or a hash of it if it looks like a secret.
 fn clear(text: &str) -> String {
     let is_mixed = |it: &str| {
         it.contains(|it: char| it.is_ascii_digit()) && it.contains(|it: char| it.is_alphabetic())
