@@ -14,10 +14,15 @@ use crate::config::Surroundings;
 /// Of this process.
 pub(crate) fn here() -> Surroundings {
     Surroundings {
-        // SAFETY: it has no conditions.
-        user: unsafe { libc::geteuid() },
+        user: user(),
         library: library(),
     }
+}
+
+/// The effective user.
+pub(crate) fn user() -> u32 {
+    // SAFETY: it has no conditions.
+    unsafe { libc::geteuid() }
 }
 
 /// The file that this code was loaded from.

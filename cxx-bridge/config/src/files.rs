@@ -6,7 +6,7 @@
 //! file that may not be used is one warning.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -113,9 +113,15 @@ fn check(file: &File, user: Option<u32>) -> Result<(), String> {
     if !found.is_file() {
         return Err("it is no regular file".to_owned());
     }
-    let Some(user) = user else {
-        return Ok(());
-    };
+    user.map_or(Ok(()), |user| trusted(&found, user))
+}
+
+/// Whether what was found is this user's or root's, and nobody else may write it.
+///
+/// # Errors
+///
+/// Why not, of "it".
+pub fn trusted(found: &Metadata, user: u32) -> Result<(), String> {
     let (owner, mode) = (found.uid(), found.mode() & 0o7777);
     if owner != 0 && owner != user {
         return Err(format!(

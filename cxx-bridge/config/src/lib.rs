@@ -27,7 +27,7 @@ use pinbuddy_core::{Growth, Settings, WarmUp};
 use serde::{Serialize, Serializer};
 
 use defaults::Layer;
-pub use files::{BESIDE_LIBRARY, Surroundings};
+pub use files::{BESIDE_LIBRARY, Surroundings, trusted};
 pub use level::Level;
 use memory::Memory;
 use setting::Reader;

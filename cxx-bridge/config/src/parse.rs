@@ -61,11 +61,11 @@ pub(super) fn file(text: &str) -> Result<Option<String>, &'static str> {
     }
 }
 
-/// The name of a folder.
+/// The path of a folder, which does not depend on the one that a program is in.
 pub(super) fn folder(text: &str) -> Result<Option<String>, &'static str> {
-    match text {
-        "" => Err("is empty, and a folder has a name"),
-        name => Ok(Some(name.to_owned())),
+    match text.starts_with('/') {
+        true => Ok(Some(text.to_owned())),
+        false => Err("is no absolute path (`~` is not expanded)"),
     }
 }
 

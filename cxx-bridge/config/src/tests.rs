@@ -84,6 +84,7 @@ fn usable_values_are_taken() {
         ("BUDDY_PIN_THREADS", "3"),
         ("BUDDY_NUMA", "1"),
         ("BUDDY_TRACE", " /tmp/Trace of {rank} "),
+        ("BUDDY_PLAN_DIR", " /plans of all "),
         ("BUDDY_LOG", "DEBUG"),
         ("BUDDY_DISABLE", "1"),
     ]);
@@ -103,6 +104,7 @@ fn usable_values_are_taken() {
     assert_eq!(config.memory.pin_threads.value, Some(3));
     assert_eq!(config.memory.numa.value, Numa::Node(1));
     assert_eq!(config.trace.value.as_deref(), Some("/tmp/Trace of {rank}"));
+    assert_eq!(config.plan_dir.value.as_deref(), Some("/plans of all"));
     assert_eq!(config.log.value, Level::Debug);
     assert!(config.disable.value);
     assert_eq!(config.disable.origin, Origin::Environment);
@@ -132,6 +134,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
         ("BUDDY_PIN_THREADS", "0"),
         ("BUDDY_NUMA", "near"),
         ("BUDDY_TRACE", ""),
+        ("BUDDY_PLAN_DIR", "~/plans"),
         ("BUDDY_LOG", "verbose"),
         ("BUDDY_DISABLE", "maybe"),
     ]);
@@ -150,6 +153,7 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     BUDDY_NUMA="near" is neither off, auto nor the number of a node; using the default, off
     BUDDY_TRACE="" is empty, and a file has a name; using the default, no file
     BUDDY_LOG="verbose" is none of off, warn, info and debug; using the default, warn
+    BUDDY_PLAN_DIR="~/plans" is no absolute path (`~` is not expanded); using the default, the user's cache
     BUDDY_DISABLE="maybe" is neither 1 nor 0; using the default, 0
     "#);
     let (defaults, _) = read(&[]);

@@ -134,7 +134,7 @@ pub(super) const PLAN_UPDATE: Variable = variable(
 pub(super) const PLAN_DIR: Variable = variable(
     "BUDDY_PLAN_DIR",
     "the user's cache",
-    "the folder of plans that `auto` chooses; unset: `$XDG_CACHE_HOME/pinbuddy/plans`, or `~/.cache/pinbuddy/plans`",
+    "the absolute path of the folder of plans that `auto` chooses; unset: `$XDG_CACHE_HOME/pinbuddy/plans`, or `~/.cache/pinbuddy/plans`",
 );
 pub(super) const DEVICE_PLAN: Variable = variable(
     "BUDDY_DEVICE_PLAN",

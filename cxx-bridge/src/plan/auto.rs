@@ -3,10 +3,11 @@
 //! Of a kept one, the store decides the folder, the name and what goes; here is what a process says of itself. Its file begins with
 //! the key, in a line; behind it is what a named file has. Knows no kind of plan.
 //!
-//! Invariant: whatever fails costs one line, and the program goes on without a plan.
+//! Invariants: whatever fails costs one line, and the program goes on without a plan; nothing is read or written in a folder that
+//! is another user's or that others may write, where a name could be a trap.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinbuddy_plan::file::MadeFor;
@@ -16,9 +17,10 @@ use serde_json::{Value, json};
 
 use super::Choice;
 use super::unusable::Unusable;
-use crate::config::{Config, Origin};
+use crate::config::{self, Config, Origin};
 use crate::log;
 use crate::record::place;
+use crate::surroundings;
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
@@ -63,6 +65,7 @@ impl Place {
         let folder = Folder::of(config.plan_dir.value.as_deref(), variable).ok_or(
             "none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names a folder: set BUDDY_PLAN_DIR",
         )?;
+        check(folder.path())?;
         let words = fs::read("/proc/self/cmdline").unwrap_or_default();
         let words: Vec<String> = words
             .strip_suffix(b"\0")
@@ -142,8 +145,16 @@ impl Place {
                 let folder = kept.folder.path().display();
                 format!("its folder {folder} cannot be made ({why}): set BUDDY_PLAN_DIR to one that this user may write to")
             })?;
+            // Somebody else may have made it first.
+            check(kept.folder.path())?;
         }
         place::may_create(&self.path)
+    }
+
+    /// The file to replace. A link that a user has named stays one, and its file is replaced; nobody makes one of a kept name.
+    pub(super) fn real(&self) -> PathBuf {
+        let real = (!self.is_kept()).then(|| fs::canonicalize(&self.path).ok());
+        real.flatten().unwrap_or_else(|| self.path.clone())
     }
 
     /// What a file has before its plan.
@@ -158,6 +169,17 @@ impl Place {
             kept.folder.trim(&self.path);
         }
     }
+}
+
+/// Whether this folder may be used, if it is there.
+fn check(folder: &Path) -> Result<(), String> {
+    let Ok(found) = fs::metadata(folder) else {
+        return Ok(());
+    };
+    config::trusted(&found, surroundings::user()).map_err(|why| {
+        let folder = folder.display();
+        format!("its folder {folder} is not used: {why}. BUDDY_PLAN_DIR names another")
+    })
 }
 
 /// What `auto` chose for one kind of memory, for people and `stats()`.

@@ -268,7 +268,7 @@ impl Target {
         if there.max(*last) > requests {
             return Ok(false);
         }
-        write(path, |out| {
+        write(&self.place.real(), |out| {
             out.write_all(self.place.head().as_bytes())?;
             write_to(out)
         })?;
@@ -295,9 +295,6 @@ fn write(
     path: &Path,
     text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A link stays one, and its file is replaced.
-    let real = fs::canonicalize(path);
-    let path = real.as_deref().unwrap_or(path);
     let (beside, file) = create_beside(path)?;
     let written = (|| {
         let mut out = io::BufWriter::new(file);

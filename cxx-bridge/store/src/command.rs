@@ -3,16 +3,21 @@
 //! The program is its name and its content: a script's base name alone is the same for many programs, and its path differs between
 //! machines. A script that was edited is another program. Arguments keep their order. Not among them: seeds, ranks, ports and
 //! secrets. A path is `PATH`, since programs read other data from it and write other results to it; of a file of settings the
-//! content counts, and of a model the last part of its name. Values of options for paths are `PATH`, whether there is a file or
-//! not: the first run makes it. Numbers are never paths.
+//! content counts, and of a model the last part of its name. Of results nothing counts, and a word without a slash is no path
+//! unless its option says so: what a run leaves behind must not change the key of the next. Numbers and truths are never paths.
 //!
-//! Knows the disk through [`Look`] alone.
+//! Invariant: no text that looks like a secret stands here in clear, whatever its option is called. It counts by its hash, so that
+//! two revisions of a model, which look alike, have two keys. Knows the disk through [`Look`] alone.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use crate::key::hash;
+
+mod kind;
+
+use kind::Kind;
 
 /// What is in the place of a path.
 const PATH: &str = "PATH";
@@ -26,21 +31,11 @@ const SPAWNED: &str = "from multiprocessing.";
 /// Files of settings.
 const SETTINGS: [&str; 6] = [".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"];
 
-/// Options that say nothing of memory, beside those whose name has `seed` in it.
-const DROPPED: [&str; 6] = [
-    "local_rank",
-    "node_rank",
-    "master_addr",
-    "master_port",
-    "rdzv_endpoint",
-    "rdzv_id",
-];
+/// How programs begin that run what a person types, or a notebook has.
+const INTERACTIVE: [&str; 3] = ["ipykernel", "ipython", "colab_kernel"];
 
-/// Words in names of options whose values are nobody's business.
-const SECRET: [&str; 4] = ["token", "password", "secret", "key"];
-
-/// How words end in names of options for paths.
-const FOR_PATHS: [&str; 6] = ["dir", "path", "file", "folder", "output", "save"];
+/// Text this long with no separator, of letters and digits, looks like a secret.
+const LIKE_A_SECRET: usize = 20;
 
 /// See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +52,6 @@ pub struct Command {
 pub trait Look {
     /// A hash of a regular file's content.
     fn content(&self, path: &Path) -> Option<String>;
-
-    /// Whether there is anything at this path.
-    fn exists(&self, path: &Path) -> bool;
 }
 
 /// Files as they are.
@@ -75,16 +67,12 @@ impl Look for Disk {
         file.take(MOST_CONTENT).read_to_end(&mut content).ok()?;
         Some(hash(&[&content, &found.len().to_le_bytes()]))
     }
-
-    fn exists(&self, path: &Path) -> bool {
-        path.exists()
-    }
 }
 
 impl Command {
     /// Of these words, the first of which is the program as it was called; `None` if they do not say which program it is: an
-    /// interactive Python, a script on standard input, a process that `multiprocessing` has spawned, or a name that is no file's
-    /// path, as Ray's workers have.
+    /// interactive Python or a notebook, a script on standard input or one that cannot be read, a process that
+    /// `multiprocessing` has spawned, or a name that is no file's path, as Ray's workers have.
     pub fn of(words: &[String], look: &impl Look) -> Option<Self> {
         let (first, rest) = words.split_first()?;
         if !is_python(first) {
@@ -107,10 +95,14 @@ impl Command {
             Entry::Script(path) => {
                 let main = Path::new(&path).join("__main__.py");
                 let content = look.content(Path::new(&path));
-                let content = content.or_else(|| look.content(&main));
-                (base(&path).to_owned(), content)
+                let content = content.or_else(|| look.content(&main))?;
+                (base(&path).to_owned(), Some(content))
             }
         };
+        let name = program.to_ascii_lowercase();
+        if INTERACTIVE.iter().any(|it| name.starts_with(it)) {
+            return None;
+        }
         Some(Self {
             program,
             content,
@@ -169,45 +161,11 @@ fn entry(words: &[String]) -> Option<(Entry, &[String])> {
     None
 }
 
-/// What an option's name says of its value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Seed,
-    Secret,
-    Model,
-    Path,
-    Plain,
-}
-
-impl Kind {
-    /// Of an option with this name, which has no dashes in front.
-    fn of(name: &str) -> Self {
-        let name = name.to_ascii_lowercase().replace('-', "_");
-        let mut words = name.split(['_', '.']);
-        let last = name.rsplit('.').next().unwrap_or(&name);
-        if name.contains("seed") || DROPPED.contains(&last) {
-            return Self::Seed;
-        }
-        if words.clone().any(|it| SECRET.contains(&it)) {
-            return Self::Secret;
-        }
-        let is_out = words.clone().any(|it| matches!(it, "out" | "output"));
-        if name.contains("model") && !is_out && !name.ends_with("dir") {
-            return Self::Model;
-        }
-        let is_path = words.any(|word| FOR_PATHS.iter().any(|it| word.ends_with(it)));
-        match is_path || is_out {
-            true => Self::Path,
-            false => Self::Plain,
-        }
-    }
-}
-
 /// The arguments that decide memory, as they count.
 fn arguments(words: &[String], look: &impl Look) -> Vec<String> {
     let mut kept = Vec::new();
-    // Of the option before, whose value may come.
-    let mut before = Kind::Plain;
+    // The option before, whose value may come.
+    let mut before = ("", Kind::Plain);
     for word in words {
         let is_option = word.starts_with('-') && !is_number(word);
         let (name, inline) = match word.split_once('=') {
@@ -215,26 +173,26 @@ fn arguments(words: &[String], look: &impl Look) -> Vec<String> {
             _ => (word.as_str(), None),
         };
         if !is_option && inline.is_none() {
-            let kind = std::mem::replace(&mut before, Kind::Plain);
-            let is_dropped = match kind {
-                Kind::Seed => is_number(word) || word.contains(['.', ':']),
-                Kind::Secret => true,
-                _ => false,
-            };
-            if !is_dropped {
-                kept.push(value(kind, word, look));
+            match std::mem::replace(&mut before, ("", Kind::Plain)) {
+                (_, Kind::Seed) if is_number(word) || word.contains(['.', ':']) => {}
+                (option, Kind::PerhapsSecret) if is_number(word) => {
+                    kept.extend([option.to_owned(), word.clone()]);
+                }
+                (_, Kind::Secret | Kind::PerhapsSecret) => {}
+                (_, kind) => kept.push(value(kind, word, look)),
             }
             continue;
         }
         let kind = Kind::of(name.trim_start_matches(['-', '+', '~']));
         before = match inline {
-            None => kind,
-            Some(_) => Kind::Plain,
+            None => (name, kind),
+            Some(_) => ("", Kind::Plain),
         };
         match (kind, inline) {
-            (Kind::Seed | Kind::Secret, _) => {}
-            (_, None) => kept.push(name.to_owned()),
-            (_, Some(text)) => kept.push(format!("{name}={}", value(kind, text, look))),
+            (Kind::PerhapsSecret, Some(text)) if is_number(text) => kept.push(word.clone()),
+            (Kind::Seed | Kind::Secret | Kind::PerhapsSecret, _) => {}
+            (_, None) => kept.push(clear(name)),
+            (_, Some(text)) => kept.push(format!("{}={}", clear(name), value(kind, text, look))),
         }
     }
     kept
@@ -253,20 +211,32 @@ fn is_number(text: &str) -> bool {
 
 /// A value, as it counts.
 fn value(kind: Kind, text: &str, look: &impl Look) -> String {
-    let path = Path::new(text);
-    if is_number(text) {
+    if is_number(text) || matches!(text, "true" | "True" | "false" | "False") {
         return text.to_owned();
     }
-    if SETTINGS.iter().any(|it| text.ends_with(it))
-        && let Some(content) = look.content(path)
+    if kind != Kind::Output
+        && SETTINGS.iter().any(|it| text.ends_with(it))
+        && let Some(content) = look.content(Path::new(text))
     {
         return format!("{PATH}:{content}");
     }
     match kind {
-        Kind::Model => base(text).to_owned(),
-        Kind::Path => PATH.to_owned(),
-        _ if text.contains('/') || look.exists(path) => PATH.to_owned(),
-        _ => text.to_owned(),
+        Kind::Model => clear(base(text)),
+        Kind::Path | Kind::Output => PATH.to_owned(),
+        _ if text.contains('/') => PATH.to_owned(),
+        _ => clear(text),
+    }
+}
+
+/// The text, or a hash of it if it looks like a secret.
+fn clear(text: &str) -> String {
+    let is_mixed = |it: &str| {
+        it.contains(|it: char| it.is_ascii_digit()) && it.contains(|it: char| it.is_alphabetic())
+    };
+    let mut runs = text.split(|it: char| !it.is_alphanumeric());
+    match runs.any(|it| it.len() >= LIKE_A_SECRET && is_mixed(it)) {
+        true => format!("HASH:{}", hash(&[text.as_bytes()])),
+        false => text.to_owned(),
     }
 }
 

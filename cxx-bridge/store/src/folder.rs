@@ -45,14 +45,13 @@ pub struct Kept {
 }
 
 impl Folder {
-    /// `BUDDY_PLAN_DIR`, or the user's cache; `None` if no variable says where that is.
+    /// `BUDDY_PLAN_DIR`, or the user's cache; `None` if no variable says where that is. A relative path counts as none: a
+    /// program that changes its folder would have another one.
     pub fn of(set: Option<&str>, lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let absolute = |name: &str| {
-            let found = lookup(name).map(PathBuf::from);
-            found.filter(|it| it.is_absolute())
-        };
-        if let Some(set) = set {
-            return Some(Self(set.into()));
+        let is_absolute = |it: &PathBuf| it.is_absolute();
+        let absolute = |name: &str| lookup(name).map(PathBuf::from).filter(is_absolute);
+        if let Some(set) = set.map(PathBuf::from).filter(is_absolute) {
+            return Some(Self(set));
         }
         let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
         Some(Self(cache?.join("pinbuddy/plans")))
@@ -107,10 +106,15 @@ impl Folder {
 
     /// Removes what is too much, least recently used first, but for this file.
     pub fn trim(&self, but: &Path) {
-        self.trim_to(but, MOST_FILES, MOST_BYTES);
+        self.trim_to(but, (MOST_FILES, MOST_BYTES), |path| fs::remove_file(path));
     }
 
-    fn trim_to(&self, but: &Path, most_files: usize, most_bytes: u64) {
+    fn trim_to(
+        &self,
+        but: &Path,
+        (most_files, most_bytes): (usize, u64),
+        remove: impl Fn(&Path) -> io::Result<()>,
+    ) {
         let mut files = self.files(ENDING).unwrap_or_default();
         files.sort_by_key(|(_, _, used)| *used);
         let (mut many, mut bytes) = (files.len(), files.iter().map(|it| it.1).sum::<u64>());
@@ -119,8 +123,8 @@ impl Folder {
                 break;
             }
             // Another process may have removed it, or have written it anew: then it is one that is made again.
-            if path != but && head(&path).is_some() {
-                let _ = fs::remove_file(&path);
+            let is_gone = || remove(&path).is_ok() || !path.exists();
+            if path != but && head(&path).is_some() && is_gone() {
                 many -= 1;
                 bytes -= length;
             }

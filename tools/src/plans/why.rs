@@ -2,10 +2,11 @@
 //!
 //! Invariant: a command line has the keys here that its process has.
 
+use std::env;
 use std::fmt::{self, Display};
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -45,10 +46,8 @@ pub(super) fn run(folder: &Folder, asked: &cli::Why) -> Result<ExitCode> {
     )?;
     // Without what follows a plus sign, as runs know it.
     let torch = torch.split('+').next().unwrap_or_default();
-    let command = Command::of(&started(&asked.command), &Disk);
-    let command = command.context(
-        "the command line does not say which program it starts: an interactive Python, and a process that multiprocessing spawns, have no plan by `auto`",
-    )?;
+    let words = started(asked.command.clone(), variable("PATH").as_deref());
+    let command = Command::of(&words, &Disk).with_context(|| refusal(&words))?;
     let threshold = variable("BUDDY_THRESHOLD_MB").and_then(|it| it.trim().parse().ok());
     let pinned = Key::pinned(command, Launch::of(variable), torch, threshold);
     let device = pinned.clone().on_device(pinbuddy_store::devices());
@@ -66,25 +65,49 @@ pub(super) fn run(folder: &Folder, asked: &cli::Why) -> Result<ExitCode> {
     }
 }
 
-/// The words of the process that these start: of a Python script that is called by its path, the interpreter comes first.
-fn started(words: &[String]) -> Vec<String> {
-    let mut begin = [0; 64];
-    let is_script = |path: &String| {
-        let many = fs::File::open(Path::new(path))
-            .and_then(|mut it| it.read(&mut begin))
-            .unwrap_or(0);
-        let text = String::from_utf8_lossy(&begin[..many]);
-        let first = text.lines().next().unwrap_or_default();
-        first.starts_with("#!") && first.contains("python")
+/// The words of the process that these start: of a Python script that is called by its path, or by a name that is on `PATH`, the
+/// interpreter comes first. Another program has its name as it was called.
+fn started(mut words: Vec<String>, on: Option<&str>) -> Vec<String> {
+    let Some(first) = words.first() else {
+        return words;
     };
-    let interpreter = words
-        .first()
-        .is_some_and(is_script)
-        .then(|| "python".to_owned());
-    interpreter
-        .into_iter()
-        .chain(words.iter().cloned())
-        .collect()
+    let script = match first.contains('/') {
+        true => Some(PathBuf::from(first)),
+        false => on.and_then(|on| {
+            let mut found = env::split_paths(on).map(|it| it.join(first));
+            found.find(|it| it.is_file())
+        }),
+    };
+    if let Some(script) = script.filter(|it| is_script(it)) {
+        words[0] = script.to_string_lossy().into_owned();
+        words.insert(0, "python".to_owned());
+    }
+    words
+}
+
+/// Whether it is a script that Python runs.
+fn is_script(path: &Path) -> bool {
+    // So much of the first line Linux reads.
+    let mut begin = [0; 256];
+    let many = fs::File::open(path)
+        .and_then(|mut it| it.read(&mut begin))
+        .unwrap_or(0);
+    let text = String::from_utf8_lossy(&begin[..many]);
+    let first = text.lines().next().unwrap_or_default();
+    first.starts_with("#!") && first.contains("python")
+}
+
+/// Why these words have no key.
+fn refusal(words: &[String]) -> String {
+    let first = words.first().map_or("", String::as_str);
+    match first.contains('/') || first.starts_with("python") {
+        true => "the command line does not say which program it starts: no plan by `auto` have an interactive Python, a notebook, a process \
+                 that multiprocessing spawns, and a file that cannot be read"
+            .to_owned(),
+        false => format!(
+            "{first} is no Python script on PATH; another program has a plan by `auto` only if it is called by its path"
+        ),
+    }
 }
 
 fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
@@ -132,5 +155,46 @@ impl Display for Answer {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_found_by_its_path_or_on_path_and_another_program_is_as_it_was_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let long = format!("#!/{}/bin/python3\nimport serve\n", "a".repeat(100));
+        fs::write(at("serve"), long).unwrap();
+        fs::write(at("train"), "\u{7f}ELF").unwrap();
+        let path = format!("/none:{}", folder.path().display());
+        let of = |line: &str| {
+            let words = line.split(' ').map(str::to_owned).collect();
+            started(words, Some(&path)).join(" ")
+        };
+        let serve = format!("python {} model", at("serve"));
+        assert_eq!(of("serve model"), serve);
+        assert_eq!(of(&format!("{} model", at("serve"))), serve);
+        for other in ["train --batch 8", "none", &at("train"), "python serve"] {
+            assert_eq!(of(other), other);
+        }
+        let key = |line: &str| {
+            let words: Vec<String> = of(line).split(' ').map(str::to_owned).collect();
+            let program = Command::of(&words, &Disk).map(|it| it.program);
+            program.ok_or_else(|| refusal(&words))
+        };
+        assert_eq!(key("serve model"), Ok("serve".to_owned()));
+        assert_eq!(key(&at("train")), Ok("train".to_owned()));
+        for name in ["train", "none"] {
+            let said = key(name).unwrap_err();
+            assert!(
+                said.starts_with(&format!("{name} is no Python script on PATH")),
+                "{said}"
+            );
+        }
+        let said = key("python none.py").unwrap_err();
+        assert!(said.contains("a file that cannot be read"), "{said}");
     }
 }

@@ -196,6 +196,7 @@ fn a_build_refuses_what_a_program_would_warn_of() {
         ("BUDDY_LOG", "loud"),
         ("BUDDY_TRESHOLD_MB", "1"),
         ("BUDDY_TRACE", "a\nb"),
+        ("BUDDY_PLAN_DIR", "plans"),
         ("PATH", "/x"),
     ];
     let all = all.map(|(name, value)| refused(name, value));

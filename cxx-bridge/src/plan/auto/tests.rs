@@ -1,6 +1,6 @@
 //! What becomes of a kept file, whatever it has in it, and what a process says of itself.
 
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
 use pinbuddy_plan::Plan;
 
@@ -105,6 +105,41 @@ fn a_folder_that_cannot_be_is_said_in_one_line() {
         "{said}"
     );
     assert_eq!(said.lines().count(), 1);
+}
+
+#[test]
+fn a_folder_that_others_may_write_or_own_is_neither_read_nor_written() {
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("plans");
+    fs::create_dir(&folder).unwrap();
+    let refused = |in_it: &str| {
+        let set = folder.to_str().unwrap();
+        let (config, _) = read(&[("BUDDY_PLAN", "auto"), ("BUDDY_PLAN_DIR", set)]);
+        let (choice, place, said) = choose(&config, "2.15.0");
+        assert!(matches!(choice, Choice::Nothing) && place.is_none());
+        let said = said.unwrap();
+        assert!(
+            said.contains("BUDDY_PLAN=auto has no effect: its folder") && said.contains(in_it),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1);
+        // It was made so after it was chosen.
+        let place = at(&folder, Role::First);
+        assert!(place.prepare().unwrap_err().contains(in_it));
+    };
+    for mode in [0o1777, 0o770, 0o702] {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        refused(&format!("mode {mode:o}"));
+    }
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(at(&folder, Role::First).prepare(), Ok(()));
+    // Root alone can give a folder away; others find root's usable.
+    let user = folder.metadata().unwrap().uid();
+    match chown(&folder, Some(user + 1), None) {
+        Ok(()) => refused(&format!("user {}'s", user + 1)),
+        Err(_) => assert_eq!(check(Path::new("/usr")), Ok(())),
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]

@@ -205,6 +205,28 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
 }
 
 #[test]
+fn a_link_of_a_named_file_stays_and_one_in_a_kept_ones_place_is_replaced_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = Place::named(folder.path().join("link"));
+    let kept = Place::in_folder(folder.path(), "train", Role::First);
+    for (place, stays) in [(named, true), (kept, false)] {
+        let file = folder.path().join(format!("file of {stays}"));
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &place.path).unwrap();
+        make(
+            &record(8),
+            run(),
+            &Target::new(place.clone()),
+            LAST_PATIENCE,
+        );
+        assert_eq!(place.path.is_symlink(), stays);
+        assert_eq!(fs::read(&file).unwrap().is_empty(), !stays);
+        let text = fs::read_to_string(&place.path).unwrap();
+        assert_eq!(Plan::read(body(&text)).unwrap().facts.requests, 8);
+    }
+}
+
+#[test]
 fn a_kept_file_has_its_key_before_its_plan_and_others_go_when_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let kept = |module: &str| Place::in_folder(folder.path(), module, Role::First);

@@ -21,10 +21,6 @@ impl Look for Files {
     fn content(&self, path: &Path) -> Option<String> {
         Some(hash(&[self.0.get(path.to_str()?)?.as_bytes()]))
     }
-
-    fn exists(&self, path: &Path) -> bool {
-        path.to_str().is_some_and(|it| self.0.contains_key(it))
-    }
 }
 
 fn of(line: &str, look: &Files) -> Option<Command> {
@@ -34,7 +30,7 @@ fn of(line: &str, look: &Files) -> Option<Command> {
 
 /// What counts of these arguments.
 fn counts(line: &str) -> String {
-    let files = Files::with(&[("cfg.yaml", "batch: 8"), ("data", ""), ("8", "")]);
+    let files = Files::with(&[("train.py", ""), ("cfg.yaml", "batch: 8"), ("8", "")]);
     let command = of(&format!("python train.py {line}"), &files).unwrap();
     command.arguments.join(" ")
 }
@@ -45,6 +41,8 @@ fn the_program_is_found_behind_pythons_own_options() {
         ("a/train.py", "one"),
         ("pkg/train/__main__.py", "two"),
         ("./serve", "three"),
+        ("/bin/ipykernel_launcher.py", "four"),
+        ("/bin/ipython3", "five"),
     ]);
     let program = |line: &str| of(line, &files).map(|it| it.program);
     let train = Some("train.py".to_owned());
@@ -73,7 +71,12 @@ fn the_program_is_found_behind_pythons_own_options() {
         "python -i",
         "python -m",
         "python -W",
+        "python none.py",
         "ray::train",
+        "python -m ipykernel_launcher -f /run/kernel-1.json",
+        "python /bin/ipykernel_launcher.py",
+        "python -m IPython",
+        "python /bin/ipython3",
     ] {
         assert_eq!(of(unknown, &files), None, "{unknown}");
     }
@@ -99,41 +102,119 @@ fn programs_with_one_name_differ_and_one_program_on_two_machines_does_not() {
 }
 
 #[test]
-fn seeds_ranks_and_secrets_do_not_count() {
+fn seeds_ranks_and_ports_do_not_count() {
     for line in [
         "--batch 8 --seed 7",
         "--batch 8 --seed=7",
         "--seed -1 --batch 8",
         "--data-seed 3 --batch 8 --local_rank=3",
         "--batch 8 --local-rank 1 --master_addr 10.0.0.1",
-        "--hf-token abc --batch 8 --api_key=x",
+        "--rank 511 --global_rank=7 --world-rank 7 --batch 8",
+        "--port 8001 --batch 8 --server.http-port=80 --master_port 1",
         "--batch 8 trainer.seed=4",
     ] {
         assert_eq!(counts(line), "--batch 8", "{line}");
     }
     // Not a seed's value.
     assert_eq!(counts("--use-seed train"), "train");
-    assert_eq!(
-        counts("--lora-rank 8 --max-tokens 9"),
-        "--lora-rank 8 --max-tokens 9"
-    );
+    for line in [
+        "--lora-rank 8 --max-tokens 9",
+        "--world-size 8 --export_every 5 --portable 1",
+    ] {
+        assert_eq!(counts(line), line);
+    }
 }
 
 #[test]
-fn paths_are_all_alike_and_numbers_are_none() {
+fn secrets_do_not_count_and_what_only_sounds_like_one_does() {
+    for line in [
+        "--hf-token abc --batch 8 --api_key=x",
+        "--apikey x --wandb_apikey=x --batch 8 --passwd 1234",
+        "--hf_api_keys x --batch 8 --access-token-path /x --credentials x",
+        "--batch 8 --db.passphrase x --secret_name x hub.auth_tokens=x",
+        "--batch 8 --use_auth_token",
+    ] {
+        assert_eq!(counts(line), "--batch 8", "{line}");
+    }
+    for line in [
+        "--num_key_value_heads 8 --model.num_key_value_heads=32",
+        "--key_dim 64 --key_norm rms",
+        "--max_token 4096 --max_token=4096 --keys=2 --batch 8",
+        "--max_tokens auto --monkey no",
+    ] {
+        assert_eq!(counts(line), line);
+    }
+    assert_ne!(counts("--max_token 1024"), counts("--max_token 4096"));
+}
+
+#[test]
+fn what_looks_like_a_secret_is_not_in_clear_and_two_of_them_differ() {
+    let token = "hf_aB3dE6gH9jK2mN5pQ8sT1vW4";
+    let other = token.replace('3', "4");
+    for line in [
+        "TOKEN",
+        "--hub TOKEN",
+        "--model org/TOKEN",
+        "hub=TOKEN",
+        "--header Bearer:TOKEN",
+        "--TOKEN",
+    ] {
+        let of = |it: &str| counts(&line.replace("TOKEN", it));
+        assert!(!of(token).contains(&token[3..]), "{}", of(token));
+        assert_ne!(of(token), of(&other), "{line}");
+    }
+    for clear in [
+        "--model Qwen3-235B-A22B-Instruct-2507-FP8",
+        "--attention scaled_dot_product_attention2",
+        "--steps 100000000000000000000000",
+        "--block internationalization",
+    ] {
+        assert_eq!(counts(clear), clear);
+    }
+}
+
+#[test]
+fn paths_are_all_alike_and_numbers_and_truths_are_none() {
     assert_eq!(counts("/d/imagenet --out runs"), "PATH --out PATH");
     assert_eq!(
-        counts("data --log-dir=new --run exp"),
+        counts("./data --log-dir=new --run exp"),
         "PATH --log-dir=PATH --run exp"
-    );
-    assert_eq!(
-        counts("--batch 8 --out 8 --lr 1e-4"),
-        "--batch 8 --out 8 --lr 1e-4"
     );
     assert_eq!(
         counts("--layout last --dropout none"),
         "--layout last --dropout none"
     );
+    for line in [
+        "--batch 8 --out 8 --lr 1e-4",
+        "--output_hidden_states True --save_only_model=false",
+    ] {
+        assert_eq!(counts(line), line);
+    }
+}
+
+#[test]
+fn what_a_run_leaves_behind_does_not_change_the_key_of_the_next() {
+    for options in [
+        "--output FILE",
+        "--out=FILE --run exp",
+        "--save_json FILE",
+        "--logfile FILE",
+        "--results-path FILE",
+        "--model_metrics FILE",
+        "--trainer.outputs=FILE",
+        "--run exp",
+    ] {
+        let line = options.replace("FILE", "metrics.json");
+        let line = format!("python train.py {line}");
+        let run = |content: Option<&str>| {
+            let mut files = vec![("train.py", "")];
+            let left = content.map(|it| [("metrics.json", it), ("exp", "")]);
+            files.extend(left.into_iter().flatten());
+            of(&line, &Files::with(&files)).unwrap()
+        };
+        assert_eq!(run(None), run(Some("one")), "{line}");
+        assert_eq!(run(None), run(Some("two")), "{line}");
+    }
 }
 
 #[test]
@@ -147,11 +228,14 @@ fn a_model_counts_by_its_name_and_settings_by_their_content() {
         counts("--model_dir /m/x --output-model y"),
         "--model_dir PATH --output-model PATH"
     );
-    let of = |content| {
-        let files = Files::with(&[("/c/cfg.yaml", content)]);
-        of("python train.py --config /c/cfg.yaml", &files).unwrap()
-    };
-    assert_ne!(of("batch: 8"), of("batch: 16"));
+    for option in ["--config", "--config-file", "--model_config", ""] {
+        let of = |content| {
+            let files = Files::with(&[("train.py", ""), ("/c/cfg.yaml", content)]);
+            let words = ["python", "train.py", option, "/c/cfg.yaml"].map(str::to_owned);
+            Command::of(&words, &files).unwrap()
+        };
+        assert_ne!(of("batch: 8"), of("batch: 16"), "{option}");
+    }
     assert_eq!(counts("--config /none.yaml"), "--config PATH");
 }
 

@@ -36,7 +36,11 @@ fn the_folder_is_the_one_that_is_set_or_the_users_cache() {
         };
         Folder::of(set, lookup).map(|it| it.path().display().to_string())
     };
-    assert_eq!(of(Some("here"), "/c", "/h").as_deref(), Some("here"));
+    assert_eq!(of(Some("/set"), "/c", "/h").as_deref(), Some("/set"));
+    for relative in ["here", "~/plans", ""] {
+        let found = of(Some(relative), "/c", "/h");
+        assert_eq!(found.as_deref(), Some("/c/pinbuddy/plans"));
+    }
     assert_eq!(of(None, "/c", "/h").as_deref(), Some("/c/pinbuddy/plans"));
     for none in ["", "relative"] {
         let found = of(None, none, "/h");
@@ -96,13 +100,29 @@ fn the_least_recently_used_go_and_nothing_that_is_not_ours() {
     folder.trim(&plans[5]);
     assert_eq!(there(), [true; 6], "these are few");
     // A foreign file of our form of name counts, and stays.
-    folder.trim_to(&plans[0], 5, u64::MAX);
+    folder.trim_to(&plans[0], (5, u64::MAX), |it| fs::remove_file(it));
     assert_eq!(there(), [true, false, false, true, true, true]);
-    folder.trim_to(&plans[5], usize::MAX, 2500);
+    folder.trim_to(&plans[5], (usize::MAX, 2500), |it| fs::remove_file(it));
     assert_eq!(there(), [false, false, false, false, true, true]);
     for name in other {
         assert!(folder.path().join(name).exists(), "{name}");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_stays_counted_and_another_goes() {
+    let (_above, folder) = folder();
+    let plans: Vec<PathBuf> = (0..4)
+        .map(|at| put(&folder, &format!("p{at}.py"), 1000, 10 - at))
+        .collect();
+    folder.trim_to(&plans[3], (3, u64::MAX), |path| {
+        match path == plans[0].as_path() {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => fs::remove_file(path),
+        }
+    });
+    let there: Vec<bool> = plans.iter().map(|it| it.exists()).collect();
+    assert_eq!(there, [true, false, true, true]);
 }
 
 #[test]
