@@ -21,9 +21,8 @@ pub(super) enum Kind {
     Plain,
 }
 
-/// Options that say nothing of memory, beside those whose name has `seed` in it or ends in `port`.
-const DROPPED: [&str; 8] = [
-    "rank",
+/// Options that say nothing of memory, beside those whose name has `seed` in it or ends in `port`. Not `rank`, which may be LoRA's.
+const DROPPED: [&str; 7] = [
     "local_rank",
     "global_rank",
     "world_rank",

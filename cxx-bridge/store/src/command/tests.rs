@@ -109,7 +109,7 @@ fn seeds_ranks_and_ports_do_not_count() {
         "--seed -1 --batch 8",
         "--data-seed 3 --batch 8 --local_rank=3",
         "--batch 8 --local-rank 1 --master_addr 10.0.0.1",
-        "--rank 511 --global_rank=7 --world-rank 7 --batch 8",
+        "--global_rank=7 --world-rank 7 --batch 8",
         "--port 8001 --batch 8 --server.http-port=80 --master_port 1",
         "--batch 8 trainer.seed=4",
     ] {
@@ -118,7 +118,7 @@ fn seeds_ranks_and_ports_do_not_count() {
     // Not a seed's value.
     assert_eq!(counts("--use-seed train"), "train");
     for line in [
-        "--lora-rank 8 --max-tokens 9",
+        "--lora-rank 8 --rank 4 --max-tokens 9",
         "--world-size 8 --export_every 5 --portable 1",
     ] {
         assert_eq!(counts(line), line);
