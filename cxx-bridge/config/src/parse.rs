@@ -53,20 +53,9 @@ pub(super) fn seconds(text: &str) -> Result<i64, &'static str> {
     }
 }
 
-/// The name of a file.
-pub(super) fn file(text: &str) -> Result<Option<String>, &'static str> {
-    match text {
-        "" => Err("is empty, and a file has a name"),
-        name => Ok(Some(name.to_owned())),
-    }
-}
-
-/// The name of a folder.
-pub(super) fn folder(text: &str) -> Result<Option<String>, &'static str> {
-    match text {
-        "" => Err("is empty, and a folder has a name"),
-        name => Ok(Some(name.to_owned())),
-    }
+/// The name of a file or folder.
+pub(super) fn name(text: &str) -> Result<Option<String>, &'static str> {
+    Ok(Some(text.to_owned()))
 }
 
 /// On or off.
