@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use pinbuddy_config::Config;
 use pinbuddy_store::{Command, Disk, Folder, Kept, Key, Launch, Memory};
 use serde::Serialize;
 
@@ -38,7 +39,7 @@ struct Near {
 }
 
 /// The command.
-pub(super) fn run(folder: &Folder, asked: &cli::Why) -> Result<ExitCode> {
+pub(super) fn run(folder: &Folder, config: &Config, asked: &cli::Why) -> Result<ExitCode> {
     let torch = asked.torch.as_deref();
     let torch = torch.context(
         "no torch is installed beside this command: name its version with --torch VERSION",
@@ -49,8 +50,8 @@ pub(super) fn run(folder: &Folder, asked: &cli::Why) -> Result<ExitCode> {
     let command = command.context(
         "the command line does not say which program it starts: an interactive Python, and a process that multiprocessing spawns, have no plan by `auto`",
     )?;
-    let threshold = variable("BUDDY_THRESHOLD_MB").and_then(|it| it.trim().parse().ok());
-    let pinned = Key::pinned(command, Launch::of(variable), torch, threshold);
+    let launch = Launch::of(variable);
+    let pinned = Key::pinned(command, launch, torch, config.planned_from_mb());
     let device = pinned.clone().on_device(pinbuddy_store::devices());
     let all = all(folder)?;
     let answers = [pinned, device].map(|key| answer(folder, key, &all));
@@ -95,7 +96,7 @@ fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
         .filter(|it| it.key.memory == key.memory && it.key != key);
     let mut near: Vec<Near> = others
         .map(|it| Near {
-            name: name(it),
+            name: name(&it.path),
             differs: key.differences(&it.key),
         })
         .collect();
