@@ -81,8 +81,16 @@ def test_another_batch_size_and_another_program_of_that_name_have_plans_of_their
 def test_a_folder_that_cannot_be_written_to_is_one_line(start, tmp_path):
     (tmp_path / "file").write_text("")
     answer, (line,) = start("train.py", BUDDY_PLAN_DIR=str(tmp_path / "file"))
-    assert answer["plan"] is None and answer["auto"]["state"] == "none"
-    assert "this run is not recorded for a plan in" in line and "set BUDDY_PLAN_DIR" in line
+    assert answer["plan"] is None and answer["auto"]["state"] == "new"
+    assert "the plan could not be written to" in line and "set BUDDY_PLAN_DIR" in line
+
+
+def test_a_program_without_a_key_says_nothing(tmp_path, folder):
+    own = environment(BUDDY_PLAN="auto", BUDDY_DEVICE_PLAN="auto", BUDDY_PLAN_DIR=str(folder))
+    text = "import torch, pinbuddy; print(pinbuddy.stats()['auto'] == {'pinned': None, 'device': None})"
+    done = subprocess.run([sys.executable], input=text, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "True\n", done.stderr
+    assert "pinbuddy: " not in done.stderr and not folder.exists()
 
 
 def test_the_command_says_why_and_lists_and_moves_plans(start, folder, tmp_path):

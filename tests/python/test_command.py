@@ -1,5 +1,6 @@
 """`python -m pinbuddy`, and its messages where the package does not work."""
 
+import importlib.metadata
 import json
 import os
 import re
@@ -214,6 +215,16 @@ def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
     _tools.PROGRAM.write_text("not a program")
     assert main(["advise", "x"]) == 1
     assert "cannot be started: Permission denied; to do: chmod +x" in capsys.readouterr().err
+
+
+def test_plans_are_told_the_library_whose_folder_may_have_settings_and_the_version_of_torch():
+    command = ["--json", "--", "python", "train.py"]
+    plans, option, library, why, torch, version, *rest = _tools._with_torch(["plans", "why", *command])
+    assert [plans, option, why, torch, rest] == ["plans", "--library", "why", "--torch", command]
+    assert Path(library).name == "libtorch_pinbuddy.so" and Path(library).is_file()
+    assert version == importlib.metadata.version("torch")
+    assert _tools._with_torch(["plans", "ls"]) == ["plans", "--library", library, "ls"]
+    assert _tools._with_torch(["plan", "x"]) == ["plan", "x"]
 
 
 def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):

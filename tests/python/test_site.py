@@ -49,6 +49,14 @@ def test_the_environment_counts_before_the_sites_file_and_each_bad_line_is_one_w
         assert part in warning
 
 
+def test_an_empty_value_turns_off_what_the_site_sets(run, site, tmp_path):
+    variables = site(f'BUDDY_PLAN = "{tmp_path}/site.plan"\nBUDDY_MAX_MB = 64\n')
+    outcome = run(PROBE, BUDDY_PLAN="", BUDDY_MAX_MB="", **variables)
+    config, is_early = outcome.value
+    assert [config[it]["value"] for it in ("BUDDY_PLAN", "BUDDY_MAX_MB")] == [None, None]
+    assert config["BUDDY_PLAN"]["origin"] == "built-in" and not is_early and outcome.warnings == []
+
+
 def test_the_settings_and_the_doctor_name_the_sites_file(site):
     variables = site('BUDDY_MAX_MB = 64\nBUDDY_LIVE = "0"\n')
     file = variables["PINBUDDY_SITE"]

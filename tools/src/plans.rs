@@ -8,11 +8,12 @@ use std::env;
 use std::fmt::{self, Display};
 use std::fs;
 use std::io::{ErrorKind, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
+use pinbuddy_config::{Config, Surroundings};
 use pinbuddy_plan::Plan;
 use pinbuddy_plan::file::MOST_TEXT;
 use pinbuddy_plan::file::device::DevicePlan;
@@ -29,14 +30,15 @@ use crate::show;
 ///
 /// There is no such plan, or a file cannot be read or written.
 pub fn run(args: &cli::Plans) -> Result<ExitCode> {
-    let folder = folder()?;
+    let config = config(args.library.as_deref());
+    let folder = folder(&config)?;
     match &args.action {
         PlansAction::Ls { json } => list(&folder, *json)?,
         PlansAction::Show { key, json } => show(&find(&folder, key)?, *json)?,
         PlansAction::Rm { keys } => remove(&folder, keys)?,
         PlansAction::Export { key, file } => export(&find(&folder, key)?, file)?,
         PlansAction::Import { file } => import(&folder, file)?,
-        PlansAction::Why(asked) => return why::run(&folder, asked),
+        PlansAction::Why(asked) => return why::run(&folder, &config, asked),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -45,10 +47,16 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|it| !it.is_empty())
 }
 
-fn folder() -> Result<Folder> {
-    let set = variable("BUDDY_PLAN_DIR");
-    let set = set.as_deref().map(str::trim);
-    Folder::of(set, variable).context(
+/// What a program is set to here, with this library: the site's file and the wheel's count as well. The program says what is wrong
+/// with them.
+fn config(library: Option<&Path>) -> Config {
+    let user = rustix::process::geteuid().as_raw();
+    let library = library.map(Path::to_owned);
+    Config::from_environment(&Surroundings { user, library }).0
+}
+
+fn folder(config: &Config) -> Result<Folder> {
+    Folder::of(config.plan_dir.value.as_deref(), variable).context(
         "there is no folder of plans: none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names one",
     )
 }
@@ -67,7 +75,7 @@ impl Shown {
     fn of(kept: &Kept) -> Self {
         let ago = SystemTime::now().duration_since(kept.used);
         Self {
-            name: name(kept),
+            name: name(&kept.path),
             file: kept.path.display().to_string(),
             bytes: kept.bytes,
             used_seconds_ago: ago.unwrap_or_default().as_secs(),
@@ -107,8 +115,8 @@ fn ago(seconds: u64) -> String {
     }
 }
 
-fn name(kept: &Kept) -> String {
-    let stem = kept.path.file_stem().unwrap_or_default();
+fn name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()
 }
 
@@ -138,10 +146,10 @@ fn list(folder: &Folder, json: bool) -> Result<()> {
 /// The one plan with this name, or whose name begins or ends so.
 fn find(folder: &Folder, asked: &str) -> Result<Kept> {
     let all = all(folder)?;
-    if let Some(exact) = all.iter().find(|it| name(it) == asked) {
+    if let Some(exact) = all.iter().find(|it| name(&it.path) == asked) {
         return Ok(exact.clone());
     }
-    let is_near = |it: &&Kept| name(it).starts_with(asked) || name(it).ends_with(asked);
+    let is_near = |it: &&Kept| name(&it.path).starts_with(asked) || name(&it.path).ends_with(asked);
     let near: Vec<&Kept> = all.iter().filter(is_near).collect();
     match near[..] {
         [one] => Ok(one.clone()),
@@ -152,7 +160,7 @@ fn find(folder: &Folder, asked: &str) -> Result<Kept> {
         _ => bail!(
             "{asked:?} may be each of {}",
             near.iter()
-                .map(|it| name(it))
+                .map(|it| name(&it.path))
                 .collect::<Vec<_>>()
                 .join(", ")
         ),
@@ -183,10 +191,17 @@ fn show(kept: &Kept, json: bool) -> Result<()> {
     ))
 }
 
-/// What a plan has, in a few words.
-fn facts(key: &Key, text: &str) -> String {
+/// What a plan reserves, its slots, and of how many requests it is.
+///
+/// # Errors
+///
+/// Why there is none that can be used.
+fn read(key: &Key, text: &str) -> Result<(u64, usize, u64)> {
     use pinbuddy_store::Memory::{Device, Pinned};
     let own = body(text);
+    if own.starts_with(r#"{"format":"pinbuddy-no-plan""#) {
+        bail!("nothing of this program's can be planned");
+    }
     let read = match key.memory {
         Pinned => Plan::read(own).map(|it| (it.reserved(), it.slots.len(), it.facts.requests)),
         Device => DevicePlan::read(own).map(|it| {
@@ -197,30 +212,35 @@ fn facts(key: &Key, text: &str) -> String {
             })
         }),
     };
-    match read {
+    Ok(read?)
+}
+
+/// The same, in a few words.
+fn facts(key: &Key, text: &str) -> String {
+    match read(key, text) {
         Ok((reserved, slots, requests)) => format!(
             "{} in {}, of {}",
             show::bytes(reserved),
             show::count(slots as u64, "slot"),
             show::count(requests, "recorded request")
         ),
-        Err(_) if own.starts_with(r#"{"format":"pinbuddy-no-plan""#) => {
-            "none: nothing of this program's can be planned".to_owned()
-        }
-        Err(why) => format!("not usable, and made anew by the next run: {why}"),
+        Err(why) => format!("none: {why}"),
     }
 }
 
 fn remove(folder: &Folder, keys: &[String]) -> Result<()> {
     // All of them are there, or none goes.
-    let found: Result<Vec<Kept>> = keys.iter().map(|it| find(folder, it)).collect();
-    for kept in found? {
-        match fs::remove_file(&kept.path) {
+    let file = |key: &String| match folder.named(key) {
+        Some(exact) => Ok(exact),
+        None => find(folder, key).map(|it| it.path),
+    };
+    let found: Result<Vec<PathBuf>> = keys.iter().map(file).collect();
+    for path in found? {
+        match fs::remove_file(&path) {
             Err(why) if why.kind() != ErrorKind::NotFound => {
-                return Err(why)
-                    .with_context(|| format!("{} cannot be removed", kept.path.display()));
+                return Err(why).with_context(|| format!("{} cannot be removed", path.display()));
             }
-            _ => output::print(&format!("removed {}\n", name(&kept)))?,
+            _ => output::print(&format!("removed {}\n", name(&path)))?,
         }
     }
     Ok(())
@@ -240,6 +260,8 @@ fn text(path: &Path) -> Result<String> {
 
 fn export(kept: &Kept, file: &Path) -> Result<()> {
     let text = text(&kept.path)?;
+    read(&kept.key, &text)
+        .with_context(|| format!("{} has no plan to export", kept.path.display()))?;
     let out = Output::new(file, &[&kept.path])?.private();
     out.write(|to| std::io::Write::write_all(to, text.as_bytes()))
 }
@@ -253,11 +275,8 @@ fn import(folder: &Folder, file: &Path) -> Result<()> {
             file.display()
         )
     })?;
-    let usable = match key.memory {
-        pinbuddy_store::Memory::Pinned => Plan::read(body(&text)).map(drop),
-        pinbuddy_store::Memory::Device => DevicePlan::read(body(&text)).map(drop),
-    };
-    usable.with_context(|| format!("{} has no plan that can be used", file.display()))?;
+    read(&key, &text)
+        .with_context(|| format!("{} has no plan that can be used", file.display()))?;
     let shown = folder.path().display();
     folder
         .make()

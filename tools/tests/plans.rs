@@ -4,8 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use pinbuddy_events::trace::Header;
 use pinbuddy_plan::Plan;
 use pinbuddy_store::{Disk, Folder, Key, Launch};
+
+use crate::started;
 
 /// A folder with a script in it, and the plans of what was put.
 struct Place(tempfile::TempDir);
@@ -17,7 +20,8 @@ impl Place {
         place
     }
 
-    fn plans(&self, arguments: &[&str]) -> Output {
+    /// With no settings of this machine's.
+    fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
         for (name, _) in std::env::vars() {
             if ["BUDDY_", "WORLD_", "RANK", "LOCAL_", "SLURM_"]
@@ -27,9 +31,15 @@ impl Place {
                 command.env_remove(name);
             }
         }
-        command.arg("plans").args(arguments);
+        command.env("PINBUDDY_SITE", "").arg("plans");
+        command.current_dir(self.0.path());
+        command
+    }
+
+    fn plans(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command();
         command.env("BUDDY_PLAN_DIR", self.0.path().join("plans"));
-        command.current_dir(self.0.path()).output().unwrap()
+        command.args(arguments).output().unwrap()
     }
 
     /// What such a command says, which must succeed.
@@ -41,10 +51,15 @@ impl Place {
 
     /// Keeps a plan of this run of the script; its name.
     fn put(&self, batch: &str) -> String {
+        self.put_of(batch, None)
+    }
+
+    /// With a threshold.
+    fn put_of(&self, batch: &str, threshold_mb: Option<usize>) -> String {
         let script = self.0.path().join("train.py");
         let words = ["python", script.to_str().unwrap(), "--batch", batch].map(str::to_owned);
         let command = pinbuddy_store::Command::of(&words, &Disk).unwrap();
-        let key = Key::pinned(command, Launch::of(|_| None), "2.15.0", None);
+        let key = Key::pinned(command, Launch::of(|_| None), "2.15.0", threshold_mb);
         let plans = self.0.path().join("plans");
         let folder = Folder::of(plans.to_str(), |_| None).unwrap();
         folder.make().unwrap();
@@ -144,6 +159,82 @@ fn plans_are_listed_shown_removed_exported_and_imported() {
         assert!(!place.plans(unknown).status.success());
     }
     assert!(place.has(&one), "all go, or none");
+}
+
+#[test]
+fn what_a_site_or_a_wheel_sets_counts_as_in_a_run() {
+    let place = Place::new();
+    let name = place.put_of("8", Some(2));
+    let at = |name: &str| place.0.path().join(name);
+    let settings = format!(
+        "BUDDY_PLAN_DIR = '{}'\nBUDDY_THRESHOLD_MB = 2\n",
+        at("plans").display()
+    );
+    fs::write(at("libtorch_pinbuddy.toml"), settings).unwrap();
+    let why = |command: &mut Command| {
+        let done = command.args(WHY).arg("8").output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let there = format!("there is a plan\n  key    {name}");
+    let said = why(place
+        .command()
+        .env("PINBUDDY_SITE", at("libtorch_pinbuddy.toml")));
+    assert!(said.contains(&there), "{said}");
+    let library = at("libtorch_pinbuddy.so");
+    let said = why(place.command().arg("--library").arg(&library));
+    assert!(said.contains(&there), "{said}");
+    // Turned off by the environment.
+    let mut off = place.command();
+    let said = why(off
+        .env("BUDDY_THRESHOLD_MB", "")
+        .arg("--library")
+        .arg(&library));
+    assert!(said.contains("threshold_mb: here null, there 2"), "{said}");
+}
+
+#[test]
+fn what_has_no_plan_is_not_exported_and_what_is_damaged_is_removed_by_its_name() {
+    let place = Place::new();
+    let name = place.put("8");
+    let file = place.0.path().join(format!("plans/{name}.plan"));
+    let whole = fs::read_to_string(&file).unwrap();
+    let head = whole.split_inclusive('\n').next().unwrap();
+    let none = r#"{"format":"pinbuddy-no-plan","version":1}"#;
+    fs::write(&file, [head, none].concat()).unwrap();
+    assert!(
+        place
+            .said(&["show", &name])
+            .contains("none: nothing of this program's")
+    );
+    let done = place.plans(&["export", &name, "out.plan"]);
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(
+        said.contains("has no plan to export") && said.contains("nothing of this program's can be"),
+        "{said}"
+    );
+    assert!(!place.0.path().join("out.plan").exists());
+
+    fs::write(&file, [0xff; 100]).unwrap();
+    assert!(place.said(&["ls"]).starts_with("0 plans"));
+    assert!(!place.plans(&["rm", "train"]).status.success());
+    assert_eq!(place.said(&["rm", &name]), format!("removed {name}\n"));
+    assert!(!place.has(&name));
+}
+
+#[test]
+fn a_report_draws_a_kept_plan() {
+    let place = Place::new();
+    let name = place.put("8");
+    let kept = place.0.path().join(format!("plans/{name}.plan"));
+    let trace = started::trace(place.0.path(), "tensors-155", 1, &Header::default());
+    let file = trace.to_str().unwrap();
+    let kept = ["--plan", kept.to_str().unwrap(), "--format", "json"];
+    let limit = ["--time-limit", "0"];
+    let said = started::told(&[&["report", file], &kept[..], &limit[..]].concat());
+    let page = fs::read(said.split(':').next().unwrap()).unwrap();
+    let page: serde_json::Value = serde_json::from_slice(&page).unwrap();
+    let allocators = page["allocators"].as_array().unwrap();
+    assert!(allocators.iter().any(|it| it["name"] == "a plan"));
 }
 
 #[test]

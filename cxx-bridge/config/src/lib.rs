@@ -120,7 +120,7 @@ impl Config {
         lookup: impl Fn(&str) -> Option<OsString>,
         layers: &[Layer],
     ) -> (Self, Vec<String>) {
-        use parse::{block_size, file, folder, megabytes, number, seconds, switch, word};
+        use parse::{block_size, folder, megabytes, name, number, seconds, switch, word};
         let mut reader = Reader::new(lookup, layers);
         let block_size_mb = reader.read(variables::BLOCK_SIZE_MB, 1024, block_size);
         let block_count = reader.read(variables::BLOCK_COUNT, None, |text| {
@@ -150,17 +150,17 @@ impl Config {
             max_mb: reader.read(variables::MAX_MB, None, |text| megabytes(text).map(Some)),
             idle_s: reader.read(variables::IDLE_S, None, |text| seconds(text).map(Some)),
             memory: Memory::read(&mut reader),
-            trace: reader.read(variables::TRACE, None, file),
+            trace: reader.read(variables::TRACE, None, name),
             live: reader.read(variables::LIVE, false, switch),
-            device_trace: reader.read(variables::DEVICE_TRACE, None, file),
+            device_trace: reader.read(variables::DEVICE_TRACE, None, name),
             log: reader.read(variables::LOG, Level::Warn, |text| {
                 word(text, &Level::WORDS, "is none of off, warn, info and debug")
             }),
-            plan: reader.read(variables::PLAN, None, file),
+            plan: reader.read(variables::PLAN, None, name),
             plan_file: None,
             plan_update: reader.read(variables::PLAN_UPDATE, false, switch),
             plan_dir: reader.read(variables::PLAN_DIR, None, folder),
-            device_plan: reader.read(variables::DEVICE_PLAN, None, file),
+            device_plan: reader.read(variables::DEVICE_PLAN, None, name),
             guard: reader.read(variables::GUARD, false, switch),
             disable: reader.read(variables::DISABLE, false, switch),
         };
@@ -219,6 +219,14 @@ impl Config {
     /// After so long without use a plan's memory goes back, and sooner after a clear; none if never.
     pub fn plan_idle(&self) -> Option<Duration> {
         self.idle_s.value.map_or(Some(Duration::MAX), idle)
+    }
+
+    /// The smallest request that is planned, in MiB, where somebody has set it: part of what decides which plan a program has.
+    pub fn planned_from_mb(&self) -> Option<usize> {
+        match self.threshold_mb.origin {
+            Origin::Default => None,
+            _ => Some(self.threshold_mb.value),
+        }
     }
 
     /// The smallest request that the engine serves, in bytes; with `BUDDY_GUARD=1` all.

@@ -54,11 +54,8 @@ pub(super) fn seconds(text: &str) -> Result<i64, &'static str> {
 }
 
 /// The name of a file.
-pub(super) fn file(text: &str) -> Result<Option<String>, &'static str> {
-    match text {
-        "" => Err("is empty, and a file has a name"),
-        name => Ok(Some(name.to_owned())),
-    }
+pub(super) fn name(text: &str) -> Result<Option<String>, &'static str> {
+    Ok(Some(text.to_owned()))
 }
 
 /// The path of a folder, which does not depend on the one that a program is in.

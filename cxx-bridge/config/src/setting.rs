@@ -1,7 +1,8 @@
 //! One setting: its value, where it came from, and what is wrong with what was set.
 //!
-//! Origins are asked in turn: the environment, the files in their order, and last what is built in. Invariant: an
-//! unusable value costs one warning, and the next origin's is used; what an origin hides is not looked at.
+//! Origins are asked in turn: the environment, the files in their order, and last what is built in. Invariants: an
+//! unusable value costs one warning, and the next origin's is used; what an origin hides is not looked at; an empty value
+//! hides as well, and asks for what is built in.
 
 use std::ffi::OsString;
 
@@ -109,8 +110,11 @@ impl<'a, L: Fn(&str) -> Option<OsString>> Reader<'a, L> {
         let mut refused: Vec<(Found<'_>, &str)> = Vec::new();
         let mut taken = None;
         for found in self.found(name) {
-            let text = found.text.to_str().ok_or("is not text");
-            match text.and_then(|text| parse(text.trim())) {
+            let text = found.text.to_str().map(str::trim).ok_or("is not text");
+            if text == Ok("") {
+                break;
+            }
+            match text.and_then(&parse) {
                 Ok(value) => {
                     taken = Some((value, found));
                     break;

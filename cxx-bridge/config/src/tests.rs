@@ -133,7 +133,6 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
         ("BUDDY_FORK", "copy"),
         ("BUDDY_PIN_THREADS", "0"),
         ("BUDDY_NUMA", "near"),
-        ("BUDDY_TRACE", ""),
         ("BUDDY_PLAN_DIR", "~/plans"),
         ("BUDDY_LOG", "verbose"),
         ("BUDDY_DISABLE", "maybe"),
@@ -151,7 +150,6 @@ fn each_unusable_value_is_named_once_with_the_default_used() {
     BUDDY_FORK="copy" is neither share nor hide; using the default, share
     BUDDY_PIN_THREADS="0" is zero, and somebody has to touch the pages; using the default, min(8, cores / LOCAL_WORLD_SIZE)
     BUDDY_NUMA="near" is neither off, auto nor the number of a node; using the default, off
-    BUDDY_TRACE="" is empty, and a file has a name; using the default, no file
     BUDDY_LOG="verbose" is none of off, warn, info and debug; using the default, warn
     BUDDY_PLAN_DIR="~/plans" is no absolute path (`~` is not expanded); using the default, the user's cache
     BUDDY_DISABLE="maybe" is neither 1 nor 0; using the default, 0
@@ -223,7 +221,7 @@ fn a_block_has_at_most_a_tebibyte() {
 
 #[test]
 fn what_is_no_number_or_overflows_in_bytes_is_rejected() {
-    for value in ["abc", "", "1.5", "0x10", "+4", "4 MB", "-", "9000000000000"] {
+    for value in ["abc", "1.5", "0x10", "+4", "4 MB", "-", "9000000000000"] {
         let (config, warnings) = read(&[("BUDDY_THRESHOLD_MB", value)]);
         assert_eq!(config.threshold_mb.value, 4, "{value:?}");
         assert_eq!(warnings.len(), 1, "{value:?}");
@@ -250,7 +248,6 @@ fn a_value_that_is_not_text_is_rejected() {
 #[test]
 fn the_memory_of_regions_is_asked_for_in_words_and_numbers() {
     for (name, value) in [
-        ("BUDDY_BACKING", ""),
         ("BUDDY_HUGE_PAGES", "2048"),
         ("BUDDY_HUGE_PAGES", "on"),
         ("BUDDY_PIN_THREADS", "-1"),

@@ -65,7 +65,7 @@ def stats() -> Stats:
       the ``device``, the ``stream``'s number among those that asked, the ``reserved_bytes`` of its regions, how
       often these were ``given_back`` since memory was short, and whether the plan was ``dropped``. ``None`` if no such plan is in use.
     - ``auto``: the ``file`` that ``BUDDY_PLAN=auto`` chose (``pinned``), and ``BUDDY_DEVICE_PLAN=auto`` (``device``), and its
-      ``state``: ``used``, ``new`` (this run writes it) or ``none``. ``None`` where that is not set.
+      ``state``: ``used``, ``new`` (this run is to write it) or ``none``. ``None`` where no file was chosen.
     - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),
       ``page_bytes``, ``huge_bytes`` and ``numa_node`` describe its memory as the kernel reports it, once
       for each region, in the first report that lists it.

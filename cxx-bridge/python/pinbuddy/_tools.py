@@ -3,12 +3,16 @@
 Finds it and becomes it. Knows none of its options.
 """
 
+import contextlib
 import importlib.metadata
+import importlib.util
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from pinbuddy import _match
 
 COMMANDS = {
     "plan": "make a plan from a trace or snapshot: what to pin, and where each request goes",
@@ -35,22 +39,27 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
         return 1
     sys.stdout.flush()
     try:
-        os.execv(PROGRAM, [typed, *_with_torch(arguments)])
+        os.execv(PROGRAM, [typed, *_with_torch(list(arguments))])
     except OSError as error:
         to_do = f"chmod +x {PROGRAM}, or install it where programs may be run"
         print(f"{PROGRAM} cannot be started: {error.strerror}; to do: {to_do}", file=sys.stderr)
         return 1
 
 
-def _with_torch(arguments: Sequence[str]) -> list[str]:
-    """With the version of torch where a command asks for it, which the program does not know."""
-    command, rest = list(arguments[:2]), list(arguments[2:])
-    if command != ["plans", "why"]:
-        return [*arguments]
-    try:
-        return [*command, "--torch", importlib.metadata.version("torch"), *rest]
-    except importlib.metadata.PackageNotFoundError:
-        return [*arguments]
+def _with_torch(arguments: list[str]) -> list[str]:
+    """With what ``plans`` asks of the torch beside it: its library, whose folder may have settings, and its version."""
+    asks = arguments[:1] == ["plans"] and len(arguments) > 1
+    spec = importlib.util.find_spec("torch") if asks else None
+    if spec is None or spec.origin is None:
+        return arguments
+    library = _match.of_folder(Path(spec.origin).parent).library
+    settings = [] if library is None else ["--library", str(library)]
+    version: list[str] = []
+    if arguments[1:2] == ["why"]:
+        # Sources that are on the path are no installed package.
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            version = ["--torch", importlib.metadata.version("torch")]
+    return ["plans", *settings, *arguments[1:2], *version, *arguments[2:]]
 
 
 def machine(cuda: str | None, *options: str) -> str | None:

@@ -3,8 +3,9 @@
 //! Of a kept one, the store decides the folder, the name and what goes; here is what a process says of itself. Its file begins with
 //! the key, in a line; behind it is what a named file has. Knows no kind of plan.
 //!
-//! Invariants: whatever fails costs one line, and the program goes on without a plan; nothing is read or written in a folder that
-//! is another user's or that others may write, where a name could be a trap.
+//! Invariants: whatever fails costs one line, and the program goes on without a plan; a program that has no key is told so in a
+//! milestone alone, since nobody has asked for its plan; no folder is made before there is a plan to write; nothing is read or
+//! written in a folder that is another user's or that others may write, where a name could be a trap.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::Choice;
 use super::unusable::Unusable;
-use crate::config::{self, Config, Origin};
+use crate::config::{self, Config};
 use crate::log;
 use crate::record::place;
 use crate::surroundings;
@@ -42,11 +43,11 @@ impl Place {
         Self { path, kept: None }
     }
 
-    /// Of a variable with this value; `None` where there is none.
+    /// Of a variable with this value; `None` where there is none, or where `auto` finds no key.
     ///
     /// # Errors
     ///
-    /// Why `auto` chooses none.
+    /// Why `auto` has no folder.
     pub(crate) fn of(
         value: Option<&str>,
         memory: Memory,
@@ -55,17 +56,12 @@ impl Place {
     ) -> Result<Option<Self>, String> {
         match value {
             Some(AUTO) if config.disable.value => Ok(None),
-            Some(AUTO) => Self::kept(memory, config, torch).map(Some),
+            Some(AUTO) => Self::kept(memory, config, torch),
             other => Ok(other.map(|name| Self::named(place::path(name)))),
         }
     }
 
-    fn kept(memory: Memory, config: &Config, torch: &str) -> Result<Self, String> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let folder = Folder::of(config.plan_dir.value.as_deref(), variable).ok_or(
-            "none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names a folder: set BUDDY_PLAN_DIR",
-        )?;
-        check(folder.path())?;
+    fn kept(memory: Memory, config: &Config, torch: &str) -> Result<Option<Self>, String> {
         let words = fs::read("/proc/self/cmdline").unwrap_or_default();
         let words: Vec<String> = words
             .strip_suffix(b"\0")
@@ -73,19 +69,43 @@ impl Place {
             .split(|it| *it == 0)
             .map(|it| String::from_utf8_lossy(it).into_owned())
             .collect();
-        let command = Command::of(&words, &Disk)
-            .ok_or("the command line does not say which program this is: name a file")?;
-        let threshold = match config.threshold_mb.origin {
-            Origin::Default => None,
-            _ => Some(config.threshold_mb.value),
+        Self::of_words(&words, memory, config, torch)
+    }
+
+    fn of_words(
+        words: &[String],
+        memory: Memory,
+        config: &Config,
+        torch: &str,
+    ) -> Result<Option<Self>, String> {
+        let Some(command) = Command::of(words, &Disk) else {
+            let what = match memory {
+                Memory::Pinned => "BUDDY_PLAN",
+                Memory::Device => "BUDDY_DEVICE_PLAN",
+            };
+            log::info(|| {
+                format!(
+                    "{what}=auto has no effect: the command line does not say which program this is: name a file"
+                )
+            });
+            return Ok(None);
         };
-        let launch = Launch::of(variable);
-        let key = Key::pinned(command, launch, torch, threshold);
+        let variable = |name: &str| std::env::var(name).ok();
+        let folder = Folder::of(config.plan_dir.value.as_deref(), variable).ok_or(
+            "none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names a folder: set BUDDY_PLAN_DIR",
+        )?;
+        check(folder.path())?;
+        let key = Key::pinned(
+            command,
+            Launch::of(variable),
+            torch,
+            config.planned_from_mb(),
+        );
         let key = match memory {
             Memory::Pinned => key,
             Memory::Device => key.on_device(devices()),
         };
-        Ok(Self::keep(folder, key))
+        Ok(Some(Self::keep(folder, key)))
     }
 
     fn keep(folder: Folder, key: Key) -> Self {
@@ -98,6 +118,13 @@ impl Place {
     /// Whether it is one that was chosen here.
     pub fn is_kept(&self) -> bool {
         self.kept.is_some()
+    }
+
+    /// Whether what is there is replaced, whatever it is: a file with a name that nobody else chooses.
+    pub(super) fn is_ours(&self) -> bool {
+        // Not what a link leads to, and nothing that this user may not read.
+        let is_file = |path| fs::symlink_metadata(path).is_ok_and(|it| it.is_file());
+        self.is_kept() && is_file(&self.path) && fs::File::open(&self.path).is_ok()
     }
 
     /// The run, whose plan may be another rank's of the same role.
@@ -188,7 +215,7 @@ fn check(folder: &Path) -> Result<(), String> {
 pub(crate) struct Chosen {
     /// The file.
     file: PathBuf,
-    /// `used`, `new` (this run writes it), or `none` (a line says why).
+    /// `used`, `new` (this run is to write it), or `none`.
     state: &'static str,
 }
 

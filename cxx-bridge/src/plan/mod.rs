@@ -29,6 +29,7 @@ use pinbuddy_store::{Memory, body};
 
 use crate::config::{Config, MIB, Origin};
 use crate::launcher;
+use crate::log;
 
 #[cfg_attr(not(feature = "torch"), allow(unused_imports))]
 pub(crate) use auto::Chosen;
@@ -174,7 +175,8 @@ pub(crate) fn this_run(torch: &str, threshold: u64) -> MadeFor {
 
 /// Decides for the file at this place, whose text `read` reads and compares with the run.
 ///
-/// Nobody names a kept file, so nobody removes one that cannot be used: it is made anew.
+/// Nobody names a kept file, so nobody removes one that cannot be used: it is made anew, whatever is in it. Nor has anybody asked for
+/// this program's plan: that there is none is a milestone.
 pub(crate) fn decide<P>(
     place: &Place,
     config: &Config,
@@ -193,7 +195,6 @@ pub(crate) fn decide<P>(
         });
         read.map_err(|why| why.unless_ours(&text))
     };
-    let is_replaced = config.plan_update.value || place.is_kept();
     let text = match place.has_folder() {
         true => text(path),
         false => Ok(None),
@@ -211,15 +212,24 @@ pub(crate) fn decide<P>(
                  BUDDY_PLAN_UPDATE=1 records it anew",
                 path.display()
             );
+            if place.is_kept() {
+                log::info(|| line);
+                return (Choice::Nothing, None);
+            }
             (Choice::Nothing, Some(line))
         }
         Ok(None) => to_be_recorded(place, run, None),
-        Err(Unusable { why, to_do: None }) if is_replaced => {
+        Err(Unusable { why, to_do })
+            if place.is_ours() || (to_do.is_none() && config.plan_update.value) =>
+        {
             let line = format!("the plan in {} is made anew: {why}", path.display());
             to_be_recorded(place, run, Some(line))
         }
         Err(Unusable { why, to_do }) => {
-            let to_do = to_do.unwrap_or("BUDDY_PLAN_UPDATE=1 has it made anew");
+            let to_do = match place.is_kept() {
+                true => "remove what is there",
+                false => to_do.unwrap_or("BUDDY_PLAN_UPDATE=1 has it made anew"),
+            };
             let line = format!(
                 "the plan in {} is not used: {why}. The program runs as without a plan; {to_do}",
                 path.display()
@@ -229,13 +239,17 @@ pub(crate) fn decide<P>(
     }
 }
 
-/// This run is recorded, if its plan can be written; returns `said`, or that it cannot.
+/// This run is recorded, if its plan can be written, which of a kept one shows when it is; returns `said`, or that it cannot.
 pub(crate) fn to_be_recorded<P>(
     place: &Place,
     run: MadeFor,
     said: Option<String>,
 ) -> (Choice<P>, Option<String>) {
-    match place.prepare() {
+    let prepared = match place.is_kept() {
+        true => Ok(()),
+        false => place.prepare(),
+    };
+    match prepared {
         Ok(()) => {
             let recorded = ToRecord::at(place.clone(), place.run(run));
             (Choice::Record(recorded), said)

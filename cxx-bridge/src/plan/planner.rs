@@ -4,7 +4,8 @@
 //! is killed leaves one, too. A thread of low priority makes it, of a copy of the record. Knows no kind of memory.
 //!
 //! Invariant: the file is whole at every moment, and no plan of fewer requests replaces one of more that was made for the
-//! same run, whichever process wrote it.
+//! same run, whichever process wrote it. There is no lock between processes, which could stop: the plan there is read again just
+//! before it is replaced, and only who replaces it in the same moment is not seen.
 
 use std::fmt;
 use std::fs;
@@ -187,6 +188,9 @@ impl Job {
 
 /// Makes the plan and writes it.
 fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Duration) {
+    if !target.is_ready() {
+        return;
+    }
     let began = Instant::now();
     let options = Options {
         made_for: run,
@@ -250,8 +254,24 @@ impl Target {
         }
     }
 
+    /// Whether a plan can be written: of a kept one the folder is made. What is wrong with that is said once.
+    fn is_ready(&self) -> bool {
+        let lock = self.requests.lock();
+        let mut last = lock.unwrap_or_else(PoisonError::into_inner);
+        if !self.place.is_kept() || *last == usize::MAX {
+            return *last < usize::MAX;
+        }
+        let prepared = self.place.prepare();
+        if let Err(why) = &prepared {
+            *last = usize::MAX;
+            log::warn(|| format!("the plan could not be written to {self}: {why}"));
+        }
+        prepared.is_ok()
+    }
+
     /// Replaces the file with the plan of so many requests that `write_to` writes; false, and nothing is done, where the
-    /// plan there is one of more, as `requests_in` reads its text.
+    /// plan there is one of more, as `requests_in` reads its text. A kept one, which many processes make, is not replaced by one of
+    /// as many either.
     fn replace(
         &self,
         requests: usize,
@@ -262,16 +282,26 @@ impl Target {
         let mut last = lock.unwrap_or_else(PoisonError::into_inner);
         // Processes that are no ranks of one run share a file: a short one must not have the last word.
         let path = &self.place.path;
-        let read = || text(path).ok().flatten();
-        let there = (!self.replaces_any).then(read).flatten();
-        let there = there.and_then(|it| requests_in(body(&it))).unwrap_or(0);
-        if there.max(*last) > requests {
+        let read = || {
+            let own = |text: &String| self.place.check(text).is_ok();
+            let there = text(path).ok().flatten().filter(own)?;
+            requests_in(body(&there))
+        };
+        let enough = requests.saturating_add(usize::from(!self.place.is_kept()));
+        let is_better = || {
+            let there = (!self.replaces_any).then(read).flatten();
+            there.is_none_or(|there| there < enough)
+        };
+        if *last > requests || !is_better() {
             return Ok(false);
         }
-        write(&self.place.real(), |out| {
+        let text = |out: &mut io::BufWriter<fs::File>| {
             out.write_all(self.place.head().as_bytes())?;
             write_to(out)
-        })?;
+        };
+        if !write(&self.place.real(), text, is_better)? {
+            return Ok(false);
+        }
         *last = requests;
         self.place.trim();
         Ok(true)
@@ -290,20 +320,25 @@ impl fmt::Display for Target {
     }
 }
 
-/// Replaces the file at once with what `text` writes.
+/// Replaces the file at once with what `text` writes, if that is better when it is written.
 fn write(
     path: &Path,
     text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
-) -> io::Result<()> {
+    is_better: impl FnOnce() -> bool,
+) -> io::Result<bool> {
     let (beside, file) = create_beside(path)?;
     let written = (|| {
         let mut out = io::BufWriter::new(file);
         text(&mut out)?;
         out.flush()?;
         out.get_ref().sync_all()?;
-        fs::rename(&beside, path)
+        let is_better = is_better();
+        if is_better {
+            fs::rename(&beside, path)?;
+        }
+        Ok(is_better)
     })();
-    if written.is_err() {
+    if !matches!(written, Ok(true)) {
         let _ = fs::remove_file(&beside);
     }
     written

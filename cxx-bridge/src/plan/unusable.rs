@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 use pinbuddy_plan::file::{Error, MOST_TEXT, Mismatch};
+use pinbuddy_store::MOST_HEAD;
 
 /// See the module's documentation.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,7 +113,8 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, Unusable> {
     if !of.is_file() {
         return Err(Unusable::of_another_kind(&"it is no regular file"));
     }
-    if of.len() > MOST_TEXT as u64 {
+    // With a key before it, if it is a kept or exported one.
+    if of.len() > (MOST_TEXT + MOST_HEAD) as u64 {
         let bytes = of.len();
         let why = format!("it has {bytes} bytes; a plan has {MOST_TEXT} at most");
         return Err(Unusable::of_another_kind(&why));

@@ -83,7 +83,7 @@ impl Folder {
         let _ = File::open(file).and_then(|it| it.set_modified(SystemTime::now()));
     }
 
-    /// All plans, the most recently used first.
+    /// All plans, the most recently used first; not those that are damaged, which their next runs make anew.
     ///
     /// # Errors
     ///
@@ -102,6 +102,14 @@ impl Folder {
         let mut all: Vec<Kept> = files.into_iter().filter_map(kept).collect();
         all.sort_by(|one, other| (other.used, &one.path).cmp(&(one.used, &other.path)));
         Ok(all)
+    }
+
+    /// The file of exactly this name, whatever is in it, if it has a name of our form.
+    pub fn named(&self, name: &str) -> Option<PathBuf> {
+        let name = format!("{name}{ENDING}");
+        let path = self.0.join(&name);
+        let is_file = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
+        (is_ours(&name, ENDING) && is_file()).then_some(path)
     }
 
     /// Removes what is too much, least recently used first, but for this file.
@@ -173,7 +181,10 @@ fn is_ours(name: &str, ending: &str) -> bool {
         }
         _ => name,
     };
-    let parts = name.strip_suffix(ENDING).map(|it| it.rsplitn(3, '-'));
+    let name = Some(name).filter(|it| !it.contains('/'));
+    let parts = name
+        .and_then(|it| it.strip_suffix(ENDING))
+        .map(|it| it.rsplitn(3, '-'));
     let parts: Vec<&str> = parts.into_iter().flatten().collect();
     matches!(parts[..], [hash, "pinned" | "device", _] if is_hash(hash))
 }

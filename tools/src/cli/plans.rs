@@ -11,6 +11,9 @@ use clap::{Args, Subcommand};
                   begins or ends, if no other does."
 )]
 pub struct Plans {
+    /// The library of the wheel in use, whose folder may have settings
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub library: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub action: PlansAction,
@@ -33,13 +36,13 @@ pub enum PlansAction {
         #[arg(long)]
         json: bool,
     },
-    /// Remove plans: the next run of their programs is recorded
+    /// Remove plans, damaged ones by whole names: the next run of their programs is recorded
     Rm {
         /// Which plans
         #[arg(value_name = "KEY", required = true)]
         keys: Vec<String>,
     },
-    /// Copy a plan to a file, which `import` takes, and BUDDY_PLAN, too
+    /// Copy a plan to a file, which `import` takes, and BUDDY_PLAN of a program of one process
     Export {
         /// Which plan
         key: String,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use pinbuddy_config::Config;
 use pinbuddy_store::{Command, Disk, Folder, Kept, Key, Launch, Memory};
 use serde::Serialize;
 
@@ -39,7 +40,7 @@ struct Near {
 }
 
 /// The command.
-pub(super) fn run(folder: &Folder, asked: &cli::Why) -> Result<ExitCode> {
+pub(super) fn run(folder: &Folder, config: &Config, asked: &cli::Why) -> Result<ExitCode> {
     let torch = asked.torch.as_deref();
     let torch = torch.context(
         "no torch is installed beside this command: name its version with --torch VERSION",
@@ -48,8 +49,8 @@ pub(super) fn run(folder: &Folder, asked: &cli::Why) -> Result<ExitCode> {
     let torch = torch.split('+').next().unwrap_or_default();
     let words = started(asked.command.clone(), variable("PATH").as_deref());
     let command = Command::of(&words, &Disk).with_context(|| refusal(&words))?;
-    let threshold = variable("BUDDY_THRESHOLD_MB").and_then(|it| it.trim().parse().ok());
-    let pinned = Key::pinned(command, Launch::of(variable), torch, threshold);
+    let launch = Launch::of(variable);
+    let pinned = Key::pinned(command, launch, torch, config.planned_from_mb());
     let device = pinned.clone().on_device(pinbuddy_store::devices());
     let all = all(folder)?;
     let answers = [pinned, device].map(|key| answer(folder, key, &all));
@@ -118,7 +119,7 @@ fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
         .filter(|it| it.key.memory == key.memory && it.key != key);
     let mut near: Vec<Near> = others
         .map(|it| Near {
-            name: name(it),
+            name: name(&it.path),
             differs: key.differences(&it.key),
         })
         .collect();

@@ -11,6 +11,7 @@ use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
 use pinbuddy_replay::step::{Act, Step};
+use pinbuddy_store::{MOST_HEAD, body};
 
 use crate::input::open;
 
@@ -24,13 +25,13 @@ pub(super) fn of_file(path: &Path) -> Result<Plan> {
     let name = path.display();
     let unread = || format!("there is no plan {name} that can be read");
     let mut text = String::new();
-    // One byte more than a plan may have, which says that it is too long.
-    let most = MOST_TEXT as u64 + 1;
+    // One byte more than a plan may have behind its key, which says that it is too long.
+    let most = (MOST_TEXT + MOST_HEAD) as u64 + 1;
     let file = open::once(path).with_context(unread)?;
     file.take(most)
         .read_to_string(&mut text)
         .with_context(unread)?;
-    Plan::read(&text).with_context(|| format!("{name} is no plan that can be used"))
+    Plan::read(body(&text)).with_context(|| format!("{name} is no plan that can be used"))
 }
 
 /// What a plan would have pinned, with stock for requests below the threshold; with a map of `shown`.

@@ -145,10 +145,11 @@ proptest! {
         }
     }
 
-    /// The environment counts before the site, the site before the wheel, and the wheel before what is built in.
+    /// The environment counts before the site, the site before the wheel, and the wheel before what is built in. An empty value
+    /// asks for what is built in, and what comes after it does not count.
     #[test]
     fn the_first_origin_with_a_usable_value_counts(
-        set in prop::array::uniform3(prop::option::of(prop_oneof![Just("many".to_owned()), (1..99u32).prop_map(|it| it.to_string())])),
+        set in prop::array::uniform3(prop::option::of(prop_oneof![Just("many".to_owned()), Just(String::new()), (1..99u32).prop_map(|it| it.to_string())])),
     ) {
         let line = |at: usize, origin| {
             let text = set[at].as_ref().map_or_else(String::new, |it| format!("BUDDY_THRESHOLD_MB = \"{it}\"\n"));
@@ -161,17 +162,34 @@ proptest! {
         let bad = set[..first.unwrap_or(3)].iter().flatten().count();
         prop_assert_eq!(warnings.len(), bad);
         let (value, origin) = match first {
-            Some(at) => {
+            Some(at) if set[at].as_deref() != Some("") => {
                 let origin = [Origin::Environment, Origin::Site, Origin::Wheel][at];
                 (set[at].as_ref().unwrap().parse().unwrap(), origin)
             }
-            None if bad == 0 => (4, Origin::Default),
-            None => (4, Origin::Rejected),
+            _ if bad == 0 => (4, Origin::Default),
+            _ => (4, Origin::Rejected),
         };
         let found = &config.threshold_mb;
         prop_assert_eq!((found.value, found.origin), (value, origin));
         prop_assert_eq!(found.remark.is_some(), bad > 0);
         prop_assert_eq!(found.file.is_some(), matches!(origin, Origin::Site | Origin::Wheel));
+    }
+}
+
+#[test]
+fn an_empty_value_turns_off_what_a_site_or_a_wheel_sets_and_says_nothing() {
+    let all: String = VARIABLES
+        .iter()
+        .map(|it| format!("{} = \"1\"\n", it.name))
+        .collect();
+    let (built_in, _) = Config::read(|_| None);
+    for (environment, file) in [(Some(" "), &*all), (None, &all.replace('1', ""))] {
+        let layers = [
+            site(file).0,
+            Layer::parse(Origin::Wheel, "wheel.toml", &all).0,
+        ];
+        let (config, warnings) = Config::layered(|_| environment.map(Into::into), &layers);
+        assert_eq!((config, warnings), (built_in.clone(), vec![]));
     }
 }
 

@@ -54,6 +54,11 @@ fn a_first_run_is_recorded_in_a_folder_that_it_makes_and_later_ones_of_its_role_
             matches!(choice, Choice::Record(it) if it.run.rank == u32::from(role == Role::Other) && it.run.world_size == 16)
         );
         assert_eq!(said, None);
+        assert!(
+            role == Role::Other || !above.path().join("a").exists(),
+            "nothing is written yet"
+        );
+        place.prepare().unwrap();
         let long_ago = std::time::SystemTime::UNIX_EPOCH;
         fs::write(&place.path, text(&place)).unwrap();
         let file = fs::File::open(&place.path).unwrap();
@@ -68,42 +73,94 @@ fn a_first_run_is_recorded_in_a_folder_that_it_makes_and_later_ones_of_its_role_
 }
 
 #[test]
-fn a_kept_file_that_cannot_be_used_is_made_anew_and_what_is_no_plan_stays() {
+fn a_kept_file_that_cannot_be_used_is_made_anew_whatever_is_in_it_and_what_is_no_file_stays() {
     let folder = tempfile::tempdir().unwrap();
     let place = at(folder.path(), Role::First);
     let whole = text(&place);
     let other = text(&at(folder.path(), Role::Other));
     let cut = &whole[..whole.len() - 9];
+    let head = place.head();
     for damaged in [
-        "",
-        cut,
-        &other,
-        &place.head(),
-        &whole.replace("2.15.0", "2.11.0"),
+        b"",
+        cut.as_bytes(),
+        other.as_bytes(),
+        head.as_bytes(),
+        whole.replace("2.15.0", "2.11.0").as_bytes(),
+        b"import torch\n",
+        &[head.as_bytes(), &[0xff, 0xfe]].concat(),
+        &[0; 4096],
     ] {
         fs::write(&place.path, damaged).unwrap();
-        let (choice, said) = decided(&place);
-        assert!(matches!(choice, Choice::Record(_)), "{damaged}: {said:?}");
-        assert!(said.unwrap().contains("is made anew"));
+        is_made_anew(&place);
     }
-    fs::write(&place.path, "import torch\n").unwrap();
-    let (choice, said) = decided(&place);
-    assert!(matches!(choice, Choice::Nothing));
-    assert!(said.unwrap().contains("name another one"));
+    let file = fs::File::create(&place.path).unwrap();
+    file.set_len(1 << 30).unwrap();
+    is_made_anew(&place);
+    fs::rename(&place.path, folder.path().join("theirs")).unwrap();
+    stays(&place, |path| {
+        std::os::unix::fs::symlink("theirs", path).unwrap();
+    });
+    fs::remove_file(&place.path).unwrap();
+    stays(&place, |path| fs::create_dir(path).unwrap());
+}
+
+fn is_made_anew(place: &Place) {
+    let (choice, said) = decided(place);
+    assert!(matches!(choice, Choice::Record(_)), "{said:?}");
+    assert!(said.unwrap().contains("is made anew"));
+}
+
+/// What is put there is not replaced.
+fn stays(place: &Place, put: impl FnOnce(&Path)) {
+    put(&place.path);
+    let (choice, said) = decided(place);
+    assert!(matches!(choice, Choice::Nothing), "{said:?}");
+    assert!(said.unwrap().ends_with("remove what is there"));
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_said_in_one_line() {
+fn a_plan_may_be_as_long_as_a_plan_is_behind_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = at(folder.path(), Role::First);
+    let mut whole = text(&place);
+    let plan = whole.len() - place.head().len();
+    whole.push_str(&" ".repeat(pinbuddy_plan::file::MOST_TEXT - plan));
+    fs::write(&place.path, whole).unwrap();
+    let (choice, said) = decided(&place);
+    assert!(matches!(choice, Choice::Use(_)), "{said:?}");
+}
+
+#[test]
+fn a_program_without_a_key_or_a_plan_is_not_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, _) = read(&[("BUDDY_PLAN_DIR", folder.path().to_str().unwrap())]);
+    let words = ["python", "-i"].map(str::to_owned);
+    for memory in [Memory::Pinned, Memory::Device] {
+        let place = Place::of_words(&words, memory, &config, "2.15.0").unwrap();
+        assert!(place.is_none());
+    }
+    let place = at(folder.path(), Role::First);
+    let mut text = place.head().into_bytes();
+    let run = place.run(this_run("2.15.0", 0));
+    let none = crate::plan::NoPlan::new(&run, 5000, "nothing came again");
+    none.write(&mut text).unwrap();
+    fs::write(&place.path, &text).unwrap();
+    let (choice, said) = decided(&place);
+    assert!(matches!(choice, Choice::Nothing));
+    assert_eq!(said, None);
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_said_in_one_line_when_a_plan_is_to_be_written() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let (choice, said) = decided(&at(&file.join("plans"), Role::First));
-    assert!(matches!(choice, Choice::Nothing));
-    let said = said.unwrap();
-    assert!(
-        said.contains("this run is not recorded") && said.contains("set BUDDY_PLAN_DIR"),
-        "{said}"
-    );
+    let place = at(&file.join("plans"), Role::First);
+    let (choice, said) = decided(&place);
+    assert!(matches!(choice, Choice::Record(_)));
+    assert_eq!(said, None);
+    let said = place.prepare().unwrap_err();
+    assert!(said.contains("set BUDDY_PLAN_DIR"), "{said}");
     assert_eq!(said.lines().count(), 1);
 }
 

@@ -176,12 +176,7 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
         let start = |first: u64| {
             for number in (first..1000).step_by(20) {
                 let target = Target::new(place(roles[usize::from(number % 8 != 0)]));
-                let requests = 1 + number as usize % 5;
-                let plan = record(requests as u64).planned(&Options::default(), &|| false);
-                let there = |text: &str| Plan::requests_in(text, &run());
-                target
-                    .replace(requests, there, |out| plan.write(out))
-                    .unwrap();
+                make(&record(1 + number % 5), run(), &target, LAST_PATIENCE);
             }
         };
         let starts: Vec<_> = (0..20)
@@ -196,12 +191,77 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
     for role in roles {
         let found = fs::metadata(place(role).path).unwrap();
         assert_eq!(found.mode() & 0o777, 0o600);
+        assert_eq!(requests_at(&place(role)), 5, "the longest run's");
     }
     assert!(
         began.elapsed() < Duration::from_secs(60),
         "{:?}",
         began.elapsed()
     );
+}
+
+/// Of how many requests the plan at this place is.
+fn requests_at(place: &Place) -> u64 {
+    let text = fs::read_to_string(&place.path).unwrap();
+    Plan::read(body(&text)).unwrap().facts.requests
+}
+
+#[test]
+fn a_slow_writer_of_a_shorter_run_finds_the_longer_ones_plan_before_it_replaces_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for place in [
+        Place::named(folder.path().join("run.plan")),
+        Place::in_folder(folder.path(), "train", Role::First),
+    ] {
+        let (slow, other) = (Target::new(place.clone()), Target::new(place.clone()));
+        let in_between = |out: &mut io::BufWriter<fs::File>| {
+            make(&record(9), run(), &other, LAST_PATIENCE);
+            writeln!(out, "a plan of three requests")
+        };
+        let there = |text: &str| Plan::requests_in(text, &run());
+        assert!(!slow.replace(3, there, in_between).unwrap());
+        assert_eq!(requests_at(&place), 9);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_kept_plan_of_as_many_requests_stays_and_another_keys_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::in_folder(folder.path(), "train", Role::First);
+    let writes = |requests| {
+        let target = Target::new(place.clone());
+        make(&record(requests), run(), &target, LAST_PATIENCE);
+        fs::metadata(&place.path).unwrap().ino()
+    };
+    let first = writes(8);
+    assert_eq!(writes(8), first);
+    assert_ne!(writes(9), first);
+    // Copied by hand.
+    let other = Place::in_folder(folder.path(), "serve", Role::First);
+    fs::copy(&place.path, &other.path).unwrap();
+    make(
+        &record(3),
+        run(),
+        &Target::new(other.clone()),
+        LAST_PATIENCE,
+    );
+    assert_eq!(requests_at(&other), 3);
+}
+
+#[test]
+fn a_kept_plans_folder_is_made_with_it_and_one_that_cannot_be_is_tried_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let later = folder.path().join("later");
+    let target = Target::new(Place::in_folder(&later, "train", Role::First));
+    fs::write(&later, "in the way").unwrap();
+    make(&record(8), run(), &target, LAST_PATIENCE);
+    fs::remove_file(&later).unwrap();
+    make(&record(9), run(), &target, LAST_PATIENCE);
+    assert!(!later.exists());
+    let target = Target::new(target.place);
+    make(&record(9), run(), &target, LAST_PATIENCE);
+    assert_eq!(requests_at(&target.place), 9);
 }
 
 #[test]

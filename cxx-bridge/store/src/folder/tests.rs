@@ -82,6 +82,21 @@ fn plans_are_listed_by_last_use_and_other_files_are_not() {
 }
 
 #[test]
+fn a_damaged_file_is_found_by_its_name_and_no_other_file_is() {
+    let (above, folder) = folder();
+    let name = "a-pinned-0123456789abcdef";
+    for file in [name, "x"] {
+        fs::write(folder.path().join(format!("{file}.plan")), [0xff]).unwrap();
+    }
+    let outside = format!("{name}.plan");
+    fs::write(above.path().join("pinbuddy").join(&outside), "").unwrap();
+    assert_eq!(folder.named(name), Some(folder.path().join(outside)));
+    for other in ["x", "b-pinned-0123456789abcdef", &format!("../{name}")] {
+        assert_eq!(folder.named(other), None, "{other}");
+    }
+}
+
+#[test]
 fn the_least_recently_used_go_and_nothing_that_is_not_ours() {
     let (_above, folder) = folder();
     let other = [
