@@ -140,6 +140,10 @@ def read_block(kind: str, text: str, folder: Path, bin: Path) -> None:
         if '"pinbuddy-trace"' in text:
             (folder / "block.jsonl").write_text(text)
             run(["pinbuddy", "report", "block.jsonl"], folder, bin)
+    elif kind == "toml":
+        (folder / "site.toml").write_text(text)
+        done = run(["python", "-m", "pinbuddy"], folder, bin, PINBUDDY_SITE=str(folder / "site.toml"))
+        assert "site.toml" in done.stdout and "site.toml" not in done.stderr, done.stderr
     elif kind == "sh":
         run(["bash", "-n", "-c", text], folder, bin)
     elif kind == "c++":

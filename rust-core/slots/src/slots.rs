@@ -7,6 +7,7 @@ mod clears;
 #[cfg(test)]
 mod corrupt;
 mod lend;
+mod needed;
 mod threads;
 mod view;
 
@@ -17,6 +18,7 @@ use crate::cells::Cells;
 use crate::lane::{Course, Planned};
 use crate::layout::{GRANULE, Layout, Mistake, Slot};
 use crate::once::Once;
+use needed::Needed;
 use threads::Holders;
 pub use threads::MOST_THREADS;
 
@@ -136,14 +138,6 @@ pub struct Slots {
     refused: Option<Refused>,
     once: Option<Once>,
     counts: Counts,
-}
-
-/// A request whose slot's region is not there: the step, and whether it counts as a miss, else as unplanned.
-#[derive(Clone, Copy, Debug)]
-struct Needed {
-    lane: u32,
-    step: usize,
-    missed: bool,
 }
 
 /// A request that got no slot.
@@ -294,32 +288,6 @@ impl Slots {
             self.counts.misses += 1;
         }
         taken
-    }
-
-    /// After a request of so many bytes that had no place: the slot that it would have, were its region there, and that
-    /// region.
-    pub fn take_needed(&mut self, bytes: usize) -> Option<(u32, usize)> {
-        let (needed, step) = self.needed.take()?;
-        let slot = &self.places[needed as usize].slot;
-        let is_its_own = bytes.checked_next_multiple_of(GRANULE) == Some(slot.bytes);
-        let region = slot.region as usize;
-        is_its_own.then(|| {
-            self.awaited.insert(needed, step);
-            (needed, region)
-        })
-    }
-
-    /// Serves a request that got no slot with the one that it needed, if its region is there now.
-    pub fn serve_needed(&mut self, slot: u32) -> Option<Taken> {
-        let &Needed { lane, step, missed } = self.awaited.get(&slot)?;
-        let taken = self.take(lane, step)?;
-        self.awaited.remove(&slot);
-        if missed {
-            self.counts.misses -= 1;
-        } else {
-            self.counts.unplanned -= 1;
-        }
-        Some(taken)
     }
 
     /// Takes a step's slot, if it is free.

@@ -179,6 +179,10 @@ pub(crate) fn clean(
     flags.push(format!("-Lnative={}", old_glibc::ensure(target)?.display()));
     // This machine's libgcc_s may need what an older glibc lacks.
     flags.push("-Clink-arg=-Wl,--allow-shlib-undefined".to_owned());
+    if let Flavour::Wheel = flavour {
+        // The profile says so, too, but of a package with settings of its own that is lost.
+        flags.push("-Cstrip=symbols".to_owned());
+    }
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     Ok(())
 }
