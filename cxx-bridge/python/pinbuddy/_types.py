@@ -167,7 +167,7 @@ class ChosenPlan(TypedDict):
 
     file: str
     state: Literal["new", "used", "none"]
-    """``new``: this run is recorded, and writes it. ``none``: neither, and a line of warning says why."""
+    """``new``: this run is recorded, and writes it. ``none``: neither, and a line says why."""
 
 
 class Auto(TypedDict):

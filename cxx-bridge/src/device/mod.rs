@@ -33,14 +33,8 @@ pub use record::Recording;
 
 /// Decides for the file of this name, in a run with this release of PyTorch.
 pub fn choose(name: Option<&str>, config: &Config, torch: &str) -> Decided<DevicePlan> {
-    match Place::of(name, Memory::Device, config, torch) {
-        Ok(None) => (Choice::Nothing, None, None),
-        Ok(Some(place)) => {
-            let (choice, said) = choose_at(&place, config, torch);
-            (choice, Some(place), said)
-        }
-        Err(why) => plan::no_file("BUDDY_DEVICE_PLAN", &why),
-    }
+    let place = Place::of(name, Memory::Device, config, torch);
+    plan::at(place, |place| choose_at(place, config, torch))
 }
 
 fn choose_at(place: &Place, config: &Config, torch: &str) -> (Choice<DevicePlan>, Option<String>) {

@@ -47,7 +47,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// Why `auto` has no folder.
+    /// Why `auto` has no folder, as a line.
     pub(crate) fn of(
         value: Option<&str>,
         memory: Memory,
@@ -79,22 +79,16 @@ impl Place {
         torch: &str,
     ) -> Result<Option<Self>, String> {
         let Some(command) = Command::of(words, &Disk) else {
-            let what = match memory {
-                Memory::Pinned => "BUDDY_PLAN",
-                Memory::Device => "BUDDY_DEVICE_PLAN",
-            };
-            log::info(|| {
-                format!(
-                    "{what}=auto has no effect: the command line does not say which program this is: name a file"
-                )
-            });
+            let why = "the command line does not say which program this is: name a file";
+            log::info(|| no_effect(memory, why));
             return Ok(None);
         };
         let variable = |name: &str| std::env::var(name).ok();
-        let folder = Folder::of(config.plan_dir.value.as_deref(), variable).ok_or(
-            "none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names a folder: set BUDDY_PLAN_DIR",
-        )?;
-        check(folder.path())?;
+        let folder = Folder::of(config.plan_dir.value.as_deref(), variable).ok_or_else(|| {
+            let why = "none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names a folder: set BUDDY_PLAN_DIR";
+            no_effect(memory, why)
+        })?;
+        check(folder.path()).map_err(|why| no_effect(memory, &why))?;
         let key = Key::pinned(
             command,
             Launch::of(variable),
@@ -198,6 +192,11 @@ impl Place {
     }
 }
 
+/// Why `auto` chooses no file.
+fn no_effect(memory: Memory, why: &str) -> String {
+    format!("{}=auto has no effect: {why}", memory.variable())
+}
+
 /// Whether this folder may be used, if it is there.
 fn check(folder: &Path) -> Result<(), String> {
     let Ok(found) = fs::metadata(folder) else {
@@ -235,8 +234,9 @@ impl Chosen {
 
     /// One line for people, of each memory.
     pub(crate) fn say(pinned: Option<&Self>, device: Option<&Self>) {
-        for (variable, chosen) in [("BUDDY_PLAN", pinned), ("BUDDY_DEVICE_PLAN", device)] {
+        for (memory, chosen) in [(Memory::Pinned, pinned), (Memory::Device, device)] {
             if let Some(Self { file, state }) = chosen {
+                let variable = memory.variable();
                 log::info(|| format!("{variable}=auto: {} is {state}", file.display()));
             }
         }

@@ -97,21 +97,23 @@ pub type Decided<P = Plan> = (Choice<P>, Option<Place>, Option<String>);
 
 /// Decides for pinned memory, in a run with this release of PyTorch.
 pub fn choose(config: &Config, torch: &str) -> Decided {
-    let name = config.plan.value.as_deref();
-    match Place::of(name, Memory::Pinned, config, torch) {
-        Ok(None) => (Choice::Nothing, None, None),
-        Ok(Some(place)) => {
-            let (choice, said) = choose_at(&place, config, torch);
-            (choice, Some(place), said)
-        }
-        Err(why) => no_file("BUDDY_PLAN", &why),
-    }
+    let place = Place::of(config.plan.value.as_deref(), Memory::Pinned, config, torch);
+    at(place, |place| choose_at(place, config, torch))
 }
 
-/// `auto` chooses no file.
-pub(crate) fn no_file<P>(variable: &str, why: &str) -> Decided<P> {
-    let line = format!("{variable}=auto has no effect: {why}");
-    (Choice::Nothing, None, Some(line))
+/// Decides for what is found at a place; where there is none, for nothing.
+pub(crate) fn at<P>(
+    place: Result<Option<Place>, String>,
+    decide: impl FnOnce(&Place) -> (Choice<P>, Option<String>),
+) -> Decided<P> {
+    match place {
+        Ok(None) => (Choice::Nothing, None, None),
+        Ok(Some(place)) => {
+            let (choice, said) = decide(&place);
+            (choice, Some(place), said)
+        }
+        Err(why) => (Choice::Nothing, None, Some(why)),
+    }
 }
 
 fn choose_at(place: &Place, config: &Config, torch: &str) -> (Choice, Option<String>) {

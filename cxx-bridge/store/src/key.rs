@@ -28,6 +28,16 @@ pub enum Memory {
     Device,
 }
 
+impl Memory {
+    /// The variable that says where its plan is.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::Pinned => "BUDDY_PLAN",
+            Self::Device => "BUDDY_DEVICE_PLAN",
+        }
+    }
+}
+
 /// See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {

@@ -137,16 +137,11 @@ fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
 
 impl Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (memory, there) = match (self.memory, self.is_there) {
-            (Memory::Pinned, true) => ("BUDDY_PLAN", "there is a plan"),
-            (Memory::Pinned, false) => ("BUDDY_PLAN", "there is no plan: the next run is recorded"),
-            (Memory::Device, true) => ("BUDDY_DEVICE_PLAN", "there is a plan"),
-            (Memory::Device, false) => (
-                "BUDDY_DEVICE_PLAN",
-                "there is no plan: the next run is recorded",
-            ),
+        let there = match self.is_there {
+            true => "there is a plan",
+            false => "there is no plan: the next run is recorded",
         };
-        writeln!(f, "{memory}=auto: {there}")?;
+        writeln!(f, "{}=auto: {there}", self.memory.variable())?;
         writeln!(f, "  key    {}", self.name)?;
         writeln!(f, "  counts {}", line(&self.key))?;
         for near in &self.near {

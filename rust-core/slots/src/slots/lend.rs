@@ -89,14 +89,14 @@ impl Slots {
         if room.is_some_and(|it| (bytes..=2 * bytes).contains(&it))
             && let Some(refused) = self.refused.filter(|it| it.thread == thread)
         {
-            // It is a hit after all.
             let (slot, missed) = (course.slot(step), refused.missed);
-            self.awaited.insert(slot, Needed { lane, step, missed });
+            let needed = Needed { lane, step, missed };
             let region = self.places[slot as usize].slot.region as usize;
             if self.bases[region].is_none() {
+                self.awaited.insert(slot, needed);
                 return Some(Lent::Needs(slot, region));
             }
-            if let Some(taken) = self.serve_needed(slot) {
+            if let Some(taken) = self.serve(needed) {
                 self.refused = None;
                 return Some(Lent::Slot(taken));
             }

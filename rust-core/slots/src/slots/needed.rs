@@ -27,9 +27,15 @@ impl Slots {
 
     /// Serves a request that got no slot with the one that it needed, if its region is there now.
     pub fn serve_needed(&mut self, slot: u32) -> Option<Taken> {
-        let &Needed { lane, step, missed } = self.awaited.get(&slot)?;
-        let taken = self.take(lane, step)?;
+        let taken = self.serve(*self.awaited.get(&slot)?)?;
         self.awaited.remove(&slot);
+        Some(taken)
+    }
+
+    /// The same of a request whose step is at hand: it is a hit after all.
+    pub(super) fn serve(&mut self, needed: Needed) -> Option<Taken> {
+        let Needed { lane, step, missed } = needed;
+        let taken = self.take(lane, step)?;
         if missed {
             self.counts.misses -= 1;
         } else {
