@@ -169,6 +169,8 @@ fn beside(why: GiveBack) {
     all(vec![asks([true, false]), asks([false, true]), gives]);
     it.settle();
     if why == GiveBack::Cleared {
+        // One request for each of the two regions.
+        it.pair(false);
         it.pair(false);
         assert_eq!(it.regions.lock().unwrap().len(), 2, "the plan serves");
         it.give_back(&it.plan.give_back(GiveBack::ForGood));

@@ -272,13 +272,16 @@ impl Slots {
         let region = self.places[slot as usize].slot.region;
         let missed = true;
         let needs = Needed { lane, step, missed };
-        self.needed = self.bases[region as usize]
-            .is_none()
-            .then_some((slot, needs));
-        // Those that it has passed are wanted last of all.
+        let is_missing = self.bases[region as usize].is_none();
+        self.needed = is_missing.then_some((slot, needs));
+        // Those that it has passed are wanted last of all. Where lanes learn, its own region is had instead: else the next request of
+        // this size would find its own place taken.
         let course = &mut self.courses[lane as usize];
         course.missed(step);
-        let passed = course.passed(bytes);
+        let passed = match is_missing && !self.serves.is_empty() {
+            true => Vec::new(),
+            false => course.passed(bytes),
+        };
         let taken = passed.into_iter().find_map(|step| self.take(lane, step));
         if taken.is_none() {
             self.refused = Some(Refused {
