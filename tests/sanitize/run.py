@@ -114,17 +114,17 @@ class Sanitizer:
         main = self.compile(f"{name}-main", [ROOT / PROGRAMS[name][0] / f"{name}.cpp"], [HERE / "stand-in"])
         return self.link(f"{prefix}{name}", [library, main])
 
-    def run(self, program: Path, arguments: str, variables: dict[str, str]) -> tuple[bool, str]:
-        """Whether it ended well, and what it wrote."""
+    def run(self, program: Path, arguments: str, variables: dict[str, str], patience: int = PATIENCE) -> tuple[bool, str]:
+        """Whether it ended well within `patience` seconds, and what it wrote."""
         env = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PINBUDDY_SEEDED")}
         env |= {"UBSAN_OPTIONS": "print_stacktrace=1"}
         more = f":print_suppressions=1:suppressions={self.suppressions}"
         env |= {name: value + more for name, value in self.options.items()}
         # For the program alone: what is preloaded needs what it brings.
         own = [f"{name}={value}" for name, value in variables.items()]
-        command = ["timeout", "--kill-after=5", str(PATIENCE), "env", *own, str(program), *arguments.split()]
+        command = ["timeout", "--kill-after=5", str(patience), "env", *own, str(program), *arguments.split()]
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        hangs = f"\nstill running after {PATIENCE} s" if done.returncode == 124 else ""
+        hangs = f"\nstill running after {patience} s" if done.returncode == 124 else ""
         return done.returncode == 0, done.stdout + hangs
 
     def run_well(self, program: Path, arguments: str, variables: dict[str, str]) -> str:
@@ -165,7 +165,7 @@ class Sanitizer:
         name = defect.get("program", "churn")
         for number in range(1, TRIES + 1):
             arguments = f"4 4 200 {number}" if name == "churn" else PROGRAMS[name][1]
-            well, said = self.run(OUT / f"seeded-{name}-{self.name}", arguments, {"PINBUDDY_SEEDED": defect["name"]})
+            well, said = self.run(OUT / f"seeded-{name}-{self.name}", arguments, {"PINBUDDY_SEEDED": defect["name"]}, PATIENCE // 5)
             if well:
                 continue
             if not any(it in said for it in defect["says"].split("|")):

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn device_memory_that_is_lost_tears_no_plan_of_pinned_memory() {
-        let to_record = ToRecord::new("never written".into(), MadeFor::default());
+        let to_record = ToRecord::new("/proc/never written".into(), MadeFor::default());
         let mut recording = Recording::new(to_record);
         let mut lose = |pinned, device| {
             recording.lost(Lost { pinned, device });

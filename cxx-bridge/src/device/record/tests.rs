@@ -115,7 +115,7 @@ fn once_a_program_goes_on_after_a_failure_its_plan_goes() {
 
 #[test]
 fn a_failure_is_noted_until_somebody_has_taken_it_in_and_also_when_the_record_is_full() {
-    let to_record = ToRecord::new("never written".into(), MadeFor::default());
+    let to_record = ToRecord::new("/proc/never written".into(), MadeFor::default());
     let recording = Recording::new(to_record);
     (0..10).for_each(|_| recording.failed());
     (0..10).for_each(|_| recording.emptied());
@@ -126,7 +126,7 @@ fn a_failure_is_noted_until_somebody_has_taken_it_in_and_also_when_the_record_is
     recording.catch_up();
     assert!(recording.state.lock().record.searches());
     assert!(!recording.allocated(0, 0, 0x30, MIB, MIB));
-    let to_record = ToRecord::new("never written".into(), MadeFor::default());
+    let to_record = ToRecord::new("/proc/never written".into(), MadeFor::default());
     let full = Recording::new(to_record);
     full.notes.lock().is_full = true;
     full.failed();
@@ -152,7 +152,7 @@ fn the_file_says_that_a_program_searches_if_it_asks_for_much() {
 
 #[test]
 fn notes_do_not_pile_up() {
-    let to_record = ToRecord::new("never written".into(), MadeFor::default());
+    let to_record = ToRecord::new("/proc/never written".into(), MadeFor::default());
     let recording = Recording::new(to_record);
     let is_due = (0..MOST_NOTES).map(|at| recording.allocated(0, 0, at, 512, 512));
     assert_eq!(is_due.filter(|it| *it).count(), 1);
