@@ -102,7 +102,7 @@ def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, package_alone):
     assert re.fullmatch(r"torch 2\S+ is not a pinbuddy fork", what)
     assert found.startswith("  found     no libtorch_pinbuddy.so in ") and found.endswith("/torch/lib")
     assert expected.startswith("  expected  ")
-    assert "cargo xtask build-wheel" in to_do
+    assert "pip install --force-reinstall --no-deps pinbuddy-*.whl" in to_do
     assert see == "  see       pinbuddy explain 'is not a pinbuddy fork'"
     stock = os.environ["PINBUDDY_STOCK_PYTHON"]
     done = command_line(python=stock, PYTHONPATH=str(package_alone))
@@ -120,7 +120,7 @@ def test_a_library_of_another_version_is_named_with_what_to_do(run, package_alon
     (fake / "lib" / "libtorch_pinbuddy.so").symlink_to(another)
     message = run(IMPORT, PYTHONPATH=package_alone).value
     assert "do not belong together" in message
-    assert "no function pinbuddy_" in message and "cargo xtask build-wheel" in message
+    assert "no function pinbuddy_" in message and "torch-*pinbuddy*.whl" in message
 
 
 def test_plans_and_advice_come_from_a_program_beside_the_package(tmp_path):
@@ -211,7 +211,8 @@ def test_planning_does_not_import_torch():
 def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(_tools, "PROGRAM", tmp_path / "pinbuddy-tools")
     assert main(["plan", "x"]) == 1
-    assert "this build of pinbuddy has no pinbuddy-tools" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "this build of pinbuddy has no pinbuddy-tools" in message and "pip install pinbuddy-*.whl" in message
     _tools.PROGRAM.write_text("not a program")
     assert main(["advise", "x"]) == 1
     assert "cannot be started: Permission denied; to do: chmod +x" in capsys.readouterr().err

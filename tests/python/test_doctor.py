@@ -20,13 +20,12 @@ def test_it_serves_where_there_is_a_gpu():
     assert done.stdout.endswith("\n\npinbuddy serves pinned memory.\n")
 
 
-def test_no_gpu_is_named_with_the_way_to_try_it_all_the_same():
+def test_no_gpu_is_named():
     done = doctor(PINBUDDY_SIM_DEVICES="0")
     assert done.returncode == 1 and done.stderr == ""
     verdict, to_do = done.stdout.splitlines()[-2:]
     assert verdict == "pinbuddy is installed, but there is no GPU: nobody can pin memory here."
-    assert to_do.startswith("To do: run it on a machine with a GPU; or, ")
-    assert "cargo xtask sim -- python" in to_do
+    assert to_do == "To do: run it on a machine with a GPU"
     report = json.loads(doctor("--json", PINBUDDY_SIM_DEVICES="0").stdout)
     assert report["served"] is False and report["gpus"] == 0 and report["why"] == "there is no GPU"
 
@@ -35,7 +34,7 @@ def test_a_gpu_that_is_hidden_is_named(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     why, to_do = _doctor._no_gpu()
     assert why == "CUDA_VISIBLE_DEVICES='' leaves no GPU"
-    assert to_do.startswith("unset CUDA_VISIBLE_DEVICES; or, ")
+    assert to_do == "unset CUDA_VISIBLE_DEVICES"
 
 
 def test_disabled_is_the_reason_even_where_there_is_no_gpu():

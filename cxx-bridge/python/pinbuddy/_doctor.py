@@ -161,14 +161,13 @@ def examine() -> Report:
 def _no_gpu() -> tuple[str, str]:
     """Why nothing can be pinned, and what to do."""
     visible = os.environ.get(_VISIBLE)
-    simulator = "with pinbuddy's sources, try it with a simulated one: cargo xtask sim -- python PROGRAM"
     if visible is None:
-        return "there is no GPU", f"run it on a machine with a GPU; or, {simulator}"
+        return "there is no GPU", "run it on a machine with a GPU"
     if visible.strip() in ("", "-1"):
-        return f"{_VISIBLE}={visible!r} leaves no GPU", f"unset {_VISIBLE}; or, {simulator}"
+        return f"{_VISIBLE}={visible!r} leaves no GPU", f"unset {_VISIBLE}"
     # Schedulers and containers always set it.
     why = f"there is no GPU, or {_VISIBLE}={visible!r} names none of them"
-    return why, f"compare with what nvidia-smi lists; or, {simulator}"
+    return why, "compare with what nvidia-smi lists"
 
 
 def _notes(report: Report) -> list[str]:
@@ -206,10 +205,10 @@ def _remedy(match: _match.Match, plugin: dict[str, Any] | None) -> str:
     if match.expected:
         return "install the CUDA build of torch"
     if plugin is None:
-        return "install pinbuddy's fork wheel of torch, or its plug-in; its sources make them: cargo xtask build-wheel, cargo xtask build-plugin"
+        return "install a wheel from your index or a release: pip install pinbuddy-*.whl, the plug-in, or torch-*pinbuddy*.whl, the fork"
     return (
-        "install one of the torch versions above, or a plug-in for yours; pinbuddy's sources make one: "
-        "cargo xtask build-plugin --torch VERSION"
+        "install one of the torch versions above, or from your index or a release a plug-in whose version names yours: "
+        "pip install pinbuddy-*.whl"
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from pinbuddy import _match
 
 _TO_DO = (
-    "install the wheel again that this package came in: pip install --force-reinstall --no-deps WHEEL; pinbuddy's sources make "
-    "one: cargo xtask build-wheel"
+    "install the wheel again that this package came in, from your index or a release: pip install --force-reinstall --no-deps "
+    "pinbuddy-*.whl, the plug-in, or torch-*pinbuddy*.whl, the fork"
 )
 
 _COPY = (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))

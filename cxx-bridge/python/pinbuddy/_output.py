@@ -1,4 +1,4 @@
-"""Standard output of the command ``pinbuddy``, whose reader may leave early and whose disk may be full."""
+"""What the command ``pinbuddy`` prints: to a reader who may leave early, to a disk that may be full."""
 
 import argparse
 import os
@@ -28,6 +28,13 @@ def put(text: str) -> int:
         print(f"error: standard output takes no more: {error.strerror}", file=sys.stderr)
         return 1
     return 0
+
+
+def lacks(name: str) -> int:
+    """Says that this wheel has no such file, as one that PyTorch's own build made. Returns the exit status."""
+    to_do = "the plug-in's wheel has it, in an environment without the fork: pip install pinbuddy-*.whl"
+    print(f"this build of pinbuddy has no {name}: {to_do}", file=sys.stderr)
+    return 1
 
 
 def _let_go() -> None:

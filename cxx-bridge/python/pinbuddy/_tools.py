@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pinbuddy import _match
+from pinbuddy import _match, _output
 
 COMMANDS = {
     "plan": "make a plan from a trace or snapshot: what to pin, and where each request goes",
@@ -34,9 +34,7 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     """Replaces this process, so that Ctrl-C and the exit status are the program's. It calls itself what was
     ``typed``. Returns only if that fails, with the exit status."""
     if not PROGRAM.is_file():
-        to_do = "install a wheel of pinbuddy, which has it; pinbuddy's sources make one: cargo xtask build-wheel"
-        print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
-        return 1
+        return _output.lacks(PROGRAM.name)
     sys.stdout.flush()
     try:
         os.execv(PROGRAM, [typed, *_with_torch(list(arguments))])

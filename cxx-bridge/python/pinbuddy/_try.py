@@ -34,9 +34,7 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     )
     options, rest = parser.parse_known_args(arguments)
     if not PROGRAM.is_file():
-        to_do = "install a wheel of pinbuddy, which has it; pinbuddy's sources make one: cargo xtask build-wheel"
-        print(f"this build of pinbuddy has no {PROGRAM.name}: {to_do}", file=sys.stderr)
-        return 1
+        return _output.lacks(PROGRAM.name)
     if importlib.util.find_spec("torch") is None:
         to_do = "install torch in this environment; python -m pinbuddy doctor says which ones the plug-in fits"
         print(f"the example needs torch, which is not here: {to_do}", file=sys.stderr)

@@ -1,8 +1,8 @@
 //! Readers of what nobody vouches for, each as a function of bytes that panics where something is
 //! wrong: a crash, an answer that contradicts itself, or one that the reader's promise rules out.
 //!
-//! The tests run each on its corpus, on changed copies of that and on bytes at random; `cargo xtask
-//! check fuzz` has libFuzzer look for bytes that reach new code. Knows neither.
+//! The tests run each on its corpus, on changed copies of that and on bytes at random; `ci/explore.sh
+//! fuzz` has libFuzzer look for bytes that reach new code. Knows neither.
 
 #![forbid(unsafe_code)]
 
