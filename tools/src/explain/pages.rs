@@ -9,9 +9,9 @@ macro_rules! pages {
 }
 
 /// Those for users. Others are about building, testing and measuring pinbuddy, which takes its sources.
-const PAGES: [(&str, &str); 17] = pages! {
+const PAGES: [(&str, &str); 16] = pages! {
     "advice" "comparison" "concepts" "deploy" "device" "glossary" "plans" "plugin" "python" "releases" "report"
-    "settings" "simulate" "simulator" "top" "troubleshooting" "variables"
+    "settings" "simulate" "top" "troubleshooting" "variables"
 };
 
 /// The text of a page that was asked for as `docs/NAME.md` or `NAME.md`, or why it is not here; nothing where no page was
