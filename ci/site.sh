@@ -32,10 +32,12 @@ use-default-preprocessors = false
 [output.html]
 default-theme = "light"
 preferred-dark-theme = "navy"
+additional-css = ["phone.css"]
 
 [output.html.print]
 enable = false
 TOML
+echo '@media (max-width: 600px) { .table-wrapper :is(td, th) { padding: 3px 6px } }' >target/site/phone.css
 "$tools/bin/mdbook" build target/site
 python3 ci/site.py --check target/site/book
 echo "site: target/site/book/index.html"
