@@ -35,7 +35,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit(
             "there is no GPU here. Run it on a machine with one; what needs none: pinbuddy report, advise and plan, of a trace that "
-            "was recorded elsewhere. With pinbuddy's sources, on a simulated GPU: cargo xtask sim -- pinbuddy try"
+            "was recorded elsewhere"
         )
     runs = {"stock": with_stock(options)} if options.beside_stock else {}
     runs["pinbuddy" if runs else "here"] = run(options)
