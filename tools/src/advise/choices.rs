@@ -49,7 +49,7 @@ const MOST_BLOCKS: u64 = 1 << 12;
 
 /// The first release in which stock does not overflow its heap with `pinned_max_round_threshold_mb`. Before 2.13 there is no
 /// such setting.
-const ROUNDS_SAFELY: [u32; 3] = [2, 13, 1];
+const ROUNDS_SAFELY: [u32; 3] = [2, 14, 0];
 
 /// Whether a run of this torch can have the setting; not if the version is not known.
 fn rounds_safely(torch: Option<&str>) -> bool {
@@ -236,7 +236,7 @@ mod tests {
             (None, false),
             (Some("2.12.1+cu130"), false),
             (Some("2.13.0+cu130"), false),
-            (Some("2.13.1"), true),
+            (Some("2.13.1"), false),
             (Some("2.15.0+cu132"), true),
             (Some("3.0.0a0+git123"), true),
             (Some("of my own"), false),
