@@ -61,7 +61,7 @@ pub struct ToRecord {
 pub struct Beside {
     /// What it has places for.
     pub plan: Plan,
-    /// Whether it may be replaced if it is another program's.
+    /// Whether it may be replaced if it does not fit this run.
     pub update: bool,
 }
 
@@ -137,8 +137,8 @@ fn choose_at(place: &Place, config: &Config, torch: &str) -> (Choice, Option<Str
     })
 }
 
-/// How this run is recorded, if it is: for its first plan, or beside one of few requests, or of another program that is to be
-/// replaced.
+/// How this run is recorded, if it is: for its first plan, or beside one of few requests, or beside one that is to be replaced if it
+/// does not fit, for as long as it takes to see whether it does.
 pub fn to_record(choice: &Choice, config: &Config, place: Option<&Place>) -> Option<ToRecord> {
     let plan = match choice {
         Choice::Record(first) => return Some(first.clone()),
@@ -146,7 +146,8 @@ pub fn to_record(choice: &Choice, config: &Config, place: Option<&Place>) -> Opt
         Choice::Nothing => return None,
     };
     let requests = plan.facts.requests;
-    let update = config.plan_update.value;
+    // A kept plan is renewed where runs of its program come to differ.
+    let update = config.plan_update.value || place.is_some_and(Place::is_kept);
     // None: not a recorded run's.
     let above = match requests {
         1..WHOLE => (TIMES * requests) as usize,

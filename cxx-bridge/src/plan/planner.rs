@@ -120,6 +120,11 @@ impl Planner {
         &self.target.place.path
     }
 
+    /// Whether that was chosen by what this program is.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.target.place.is_kept()
+    }
+
     /// Whether a record of so many requests is to be planned.
     pub(crate) fn is_due(&self, requests: usize) -> bool {
         requests >= self.next

@@ -5,15 +5,16 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use pinbuddy_events::{Event, Op, Whose};
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_plan::{Options, Plan, Record, plan};
+use pinbuddy_plan::{Options, Plan, Record, for_several, plan};
 
-use super::ToRecord;
 use super::fit::{Served, Trial};
 use super::planner::{Made, Plannable, Planner};
+use super::{Beside, ToRecord};
 use crate::log::{self, Bytes};
 use crate::record::{Lost, Sink};
 
@@ -29,22 +30,23 @@ pub struct Recording {
     lanes: HashMap<u32, u32>,
     /// Events were dropped: what comes after that is not recorded.
     is_torn: bool,
-    /// Where the run uses a plan, until it is known whose that is; and what becomes of it if it is another program's.
-    trial: Option<Trial>,
-    update: bool,
+    /// Where the run uses a plan, until it is known whether that fits.
+    trial: Option<(Trial, Box<Beside>)>,
+    /// The kept plan that does not fit this run: runs of this program differ.
+    differs: Option<Arc<Plan>>,
     /// The plan that is there stays: nothing is recorded.
     is_over: bool,
 }
 
 impl Recording {
     /// Nothing recorded yet.
-    pub fn new(recorded: ToRecord) -> Self {
+    pub fn new(mut recorded: ToRecord) -> Self {
         log::info(|| {
             let path = recorded.place.path.display();
             match recorded.above {
                 0 => format!("this run is recorded for a plan in {path}"),
                 usize::MAX => format!(
-                    "this run is recorded until it is known whether the plan in {path} is this program's"
+                    "this run is recorded until it is known whether the plan in {path} fits"
                 ),
                 above => format!(
                     "the plan in {path} is of few requests: this run is recorded, and if it makes more than {above} its plan \
@@ -52,10 +54,10 @@ impl Recording {
                 ),
             }
         });
-        let beside = recorded.beside.as_ref();
+        let beside = recorded.beside.take();
         Self {
-            trial: beside.map(|it| Trial::of(&it.plan)),
-            update: beside.is_some_and(|it| it.update),
+            trial: beside.map(|it| (Trial::of(&it.plan), it)),
+            differs: None,
             record: Record::new(MOST_EVENTS),
             planner: Planner::new(recorded),
             lanes: HashMap::new(),
@@ -64,28 +66,34 @@ impl Recording {
         }
     }
 
-    /// It is known whose the plan is that this run uses.
-    fn judge(&mut self, trial: &Trial) {
-        let Served { served, asked } = trial.counted();
+    /// It is known whether the plan fits that this run uses.
+    fn judge(&mut self, trial: &Trial, beside: Beside) {
         if trial.fits() {
             // Only a plan of few requests is replaced by one of more.
             self.is_over = self.planner.is_for_others_only();
             return;
         }
+        let Served { served, asked } = trial.counted();
         let path = self.planner.path().display();
-        let then = match self.update {
-            true => "It is made anew",
-            false => {
-                "It stays, and the others are served as without a plan: give this program's plan another name, or remove the \
-                 file or set BUDDY_PLAN_UPDATE=1, and the next run's plan replaces it"
-            }
-        };
-        log::warn(|| {
+        let (is_kept, update) = (self.planner.is_kept(), beside.update);
+        let line = |whose, then| {
             format!(
-                "the plan in {path} does not fit this program: of its first {asked} requests {served} had a place. {then}"
+                "the plan in {path} does not fit this {whose}: of its first {asked} requests {served} had a place. {then}"
             )
-        });
-        match self.update {
+        };
+        if is_kept {
+            // Nobody has named it, and nobody has to do anything.
+            let then = "This run's plan is written at its end, for both if one can serve both";
+            log::info(|| line("run", then));
+            self.differs = Some(Arc::new(beside.plan));
+        } else if update {
+            log::warn(|| line("program", "It is made anew"));
+        } else {
+            let then = "It stays, and the others are served as without a plan: give this program's plan another name, or remove the \
+                file or set BUDDY_PLAN_UPDATE=1, and the next run's plan replaces it";
+            log::warn(|| line("program", then));
+        }
+        match update {
             true => self.planner.replace_any(),
             false => self.is_over = true,
         }
@@ -107,11 +115,11 @@ impl Recording {
             op => op,
         };
         self.record.push(own);
-        if let Some(mut trial) = self.trial.take() {
+        if let Some((mut trial, beside)) = self.trial.take() {
             trial.event(op);
             match trial.is_over() {
-                true => self.judge(&trial),
-                false => self.trial = Some(trial),
+                true => self.judge(&trial, *beside),
+                false => self.trial = Some((trial, beside)),
             }
         }
     }
@@ -142,8 +150,8 @@ impl Sink for Recording {
             return;
         }
         if let Some(job) = self.planner.job(requests) {
-            let record = self.record.clone();
-            job.start(move || record);
+            let (record, differs) = (self.record.clone(), self.differs.clone());
+            job.start(move || Recorded { record, differs });
         }
     }
 
@@ -155,11 +163,13 @@ impl Sink for Recording {
 
     fn end(&mut self) {
         // It asked for less than the plan was made of.
-        if let Some(trial) = self.trial.take() {
-            self.judge(&trial);
+        if let Some((trial, beside)) = self.trial.take() {
+            self.judge(&trial, *beside);
         }
         if !self.is_over {
-            self.planner.end(&self.record);
+            let record = std::mem::replace(&mut self.record, Record::new(0));
+            let differs = self.differs.take();
+            self.planner.end(&Recorded { record, differs });
         }
     }
 }
@@ -176,6 +186,29 @@ impl Plannable for Record {
         let mut made = plan(self, options, stop);
         made.facts.seconds = began.elapsed().as_secs_f64();
         made
+    }
+}
+
+/// A record, and a plan of a run that differed, which is to stay if one plan can serve both.
+#[derive(Clone, Debug)]
+struct Recorded {
+    record: Record,
+    differs: Option<Arc<Plan>>,
+}
+
+impl Plannable for Recorded {
+    type Plan = Plan;
+
+    fn requests(&self) -> usize {
+        self.record.len()
+    }
+
+    fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
+        let made = self.record.planned(options, stop);
+        match &self.differs {
+            Some(kept) => for_several(&self.record, made, kept),
+            None => made,
+        }
     }
 }
 
@@ -267,7 +300,7 @@ mod tests {
             let mut it = ToRecord::new(path.clone(), MadeFor::default());
             let plan = read();
             it.above = 4 * plan.facts.requests as usize;
-            it.beside = Some(Box::new(super::super::Beside { plan, update }));
+            it.beside = Some(Box::new(Beside { plan, update }));
             Recording::new(it)
         };
         let (own, other) = ([5, 7, 6], [9, 4, 11, 13]);
@@ -281,5 +314,38 @@ mod tests {
         assert_eq!(read().facts.requests, 1000, "the same program's");
         run(beside(true), &other, 8);
         assert_eq!(read().facts.requests, 8, "asked for");
+    }
+
+    #[test]
+    fn a_kept_plan_is_renewed_by_a_run_that_it_does_not_fit_and_then_fits_both() {
+        use pinbuddy_store::Role;
+        let folder = tempfile::tempdir().unwrap();
+        let place = super::super::Place::in_folder(folder.path(), "train", Role::First);
+        place.prepare().unwrap();
+        let path = place.path.clone();
+        let read = || {
+            let text = fs::read_to_string(&path).unwrap();
+            Plan::read(pinbuddy_store::body(&text)).unwrap()
+        };
+        let (config, _) = crate::config::of_pairs(&[]);
+        let beside = |requests, sizes| {
+            let choice = super::super::Choice::Use(read());
+            let recorded = super::super::to_record(&choice, &config, Some(&place));
+            run(Recording::new(recorded.unwrap()), sizes, requests);
+        };
+        let shapes = [[5, 7, 6], [6, 8, 5]];
+        let first = ToRecord::at(place.clone(), MadeFor::default());
+        run(Recording::new(first), &shapes[0], 6000);
+        let alone = read();
+        beside(6000, &shapes[1]);
+        let both = read();
+        assert_eq!(both.lanes.len(), 2 * alone.lanes.len());
+        for sizes in &shapes {
+            beside(5000, sizes);
+            assert_eq!(read(), both, "it fits: nothing is written");
+        }
+        // Ten times as much: none serves both, and the newest stays.
+        beside(6000, &[50, 70, 60]);
+        assert_eq!(read().lanes.len(), alone.lanes.len());
     }
 }

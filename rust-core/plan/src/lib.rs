@@ -35,6 +35,7 @@ mod random;
 pub mod record;
 mod replay;
 mod script;
+mod several;
 mod solve;
 mod trial;
 
@@ -44,5 +45,6 @@ pub use instance::{Block, Error, Instance, MOST_BYTES};
 pub use record::Record;
 pub use replay::{Replayed, check_plan, places};
 pub use script::{How, Options, Seen, Watch, plan, plan_watched};
+pub use several::for_several;
 pub use solve::{Effort, Solution, solve};
 pub use trial::{Tried, try_out};

@@ -10,3 +10,4 @@ mod programs;
 mod promise;
 mod random_programs;
 mod runtime;
+mod several;

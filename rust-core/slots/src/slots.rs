@@ -245,7 +245,7 @@ impl Slots {
 
     #[inline]
     fn request_of(&mut self, thread: u32, bytes: usize) -> Option<Taken> {
-        let lane = match self.lane_of.get(thread as usize) {
+        let mut lane = match self.lane_of.get(thread as usize) {
             Some(&Some(lane)) => lane,
             _ => self.assign(thread, bytes)?,
         };
@@ -256,13 +256,18 @@ impl Slots {
                 step
             }
             Planned::Nothing => {
-                self.needed = None;
-                self.refused = Some(Refused {
-                    thread,
-                    missed: false,
-                });
-                self.counts.unplanned += 1;
-                return None;
+                let Some(changed) = self.change_lane(thread, lane) else {
+                    self.needed = None;
+                    self.refused = Some(Refused {
+                        thread,
+                        missed: false,
+                    });
+                    self.counts.unplanned += 1;
+                    return None;
+                };
+                self.counts.resyncs += 1;
+                lane = changed.0;
+                changed.1
             }
         };
         if let Some(taken) = self.take(lane, step) {

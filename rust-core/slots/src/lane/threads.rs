@@ -1,6 +1,6 @@
 //! How a lane begins with a thread, and goes on with the next one.
 
-use super::{Course, Position, Unserved};
+use super::{Course, Planned, Position, Unserved};
 use crate::clues::CLUE;
 
 impl Course {
@@ -49,9 +49,28 @@ impl Course {
         self.is_known() && self.bytes(self.at) == Some(bytes)
     }
 
-    /// Whether the lane may begin with a request of `bytes`.
-    pub(crate) fn may_begin_with(&self, bytes: usize) -> bool {
+    /// Which of its first steps a request of `bytes` may be with which the lane begins.
+    pub(crate) fn may_begin_with(&self, bytes: usize) -> Option<usize> {
         let first = self.steps.iter().take(CLUE);
-        first.into_iter().any(|&(_, wanted)| wanted == bytes)
+        first.into_iter().position(|&(_, wanted)| wanted == bytes)
+    }
+
+    /// The last sizes, where the lane does not know what they lead up to.
+    pub(crate) fn lost_with(&self) -> Option<[usize; CLUE]> {
+        let mut last = self.last_sizes;
+        last.rotate_left(self.oldest);
+        matches!(self.position, Position::Lost).then_some(last)
+    }
+
+    /// The step that these sizes lead up to, while `live` bytes are in use; the cursor moves behind it.
+    pub(crate) fn begin_behind(&mut self, sizes: [usize; CLUE], live: usize) -> Option<usize> {
+        (self.last_sizes, self.oldest) = (sizes, 0);
+        match self.find(live) {
+            Planned::FoundStep(step) => Some(step),
+            _ => {
+                self.begin_anew();
+                None
+            }
+        }
     }
 }

@@ -7,6 +7,9 @@ use super::Slots;
 /// Threads with larger numbers have no lane.
 pub const MOST_THREADS: usize = 1 << 16;
 
+/// So many lanes are looked at for a thread whose own is lost: as many as runs that differ have in a plan, of a few threads each.
+const MOST_LOOKED_AT: usize = 16;
+
 /// Who has a lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Holders {
@@ -22,9 +25,9 @@ enum Suits {
     /// The lane goes on with it where the thread before has left it: so it was recorded, where the record's threads ended
     /// and began as these do.
     GoesOn,
-    /// The lane may begin with it; how many threads have had it. Those that fewer have had come first: where a record's
-    /// threads have lanes of their own, each of them gets its own.
-    Begins(u32),
+    /// The lane may begin with it; how many threads have had it, and which of its first steps that is. Those that fewer have had
+    /// come first: where a record's threads have lanes of their own, each of them gets its own.
+    Begins(u32, usize),
     /// It has been had, is not sure that this comes next, and does not begin with it, but has such a step: a record's threads
     /// of several kinds may share a lane, and their numbers of requests differ from run to run.
     Has,
@@ -53,7 +56,7 @@ impl Slots {
         match suits {
             Suits::GoesOn => {}
             Suits::Has => course.begin_at(bytes),
-            Suits::Begins(_) | Suits::Unlike => course.begin_anew(),
+            Suits::Begins(..) | Suits::Unlike => course.begin_anew(),
         }
         self.holders[lane].held = true;
         self.lane_of[index] = Some(lane as u32);
@@ -64,13 +67,30 @@ impl Slots {
         let (course, before) = (&self.courses[lane], self.holders[lane].before);
         if before > 0 && course.goes_on_with(bytes) {
             Some(Suits::GoesOn)
-        } else if course.may_begin_with(bytes) {
-            Some(Suits::Begins(before))
+        } else if let Some(step) = course.may_begin_with(bytes) {
+            Some(Suits::Begins(before, step))
         } else if before > 0 && course.has(bytes) {
             Some(Suits::Has)
         } else {
             (before == 0).then_some(Suits::Unlike)
         }
+    }
+
+    /// A thread whose lane is lost gets one that nobody has had, and that knows what it asks for, with the step that this is. A plan for
+    /// runs that differ has lanes that begin alike; so may two threads, of which the first to ask takes the other's.
+    #[cold]
+    pub(super) fn change_lane(&mut self, thread: u32, lane: u32) -> Option<(u32, usize)> {
+        let sizes = self.courses[lane as usize].lost_with()?;
+        let is_free = |it: &Holders| !it.held && it.before == 0;
+        let free = (0..self.courses.len()).filter(|&it| is_free(&self.holders[it]));
+        let free: Vec<usize> = free.take(MOST_LOOKED_AT).collect();
+        let behind = |it: usize| Some((it, self.courses[it].begin_behind(sizes, self.live)?));
+        let (other, step) = free.into_iter().find_map(behind)?;
+        self.courses[lane as usize].begin_anew();
+        self.holders[lane as usize].held = false;
+        self.holders[other].held = true;
+        self.lane_of[thread as usize] = Some(other as u32);
+        Some((other as u32, step))
     }
 
     /// Whether the lane waits for a thread, since the one that had it has ended.
