@@ -10,15 +10,16 @@ from measure import environment
 
 # Programs are files here: what a script is called, and what is in it, is what is tested.
 PROGRAM = """
-import argparse, json, torch, pinbuddy
+import argparse, json, os, torch, pinbuddy
 parser = argparse.ArgumentParser()
 parser.add_argument("--batch", type=int, default=8)
 parser.add_argument("--seed", type=int)
 parser.add_argument("--out")
 options = parser.parse_args()
+SIZES = [int(it) for it in os.environ.get("SIZES", "3 5 4 7 5").split()]
 torch.zeros(1, device="cuda")
 for step in range(40):
-    live = [torch.empty(options.batch * size << 17, dtype=torch.uint8, pin_memory=True) for size in (3, 5, 4, 7, 5)]
+    live = [torch.empty(options.batch * size << 17, dtype=torch.uint8, pin_memory=True) for size in SIZES]
     del live
 stats = pinbuddy.stats()
 engine = stats["engine"]
@@ -67,6 +68,25 @@ def test_the_second_run_of_a_key_starts_warm_and_a_seed_is_in_no_key(start, fold
     assert len([line for line in said if f"BUDDY_PLAN=auto: {file} is used" in line]) == 1, said
     assert file.stat().st_mtime_ns > before, "its use is noted"
     assert list(folder.iterdir()) == [file]
+
+
+def test_a_plan_that_does_not_fit_renews_itself_and_serves_inputs_of_two_shapes(start, folder):
+    shapes = ["3 5 4 7 5", "4 6 2 8 3"]
+    (first, _), (second, said) = [start("train.py", SIZES=it, BUDDY_LOG="info") for it in shapes]
+    assert (first["auto"]["state"], second["auto"]["state"]) == ("new", "used")
+    assert second["plan"]["hits"] < 100
+    assert any("does not fit this run: of its first 200 requests" in it for it in said), said
+    assert not any("warning" in it for it in said), said
+    (file,) = folder.iterdir()
+    for sizes in shapes * 2:
+        before = file.read_bytes()
+        again, _ = start("train.py", SIZES=sizes)
+        assert (again["plan"]["hits"], again["plan"]["misses"], again["misses"], again["pins"]) == (200, 0, 0, 1), again
+        assert file.read_bytes() == before
+    # Much more: the newest run's own.
+    start("train.py", SIZES="30 50 40 70 50")
+    again, _ = start("train.py", SIZES="30 50 40 70 50")
+    assert (again["plan"]["hits"], again["pins"]) == (200, 1), again
 
 
 def test_another_batch_size_and_another_program_of_that_name_have_plans_of_their_own(start, folder):

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
-use pinbuddy_config::{Config, Surroundings};
+use pinbuddy_config::{Config, Surroundings, trusted};
 use pinbuddy_plan::Plan;
 use pinbuddy_plan::file::MOST_TEXT;
 use pinbuddy_plan::file::device::DevicePlan;
@@ -281,6 +281,11 @@ fn import(folder: &Folder, file: &Path) -> Result<()> {
     folder
         .make()
         .with_context(|| format!("the folder of plans, {shown}, cannot be made"))?;
+    let found = fs::metadata(folder.path())
+        .with_context(|| format!("the folder of plans, {shown}, cannot be read"))?;
+    if let Err(why) = trusted(&found, rustix::process::geteuid().as_raw()) {
+        bail!("no program would use a plan in the folder of plans, {shown}: {why}");
+    }
     let path = folder.file(&key);
     let out = Output::new(&path, &[])?.private();
     out.write(|to| std::io::Write::write_all(to, text.as_bytes()))?;

@@ -261,3 +261,21 @@ fn what_is_no_exported_plan_is_not_imported() {
         .count();
     assert_eq!(many, 1);
 }
+
+#[test]
+fn nothing_is_imported_into_a_folder_that_no_run_would_use() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let name = place.put("8");
+    place.said(&["export", &name, "moved"]);
+    place.said(&["rm", &name]);
+    let folder = place.0.path().join("plans");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let done = place.plans(&["import", "moved"]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        !done.status.success() && said.contains("others may write it"),
+        "{said}"
+    );
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}

@@ -108,7 +108,7 @@ fn a_message_is_explained_by_itself_and_in_a_log() {
     let (code, said) = explained(&[line], "");
     assert_eq!(code, Some(0));
     assert!(
-        said.starts_with("could not pin\n  The driver refused."),
+        said.starts_with("could not pin\n  The driver refused"),
         "{said}"
     );
     let log =
