@@ -1,12 +1,9 @@
 //! Programs that have more than the longest region at once: no region is longer, and no block would straddle two.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use std::collections::HashMap;
-
-use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
 use pinbuddy_events::Op;
 use pinbuddy_plan::file::MOST_REGION;
-use pinbuddy_plan::{Options, Plan, check_plan, plan};
+use pinbuddy_plan::{Options, Plan, check_plan, plan, try_out};
 
 use crate::programs;
 use programs::{Random, record};
@@ -37,40 +34,6 @@ fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Op> {
     events
 }
 
-/// How many requests an engine has no room for that has the plan's regions as segments, all of them as long as is said.
-fn without_room(plan: &Plan, events: &[Op]) -> usize {
-    let bytes = plan.regions[0] as usize;
-    let mut engine = Engine::new(Config {
-        segment_bytes: bytes,
-        threshold_bytes: 0,
-    })
-    .mixing();
-    for at in 1..=plan.regions.len() {
-        let segment = NewSegment::new(Region {
-            base: at << 38,
-            bytes,
-        })
-        .unwrap();
-        engine.adopt(segment.mixing()).unwrap();
-    }
-    let mut live = HashMap::new();
-    let mut missed = 0;
-    for event in events {
-        match *event {
-            Op::Request { id, bytes, .. } => match engine.request(bytes as usize) {
-                Decision::Block(block) => drop(live.insert(id, block)),
-                _ => missed += 1,
-            },
-            Op::Free { id, .. } => live
-                .remove(&id)
-                .into_iter()
-                .for_each(|it| engine.release(it).unwrap()),
-            _ => {}
-        }
-    }
-    missed
-}
-
 #[test]
 fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
     for (sizes, live, most) in [
@@ -97,7 +60,9 @@ fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
             plan.reserved(),
             plan.facts.peak
         );
-        assert_eq!(without_room(&plan, &events), 0, "{sizes:?}");
+        let bytes = plan.regions[0];
+        assert!(plan.regions.iter().all(|it| *it == bytes), "{sizes:?}");
+        assert_eq!(try_out(&record(&events), &plan).pins, 0, "{sizes:?}");
     }
 }
 
