@@ -3,18 +3,11 @@
 
 use pinbuddy_events::Op;
 use pinbuddy_plan::file::MOST_REGION;
-use pinbuddy_plan::{Options, Plan, check_plan, plan, try_out};
+use pinbuddy_plan::{check_plan, try_out};
 
-use crate::programs;
-use programs::{Random, record};
+use crate::programs::{Random, planned, record};
 
 const GIB: u64 = 1 << 30;
-
-fn planned(events: &[Op]) -> Plan {
-    let plan = plan(&record(events), &Options::default(), &|| true);
-    plan.check().unwrap();
-    plan
-}
 
 /// Requests of random sizes, of which up to `live` bytes live at once.
 fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Op> {
@@ -44,7 +37,7 @@ fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
         (2 * GIB..40 * GIB, 150 * GIB, 1.8),
     ] {
         let events = random(sizes.clone(), live);
-        let plan = planned(&events);
+        let plan = planned(&record(&events), 0);
         assert!(plan.slots.is_empty());
         assert!(plan.regions.len() > 1 && plan.regions.iter().all(|it| *it == plan.regions[0]));
         let longest = events.iter().map(|it| match it {
@@ -69,11 +62,11 @@ fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
 #[test]
 fn what_is_longer_than_any_region_is_in_no_amount() {
     let mut events = random(GIB..9 * GIB, 30 * GIB);
-    let without = planned(&events).regions;
+    let without = planned(&record(&events), 0).regions;
     let (id, bytes) = (1000, 65 * GIB);
     events.insert(20, Op::request(id, bytes));
     events.insert(50, Op::free(id));
-    let plan = planned(&events);
+    let plan = planned(&record(&events), 0);
     assert_eq!(plan.regions, without);
     assert!(plan.facts.peak <= 30 * GIB, "{}", plan.facts.peak);
 }
@@ -98,7 +91,7 @@ fn places_lie_within_regions_none_of_which_is_too_long() {
         let left = (0..sizes.len()).filter(|it| it + it % 25 >= sizes.len() || it % 25 == 0);
         events.extend(left.map(|it| Op::free(id(it))));
     }
-    let plan = planned(&events);
+    let plan = planned(&record(&events), 0);
     assert!(plan.regions.len() > 1 && plan.facts.peak > MOST_REGION);
     assert!(plan.regions.iter().all(|it| *it <= MOST_REGION));
     // That each slot lies within its region was checked.

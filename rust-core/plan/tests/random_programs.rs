@@ -5,22 +5,10 @@ use std::collections::{HashMap, VecDeque};
 
 use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
-use pinbuddy_plan::{Block, Options, Plan, Record, check, check_plan, places, plan};
+use pinbuddy_plan::{Block, Plan, Record, check, check_plan, places};
 use proptest::prelude::*;
 
-fn planned(record: &Record) -> Plan {
-    let asked = std::sync::atomic::AtomicUsize::new(0);
-    let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 20;
-    let plan = plan(record, &Options::default(), &stop);
-    plan.check().unwrap();
-    plan
-}
-
-fn record(events: &[Op]) -> Record {
-    let mut record = Record::new(u32::MAX);
-    events.iter().for_each(|&event| assert!(record.push(event)));
-    record
-}
+use crate::programs::{planned, record};
 
 /// That requests which live at once have no byte in common, moment by moment: shares nothing with what serves them.
 fn assert_apart(events: &[Op], record: &Record, plan: &Plan) {
@@ -105,7 +93,7 @@ proptest! {
     #[test]
     fn anything_can_be_planned(events in prop::collection::vec(event(), 0..200)) {
         let record = record(&events);
-        let plan = planned(&record);
+        let plan = planned(&record, 20);
         assert_apart(&events, &record, &plan);
         if plan.slots.is_empty() && record.peak() < 1 << 30 {
             prop_assert!(plan.reserved() >= record.peak());
@@ -115,7 +103,7 @@ proptest! {
     #[test]
     fn one_lane_that_repeats_itself_is_served(body in body(), iterations in 6_usize..10, marks: bool) {
         let record = record(&repeated(&[body], iterations, &[0], marks));
-        let plan = planned(&record);
+        let plan = planned(&record, 20);
         let tried = check_plan(&record, &plan);
         prop_assert_eq!(tried.busy, 0);
         if !plan.slots.is_empty() {
@@ -133,7 +121,7 @@ proptest! {
         let turns: Vec<u8> = turns.into_iter().chain(0..3).collect();
         let events = repeated(&bodies, iterations, &turns, marks);
         let record = record(&events);
-        let plan = planned(&record);
+        let plan = planned(&record, 20);
         assert_apart(&events, &record, &plan);
     }
 }

@@ -1,12 +1,10 @@
 //! Plans in the hands of what serves requests with them: `pinbuddy-slots`, as in a run.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
 use pinbuddy_events::Op;
-use pinbuddy_plan::{Options, Plan, plan, try_out};
+use pinbuddy_plan::{Plan, try_out};
 
-use crate::programs::{changed, record, shifted, twice};
+use crate::programs::{changed, planned, record, shifted, twice};
 
 /// The requests that slots serve, in percent. Others get what is idle, as in a run.
 fn hits(plan: &Plan, events: &[Op]) -> f64 {
@@ -14,17 +12,6 @@ fn hits(plan: &Plan, events: &[Op]) -> f64 {
     let tried = try_out(&record, plan);
     println!("{} requests, {tried:?}", record.len());
     100.0 * tried.hits as f64 / record.len() as f64
-}
-
-/// A plan whose search asks so often whether to stop.
-fn planned(events: &[Op], questions: usize) -> Plan {
-    let options = Options {
-        threads: 2,
-        ..Options::default()
-    };
-    let asked = AtomicUsize::new(0);
-    let stop = || asked.fetch_add(1, Relaxed) > questions;
-    plan(&record(events), &options, &stop)
 }
 
 #[test]
@@ -46,7 +33,7 @@ fn blocks_that_live_for_several_iterations_take_turns() {
             }
         }
     }
-    let plan = planned(&events, 2_000);
+    let plan = planned(&record(&events), 2_000);
     let (steps, turns) = (plan.lanes[0].period.len(), plan.lanes[0].turns);
     assert_eq!((steps % 90, turns as usize), (0, steps / 30));
     let found = hits(&plan, &events);
@@ -82,7 +69,7 @@ fn layers(ahead: usize, batches: usize) -> Vec<Op> {
 fn equal_layers_find_their_slots_although_requests_differ() {
     for (ahead, batches) in [(1, 1), (4, 12), (3, 16)] {
         let events = layers(ahead, batches);
-        let plan = planned(&events, 0);
+        let plan = planned(&record(&events), 0);
         let others = [
             changed(&events, 50, 3),
             shifted(&events, 25, 3),
@@ -118,7 +105,7 @@ fn what_is_freed_when_the_program_ends_is_kept_for_good() {
     let at_the_end = state.into_iter().map(Op::free);
     let whole: Vec<Op> = events.iter().copied().chain(at_the_end).collect();
     for events in [&events, &whole] {
-        let plan = planned(events, 0);
+        let plan = planned(&record(events), 0);
         assert_eq!(plan.regions, [105 << 20]);
         assert!(hits(&plan, events) >= 100.0);
     }
