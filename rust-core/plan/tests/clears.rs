@@ -10,12 +10,41 @@ use pinbuddy_slots::Slots;
 use crate::programs;
 use programs::record;
 
-fn slots(plan: &Plan) -> Slots {
+fn planned(events: &[Op]) -> Plan {
+    plan(&record(events), &Options::default(), &|| true)
+}
+
+/// Serves requests, each from its slot, until a clear ends the run: it is asked at each of them. Then says what is left.
+fn run(plan: &Plan, events: &[Op], mut ends: impl FnMut(&mut Slots) -> bool) -> Slots {
     let mut slots = Slots::new(&plan.layout(plan.regions.len())).unwrap();
     for region in 0..plan.regions.len() {
         slots.pinned(region, (region + 1) << 40);
     }
+    let mut live = HashMap::new();
+    for event in events {
+        match *event {
+            Op::Request {
+                id, bytes, thread, ..
+            } => {
+                let taken = slots.request(thread, bytes as usize).unwrap();
+                live.insert(id, taken.slot);
+            }
+            Op::Free { id, .. } => assert!(slots.release(live[&id])),
+            Op::Clear if ends(&mut slots) => break,
+            _ => {}
+        }
+    }
     slots
+}
+
+/// Of each clear, whether it was foreseen.
+fn foreseen(plan: &Plan, events: &[Op]) -> (Vec<bool>, Slots) {
+    let mut foreseen = Vec::new();
+    let left = run(plan, events, |slots| {
+        foreseen.push(slots.foresees_a_clear());
+        false
+    });
+    (foreseen, left)
 }
 
 /// Batches that are loaded ahead, and a state that is staged and freed before the cache is emptied, if it is.
@@ -42,38 +71,20 @@ fn staging(clears: bool) -> Vec<Op> {
 
 #[test]
 fn what_lives_where_the_cache_is_emptied_has_regions_of_its_own() {
-    let of = |clears| plan(&record(&staging(clears)), &Options::default(), &|| true);
+    let of = |clears| planned(&staging(clears));
     assert_eq!(of(false).regions, [642 << 20]);
     let plan = of(true);
     assert_eq!(plan.regions, [1 << 20, 1 << 20, 640 << 20]);
     // Wherever it is emptied while nothing is staged, one batch is all that stays.
     for at in [0, 1, 7, 19] {
-        let mut slots = slots(&plan);
-        let mut live = HashMap::new();
-        let mut clears = 0..;
-        let mut foreseen = 0;
-        for event in staging(true) {
-            match event {
-                Op::Request {
-                    id,
-                    bytes,
-                    thread: lane,
-                    ..
-                } => {
-                    live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
-                }
-                Op::Free { id, .. } => assert!(slots.release(live[&id])),
-                Op::Clear => {
-                    foreseen += u32::from(slots.foresees_a_clear());
-                    if clears.next() == Some(at) {
-                        break;
-                    }
-                    assert_eq!(slots.take_unwanted(), []);
-                }
-                _ => {}
-            }
-        }
-        assert_eq!(foreseen, at + 1, "each of them");
+        let mut foreseen = Vec::new();
+        let mut slots = run(&plan, &staging(true), |slots| {
+            foreseen.push(slots.foresees_a_clear());
+            let ends = foreseen.len() > at;
+            assert!(ends || slots.take_unwanted().is_empty());
+            ends
+        });
+        assert_eq!(foreseen, vec![true; at + 1]);
         let left: Vec<usize> = slots.take_idle().into_iter().map(|it| it.1.len()).collect();
         assert_eq!(left.into_iter().sum::<usize>(), 641 << 20, "clear {at}");
     }
@@ -85,7 +96,7 @@ fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
         let mut clears = 0..;
         let mut events = staging(true);
         events.retain(|it| !matches!(it, Op::Clear) || clears.next() == Some(clear));
-        plan(&record(&events), &Options::default(), &|| true)
+        planned(&events)
     };
     assert_eq!(with(9).lanes[0].clears, with(8).lanes[0].clears);
     assert_eq!(
@@ -113,29 +124,9 @@ fn epochs(count: u64) -> Vec<Op> {
 
 #[test]
 fn clears_that_come_at_another_step_of_each_iteration_are_foreseen() {
-    let plan = plan(&record(&epochs(4)), &Options::default(), &|| true);
-    let mut slots = slots(&plan);
-    let mut live = HashMap::new();
-    let (mut foreseen, mut clears) = (0, 0);
-    for event in epochs(8) {
-        match event {
-            Op::Request {
-                id,
-                bytes,
-                thread: lane,
-                ..
-            } => {
-                live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
-            }
-            Op::Free { id, .. } => assert!(slots.release(live[&id])),
-            Op::Clear => {
-                clears += 1;
-                foreseen += u32::from(slots.foresees_a_clear());
-            }
-            _ => {}
-        }
-    }
-    assert_eq!((foreseen, clears), (20, 20), "{:?}", plan.lanes[0].clears);
+    let plan = planned(&epochs(4));
+    let (foreseen, _) = foreseen(&plan, &epochs(8));
+    assert_eq!(foreseen, [true; 20], "{:?}", plan.lanes[0].clears);
 }
 
 #[test]
@@ -147,25 +138,8 @@ fn a_last_clear_behind_the_loop_returns_all_but_what_lives() {
     let (bytes, lane) = (1 << 20, 0);
     events.extend([Op::request(id, bytes).on_thread(lane), Op::free(id - 11)]);
     events.push(Op::Clear);
-    let plan = plan(&record(&events), &Options::default(), &|| true);
-    let mut slots = slots(&plan);
-    let mut live = HashMap::new();
-    let mut foreseen = Vec::new();
-    for event in events {
-        match event {
-            Op::Request {
-                id,
-                bytes,
-                thread: lane,
-                ..
-            } => {
-                live.insert(id, slots.request(lane, bytes as usize).unwrap().slot);
-            }
-            Op::Free { id, .. } => assert!(slots.release(live[&id])),
-            Op::Clear => foreseen.push(slots.foresees_a_clear()),
-            _ => {}
-        }
-    }
+    let plan = planned(&events);
+    let (foreseen, slots) = foreseen(&plan, &events);
     let (last, before) = foreseen.split_last().unwrap();
     assert!(!last && before.iter().all(|it| *it), "{foreseen:?}");
     assert_eq!(plan.reserved() as usize - slots.idle_bytes(), 1 << 20);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pinbuddy_events::Op;
-use pinbuddy_plan::{Options, Plan, Record, check_plan, plan};
+use pinbuddy_plan::{Options, Plan, Record, plan, try_out};
 
 use crate::programs;
 use programs::record;
@@ -50,7 +50,7 @@ fn planned(record: &Record) -> Plan {
 fn assert_exact(record: &Record) -> Plan {
     let made = planned(record);
     assert_eq!(made.reserved(), record.peak(), "pinned");
-    assert_eq!(check_plan(record, &made).hits, record.len() as u64, "hits");
+    assert_eq!(try_out(record, &made).hits, record.len() as u64, "hits");
     made
 }
 

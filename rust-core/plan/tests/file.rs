@@ -200,99 +200,36 @@ fn a_file_laid_out_anew_reads() {
     assert_eq!(plan, small());
 }
 
+/// What stands in a file, what stands there instead, and what is said of it.
+const WRONG: &str = r#"
+pinbuddy-plan | pinbuddy-trace | its format is "pinbuddy-trace"; expected "pinbuddy-plan"
+"version":1 | "version":7 | its version is 7; this pinbuddy reads version 1
+"rank":3 | "rank":8 | rank is 8; expected a number below world_size, 8
+65536,20480 | 65536,20481 | region 1 is 20481; expected a multiple of 4096 up to 68719476736
+65536,20480 | 65536,18446744073709551615 | region 1 is 18446744073709551615; expected a multiple of 4096 up to 68719476736
+[4096,0,8192] | [4096,2,8192] | the region of slot 1 is 2; expected below 2, the number of regions
+[4096,0,8192] | [4096,0,65536] | the offset of slot 1 is 65536; expected a multiple of 4096 up to 61440, where it ends with its region
+[4096,0,8192] | [0,0,8192] | the length of slot 1 is 0; expected a multiple of 4096 up to 65536, its region's length
+[0,1,0] | [0,1,3] | entry 2 of lane 0's period is 3; expected below 3, the number of slots
+"prologue":[2] | "prologue":[4294967295] | entry 0 of lane 0's prologue is 4294967295; expected below 3, the number of slots
+[0,1,0] | [0,1,1] | the file was changed or damaged
+"efficiency":0.762 | "efficiency":-0.762 | facts.efficiency is -0.762; expected a number from 0 to 1000000000
+"turns":2 | "turns":0 | lane 1's number of turns is 0; expected a number that 2, the length of its period, is a multiple of
+"clears":[1] | "clears":[1,2] | a step before which lane 1 empties the cache is 2; expected 1 at most, the steps of its prologue and an iteration
+"rank":3 | "rank":3,"rank":3 | duplicate field `rank` at line 1 column
+"rank":3 | "rank":3,"more":3 | unknown field `more`
+"rank":3 | "rank":3,"\u001b[31m":3 | unknown field `\u{1b}[31m`
+"rank":3, |  | missing field `rank` at line 1 column
+"rank":3 | "rank":18446744073709551616 | at line 1 column
+"#;
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn what_is_wrong_is_named() {
     let good = text(&small());
-    for (from, to, message) in [
-        (
-            "pinbuddy-plan",
-            "pinbuddy-trace",
-            "its format is \"pinbuddy-trace\"; expected \"pinbuddy-plan\"",
-        ),
-        (
-            "\"version\":1",
-            "\"version\":7",
-            "its version is 7; this pinbuddy reads version 1",
-        ),
-        (
-            "\"rank\":3",
-            "\"rank\":8",
-            "rank is 8; expected a number below world_size, 8",
-        ),
-        (
-            "65536,20480",
-            "65536,20481",
-            "region 1 is 20481; expected a multiple of 4096 up to 68719476736",
-        ),
-        (
-            "65536,20480",
-            "65536,18446744073709551615",
-            "region 1 is 18446744073709551615; expected a multiple of 4096 up to 68719476736",
-        ),
-        (
-            "[4096,0,8192]",
-            "[4096,2,8192]",
-            "the region of slot 1 is 2; expected below 2, the number of regions",
-        ),
-        (
-            "[4096,0,8192]",
-            "[4096,0,65536]",
-            "the offset of slot 1 is 65536; expected a multiple of 4096 up to 61440, where it ends with its region",
-        ),
-        (
-            "[4096,0,8192]",
-            "[0,0,8192]",
-            "the length of slot 1 is 0; expected a multiple of 4096 up to 65536, its region's length",
-        ),
-        (
-            "[0,1,0]",
-            "[0,1,3]",
-            "entry 2 of lane 0's period is 3; expected below 3, the number of slots",
-        ),
-        (
-            "\"prologue\":[2]",
-            "\"prologue\":[4294967295]",
-            "entry 0 of lane 0's prologue is 4294967295; expected below 3, the number of slots",
-        ),
-        ("[0,1,0]", "[0,1,1]", "the file was changed or damaged"),
-        (
-            "\"efficiency\":0.762",
-            "\"efficiency\":-0.762",
-            "facts.efficiency is -0.762; expected a number from 0 to 1000000000",
-        ),
-        (
-            "\"turns\":2",
-            "\"turns\":0",
-            "lane 1's number of turns is 0; expected a number that 2, the length of its period, is a multiple of",
-        ),
-        (
-            "\"clears\":[1]",
-            "\"clears\":[1,2]",
-            "a step before which lane 1 empties the cache is 2; expected 1 at most, the steps of its prologue and an iteration",
-        ),
-        (
-            "\"rank\":3",
-            "\"rank\":3,\"rank\":3",
-            "duplicate field `rank` at line 1 column",
-        ),
-        (
-            "\"rank\":3",
-            "\"rank\":3,\"more\":3",
-            "unknown field `more`",
-        ),
-        (
-            "\"rank\":3",
-            "\"rank\":3,\"\\u001b[31m\":3",
-            "unknown field `\\u{1b}[31m`",
-        ),
-        ("\"rank\":3,", "", "missing field `rank` at line 1 column"),
-        (
-            "\"rank\":3",
-            "\"rank\":18446744073709551616",
-            "at line 1 column",
-        ),
-    ] {
+    for line in WRONG.lines().skip(1) {
+        let [from, to, message] = line.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
         assert!(good.contains(from), "{from}");
         let error = Plan::read(&good.replacen(from, to, 1))
             .unwrap_err()

@@ -1,23 +1,13 @@
 //! Programs that have more than the longest region at once: no region is longer, and no block would straddle two.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use std::collections::HashMap;
-
-use pinbuddy_core::{Config, Decision, Engine, NewSegment, Region};
 use pinbuddy_events::Op;
 use pinbuddy_plan::file::MOST_REGION;
-use pinbuddy_plan::{Options, Plan, check_plan, plan};
+use pinbuddy_plan::{check_plan, try_out};
 
-use crate::programs;
-use programs::{Random, record};
+use crate::programs::{Random, planned, record};
 
 const GIB: u64 = 1 << 30;
-
-fn planned(events: &[Op]) -> Plan {
-    let plan = plan(&record(events), &Options::default(), &|| true);
-    plan.check().unwrap();
-    plan
-}
 
 /// Requests of random sizes, of which up to `live` bytes live at once.
 fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Op> {
@@ -37,40 +27,6 @@ fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Op> {
     events
 }
 
-/// How many requests an engine has no room for that has the plan's regions as segments, all of them as long as is said.
-fn without_room(plan: &Plan, events: &[Op]) -> usize {
-    let bytes = plan.regions[0] as usize;
-    let mut engine = Engine::new(Config {
-        segment_bytes: bytes,
-        threshold_bytes: 0,
-    })
-    .mixing();
-    for at in 1..=plan.regions.len() {
-        let segment = NewSegment::new(Region {
-            base: at << 38,
-            bytes,
-        })
-        .unwrap();
-        engine.adopt(segment.mixing()).unwrap();
-    }
-    let mut live = HashMap::new();
-    let mut missed = 0;
-    for event in events {
-        match *event {
-            Op::Request { id, bytes, .. } => match engine.request(bytes as usize) {
-                Decision::Block(block) => drop(live.insert(id, block)),
-                _ => missed += 1,
-            },
-            Op::Free { id, .. } => live
-                .remove(&id)
-                .into_iter()
-                .for_each(|it| engine.release(it).unwrap()),
-            _ => {}
-        }
-    }
-    missed
-}
-
 #[test]
 fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
     for (sizes, live, most) in [
@@ -81,7 +37,7 @@ fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
         (2 * GIB..40 * GIB, 150 * GIB, 1.8),
     ] {
         let events = random(sizes.clone(), live);
-        let plan = planned(&events);
+        let plan = planned(&record(&events), 0);
         assert!(plan.slots.is_empty());
         assert!(plan.regions.len() > 1 && plan.regions.iter().all(|it| *it == plan.regions[0]));
         let longest = events.iter().map(|it| match it {
@@ -97,18 +53,20 @@ fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
             plan.reserved(),
             plan.facts.peak
         );
-        assert_eq!(without_room(&plan, &events), 0, "{sizes:?}");
+        let bytes = plan.regions[0];
+        assert!(plan.regions.iter().all(|it| *it == bytes), "{sizes:?}");
+        assert_eq!(try_out(&record(&events), &plan).pins, 0, "{sizes:?}");
     }
 }
 
 #[test]
 fn what_is_longer_than_any_region_is_in_no_amount() {
     let mut events = random(GIB..9 * GIB, 30 * GIB);
-    let without = planned(&events).regions;
+    let without = planned(&record(&events), 0).regions;
     let (id, bytes) = (1000, 65 * GIB);
     events.insert(20, Op::request(id, bytes));
     events.insert(50, Op::free(id));
-    let plan = planned(&events);
+    let plan = planned(&record(&events), 0);
     assert_eq!(plan.regions, without);
     assert!(plan.facts.peak <= 30 * GIB, "{}", plan.facts.peak);
 }
@@ -133,7 +91,7 @@ fn places_lie_within_regions_none_of_which_is_too_long() {
         let left = (0..sizes.len()).filter(|it| it + it % 25 >= sizes.len() || it % 25 == 0);
         events.extend(left.map(|it| Op::free(id(it))));
     }
-    let plan = planned(&events);
+    let plan = planned(&record(&events), 0);
     assert!(plan.regions.len() > 1 && plan.facts.peak > MOST_REGION);
     assert!(plan.regions.iter().all(|it| *it <= MOST_REGION));
     // That each slot lies within its region was checked.

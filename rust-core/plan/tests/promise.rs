@@ -3,14 +3,13 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
-use pinbuddy_plan::{Options, Plan, Record, plan, try_out};
+use pinbuddy_plan::try_out;
 
 use crate::programs;
-use programs::{Random, record};
+use programs::{Random, planned, record};
 
 #[derive(Clone, Copy, Debug)]
 enum Order {
@@ -92,14 +91,6 @@ impl Program {
     }
 }
 
-fn planned(record: &Record) -> Plan {
-    let asked = AtomicUsize::new(0);
-    let stop = || asked.fetch_add(1, Relaxed) > 100_000;
-    let made = plan(record, &Options::default(), &stop);
-    made.check().unwrap();
-    made
-}
-
 #[test]
 fn a_plan_keeps_its_promise_and_is_worth_something_to_another_run() {
     const PROGRAMS: u64 = 300;
@@ -107,7 +98,7 @@ fn a_plan_keeps_its_promise_and_is_worth_something_to_another_run() {
     for seed in 0..PROGRAMS {
         let program = Program::of(seed);
         let own = record(&program.events(0));
-        let plan = planned(&own);
+        let plan = planned(&own, 100_000);
         let tried = try_out(&own, &plan);
         let ratio = tried.pinned as f64 / own.peak() as f64;
         let most = if program.factors == 1 { 1.02 } else { 1.05 };

@@ -2,9 +2,10 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use pinbuddy_events::Op;
-use pinbuddy_plan::Record;
+use pinbuddy_plan::{Options, Plan, Record, plan};
 
 /// The thread that trains, and the one that loads batches.
 pub const TRAIN: u32 = 0;
@@ -65,6 +66,15 @@ pub fn record(events: &[Op]) -> Record {
         assert!(record.push(event));
     }
     record
+}
+
+/// A plan whose search asks so often whether to stop.
+pub fn planned(record: &Record, questions: usize) -> Plan {
+    let asked = AtomicUsize::new(0);
+    let stop = || asked.fetch_add(1, Relaxed) > questions;
+    let made = plan(record, &Options::default(), &stop);
+    made.check().expect("a plan");
+    made
 }
 
 /// So many in a thousand requests ask for something else.
