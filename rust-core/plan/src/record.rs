@@ -13,9 +13,14 @@ use pinbuddy_events::{MOST_BYTES, Op};
 
 use crate::Block;
 use crate::file::{GRANULE, MOST_REGION};
+use crate::random::Random;
 
 /// The moment of what has not happened.
 pub(crate) const NEVER: u32 = u32::MAX;
+
+/// How often a thread's delay changes, once in so many requests; and by how many events it is late at most.
+const ON_TIME: usize = 4;
+const MOST_BEHIND: usize = 16;
 
 /// A request in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +203,33 @@ impl Record {
     /// The same of all requests.
     pub(crate) fn all_changes(&self) -> Vec<Change> {
         self.changes(&(0..self.requests.len() as u32).collect::<Vec<_>>())
+    }
+
+    /// The same requests, where threads that overtake one another do so at other moments. What a thread does stays in its order.
+    pub(crate) fn interleaved(&self, random: &mut Random) -> Self {
+        // Of each lane, by how much it is late, and its last event.
+        let mut lanes: HashMap<u32, (u64, u64)> = HashMap::new();
+        let mut events = Vec::with_capacity(2 * self.requests.len());
+        for change in self.all_changes() {
+            let lane = self.requests[change.number as usize].lane;
+            let (behind, last) = lanes.entry(lane).or_default();
+            if random.below(ON_TIME) == 0 {
+                *behind = random.below(MOST_BEHIND) as u64;
+            }
+            *last = (*last).max(u64::from(change.moment) + *behind);
+            events.push((*last, u64::from(change.number), change.begins));
+        }
+        // Stable: each lane stays in its order.
+        events.sort_by_key(|it| it.0);
+        let mut made = Self::new(u32::MAX);
+        for (_, id, begins) in events {
+            let Request { granules, lane, .. } = self.requests[id as usize];
+            made.push(match begins {
+                true => Op::request(id, u64::from(granules) * GRANULE).on_thread(lane),
+                false => Op::free(id),
+            });
+        }
+        made
     }
 
     /// Forgets when requests ended that were there at the last request. A program that ends frees all it has, which does

@@ -3,11 +3,13 @@
 //! Invariant: where memory for a request is pinned beside a plan, that counts as the plan's.
 
 use std::cell::LazyCell;
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::candidate::once;
 use super::{Options, Seen, Task, Watch, amount_alone, lanes, set_facts, steady, with_slots};
 use crate::file::{GRANULE, MOST_REGION, Plan};
+use crate::random::Random;
 use crate::record::Record;
 use crate::trial::{Tried, try_out};
 
@@ -26,6 +28,9 @@ const MOST_ROUNDS: usize = 3;
 /// less, since between two of them that takes longer with more requests.
 const MOST_ASKED: usize = 1 << 29;
 const FEWEST_ASKED: usize = 50;
+
+/// With threads that other ones overtake so often a plan is tried, too.
+const INTERLEAVED: u64 = 3;
 
 /// Iterations whose requests have slots, if they pin no more than they may. Else, of a single lane, a place for each request, which
 /// keeps that promise; else iterations that take no more than a quarter more than an amount; else what pins least.
@@ -60,7 +65,9 @@ pub(super) fn choose(record: &Record, options: &Options, watch: Watch<'_>) -> Pl
             None => once().map_or((plan, count), |plan| (plan, 0)),
         },
         None => {
-            let pinned = |plan: &Plan| try_out(record, plan).pinned;
+            let others = in_other_orders(record, lanes.len());
+            let runs = || iter::once(record).chain(&others);
+            let pinned = |plan: &Plan| runs().map(|it| try_out(it, plan).pinned).sum::<u64>();
             let alone = alone.clone();
             match once() {
                 Some(once) if pinned(&once) < pinned(&alone) => (once, 0),
@@ -133,4 +140,12 @@ fn once_with_room(task: Task<'_>, may_pin: u64) -> Option<Plan> {
         *last += room.min(MOST_REGION - *last);
     }
     Some(plan)
+}
+
+/// Of a record with several lanes, what it would be if they came in other orders.
+fn in_other_orders(record: &Record, lanes: usize) -> Vec<Record> {
+    let many = if lanes > 1 { INTERLEAVED } else { 0 };
+    (0..many)
+        .map(|seed| record.interleaved(&mut Random::new(seed)))
+        .collect()
 }
