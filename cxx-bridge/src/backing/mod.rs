@@ -11,7 +11,7 @@ mod areas;
 pub(crate) mod background;
 mod collapse;
 mod compaction;
-mod crew;
+pub(crate) mod crew;
 mod driver;
 mod huge;
 mod lead;
@@ -33,9 +33,11 @@ use std::time::Duration;
 use pinbuddy_core::Region;
 
 pub use driver::Driver;
+pub(crate) use pages::{LARGE, PAGE};
 pub use placement::Placement;
 pub(crate) use placement::of as placement_of;
 pub use register::Chain;
+pub(crate) use touch::{SLICE, threads};
 
 /// The device whose context a pin uses if the process has none yet: the current device of the thread
 /// that asked, by CUDA's number; negative for none.

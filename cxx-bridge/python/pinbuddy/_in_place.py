@@ -1,0 +1,103 @@
+"""Pins memory that a program has already, where it is: no copy is made."""
+
+import contextlib
+import ctypes
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pinbuddy import _library
+
+if TYPE_CHECKING:
+    import torch
+
+_LONGEST = 1 << 12
+
+
+def pin_(tensor: "torch.Tensor", *, processes: int = 1) -> "torch.Tensor":
+    """Pins the whole storage of a CPU tensor where it is, and returns the tensor: ``tensor.is_pinned()`` is true from then on,
+    and copies with ``non_blocking=True`` are asynchronous.
+
+    Takes memory that has its pages for itself: a mapped file, ``/dev/shm``, ``share_memory_()``, large tensors and arrays on the
+    heap. It stays pinned until ``unpin_`` has been called as often as ``pin_``, or its memory goes; both wait for all work of all
+    GPUs. ``processes`` is how many processes pin the same memory: each counts its part in the budget. An interrupt stops a pin
+    between two parts of 256 MiB.
+
+    Raises ``TypeError`` for what is no tensor, ``ValueError`` for a tensor that is not in the CPU's memory or for a number of
+    processes below 1, and ``RuntimeError`` with the reason where it cannot be pinned: then none of it is.
+    """
+    _pin(tensor, processes)
+    return tensor
+
+
+def unpin_(tensor: "torch.Tensor") -> "torch.Tensor":
+    """Takes one ``pin_`` of the tensor's storage back, and returns the tensor. During a capture the memory stays pinned until the
+    next call here or ``empty_cache()``.
+
+    Raises as ``pin_`` does, and ``RuntimeError`` for a storage that ``pin_`` has not pinned, or with the reason where it stays
+    pinned.
+    """
+    storage = _storage(tensor)
+    if storage.nbytes():
+        _call("pinbuddy_unpin", storage._cdata, 0)
+    return tensor
+
+
+@contextlib.contextmanager
+def pinned(*tensors: "torch.Tensor", processes: int = 1) -> Iterator[None]:
+    """Pins these tensors in place for the time of a ``with`` block: all of them, or none and an exception.
+
+    At the end each pin that was made here ends, whatever the block has done with the tensor.
+    """
+    with contextlib.ExitStack() as stack:
+        for tensor in tensors:
+            if pin := _pin(tensor, processes):
+                stack.callback(_call, "pinbuddy_unpin", 0, pin)
+        yield
+
+
+def _pin(tensor: Any, processes: int) -> int:
+    """The pin's number; 0 for a tensor without memory."""
+    import torch
+
+    storage = _storage(tensor)
+    if processes < 1:
+        raise ValueError(f"found {processes} processes, expected 1 or more, which pin the same memory")
+    if storage.nbytes() == 0:
+        return 0
+    if torch.cuda.is_available():
+        # Pinning starts CUDA in this process, and PyTorch must know.
+        torch.cuda.init()
+    pin = (ctypes.c_uint64 * 2)(0, 1)
+    asked = storage.is_shared() + 2 * storage.is_pinned() + 4 * processes
+    try:
+        while pin[1]:
+            _call("pinbuddy_pin", storage._cdata, asked, pin)
+    except BaseException:
+        if pin[0]:
+            _call("pinbuddy_unpin", 0, pin[0])
+        raise
+    return pin[0]
+
+
+def _storage(tensor: Any) -> Any:
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(
+            f"found {type(tensor).__name__}, expected a tensor: torch.from_numpy(array) is one of an array's memory, which stays "
+            "pinned as long as that tensor's storage"
+        )
+    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+        raise ValueError(
+            f"found a tensor of layout {tensor.layout} on {tensor.device}, expected a strided one in the CPU's memory"
+        )
+    return tensor.untyped_storage()
+
+
+def _call(name: str, *arguments: Any) -> None:
+    buffer = ctypes.create_string_buffer(_LONGEST)
+    getattr(_library.load(), name)(*arguments, buffer, _LONGEST)
+    if buffer.value:
+        why = buffer.value.decode(errors="replace")
+        what = "could not be unpinned" if name == "pinbuddy_unpin" else "could not be pinned in place"
+        raise RuntimeError(f"memory {what}: {why} (see: pinbuddy explain '{what}')")
