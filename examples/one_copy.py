@@ -3,8 +3,7 @@
     python examples/one_copy.py                            # four processes, a file of 64 MiB that it makes
     python examples/one_copy.py --file model.safetensors   # a file of yours
 
-Each process copies the file to its GPU from pinned memory, and compares. At the end each says how much it has pinned, and how
-much of the machine's memory the file takes: once, however many have it.
+Each copies the file to its GPU from pinned memory, and compares. The file is in memory once, however many have it.
 """
 
 import argparse

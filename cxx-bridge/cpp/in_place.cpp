@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <memory>
 #include <mutex>
 #include <typeinfo>
 #include <utility>
@@ -25,44 +24,31 @@
 namespace pinbuddy {
 namespace {
 
-c10::StorageImpl& storage_at(std::size_t address) {
-  return *reinterpret_cast<c10::StorageImpl*>(address);
+// Asks whether memory may go; other threads run Python meanwhile, if this one has Python's lock. The process may have no Python.
+bool may_go(std::uint64_t pin, void* owner) {
+  const auto find = [](const char* name) {
+    return reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, name));
+  };
+  const auto mine = find("PyGILState_GetThisThreadState");
+  const auto newer = find("PyThreadState_GetUnchecked");
+  const auto running = newer != nullptr ? newer : find("_PyThreadState_UncheckedGet");
+  const auto save = find("PyEval_SaveThread");
+  // Up to Python 3.11 the second is the state of whichever thread runs.
+  const bool has_lock = mine != nullptr && running != nullptr && mine() != nullptr && mine() == running();
+  void* state = has_lock ? save() : nullptr;
+  const bool answer = engine_storage_dies(pin, reinterpret_cast<std::size_t>(owner));
+  try {
+    if (has_lock) {
+      reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"))(state);
+    }
+  } catch (...) {
+    // An interpreter that ends has its other threads end here, which destructors above do not bear: this one stays.
+    while (true) {
+      pause();
+    }
+  }
+  return answer;
 }
-
-// Lets other threads run Python meanwhile, if this thread has Python's lock. The process may have no Python.
-class WithoutPythonsLock {
- public:
-  WithoutPythonsLock() {
-    const auto find = [](const char* name) {
-      return reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, name));
-    };
-    const auto mine = find("PyGILState_GetThisThreadState");
-    const auto running = find("_PyThreadState_UncheckedGet");
-    const auto save = find("PyEval_SaveThread");
-    // Up to Python 3.11 the second is the state of whichever thread runs.
-    if (mine != nullptr && running != nullptr && save != nullptr && mine() != nullptr && mine() == running()) {
-      state_ = save();
-    }
-  }
-  ~WithoutPythonsLock() {
-    if (state_ == nullptr) {
-      return;
-    }
-    try {
-      reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"))(state_);
-    } catch (...) {
-      // An interpreter that ends has its other threads end here, which destructors above do not bear: this one stays.
-      while (true) {
-        pause();
-      }
-    }
-  }
-  WithoutPythonsLock(const WithoutPythonsLock&) = delete;
-  WithoutPythonsLock& operator=(const WithoutPythonsLock&) = delete;
-
- private:
-  void* state_ = nullptr;
-};
 
 // Memory of any kind, and its pin.
 struct Holder {
@@ -71,23 +57,18 @@ struct Holder {
 };
 
 void delete_holder(void* context) {
-  std::unique_ptr<Holder> holder(static_cast<Holder*>(context));
-  bool may_go = false;
-  {
-    const WithoutPythonsLock released;
-    may_go = engine_storage_dies(holder->pin, reinterpret_cast<std::size_t>(context));
-  }
-  if (!may_go) {
-    (void)holder.release();
+  auto* holder = static_cast<Holder*>(context);
+  if (may_go(holder->pin, holder)) {
+    delete holder;
   }
 }
 
 // What PyTorch finds by its type: it looks like the mapping that its holder has.
 class PinnedMap final : public at::MapAllocator {
  public:
-  PinnedMap(const at::MapAllocator& map, Holder* holder)
+  PinnedMap(const at::MapAllocator& map, Holder* held)
       : MapAllocator(at::WITH_FD, "", memory_file(), at::ALLOCATOR_MAPPED_FROMFD | at::ALLOCATOR_MAPPED_KEEPFD, 1),
-        holder_(holder) {
+        holder(held) {
     // Its own mapping, of a byte, goes.
     MapAllocator::close();
     filename_ = map.filename();
@@ -97,11 +78,10 @@ class PinnedMap final : public at::MapAllocator {
     base_ptr_ = map.data();
   }
   ~PinnedMap() override {
-    delete_holder(holder_);
+    delete_holder(holder);
   }
-  Holder* holder() const {
-    return holder_;
-  }
+
+  Holder* const holder;
 
  private:
   static int memory_file() {
@@ -109,13 +89,11 @@ class PinnedMap final : public at::MapAllocator {
     TORCH_CHECK(file >= 0 && ftruncate(file, 1) == 0, "the kernel gives no file in memory");
     return file;
   }
-
-  Holder* holder_;
 };
 
 Holder* holder_of(const c10::DataPtr& memory) {
   const auto* map = dynamic_cast<PinnedMap*>(at::MapAllocator::fromDataPtr(memory));
-  return map != nullptr ? map->holder() : memory.cast_context<Holder>(&delete_holder);
+  return map != nullptr ? map->holder : memory.cast_context<Holder>(&delete_holder);
 }
 
 // Guards what storages have their memory from.
@@ -124,7 +102,7 @@ std::mutex storages_mutex;
 } // namespace
 
 Place memory_of_storage(std::size_t address, bool shared, std::uint64_t& pin) {
-  c10::StorageImpl& storage = storage_at(address);
+  c10::StorageImpl& storage = *reinterpret_cast<c10::StorageImpl*>(address);
   TORCH_CHECK(
       storage.device_type() == c10::DeviceType::CPU,
       "found memory of ", storage.device(), ", expected a CPU tensor's");
@@ -144,7 +122,7 @@ Place memory_of_storage(std::size_t address, bool shared, std::uint64_t& pin) {
 }
 
 void hold_storage(std::size_t at, std::uint64_t pin, std::size_t address) {
-  c10::StorageImpl& storage = storage_at(at);
+  c10::StorageImpl& storage = *reinterpret_cast<c10::StorageImpl*>(at);
   Lock guard(storages_mutex);
   const c10::DataPtr& memory = storage.data_ptr();
   TORCH_CHECK(
@@ -154,16 +132,11 @@ void hold_storage(std::size_t at, std::uint64_t pin, std::size_t address) {
     holder->pin = pin;
     return;
   }
-  auto holder = std::make_unique<Holder>(Holder{c10::DataPtr(), pin});
-  void* context = holder.get();
-  c10::DeleterFnPtr deleter = &delete_holder;
-  if (const at::MapAllocator* map = at::MapAllocator::fromDataPtr(memory)) {
-    context = new PinnedMap(*map, holder.get());
-    deleter = memory.get_deleter();
-  }
-  c10::DataPtr fresh(memory.get(), context, deleter, memory.device());
-  Holder* held = holder.release();
-  held->memory = storage.set_data_ptr(std::move(fresh));
+  auto* holder = new Holder{c10::DataPtr(), pin};
+  const at::MapAllocator* map = at::MapAllocator::fromDataPtr(memory);
+  void* context = map != nullptr ? static_cast<void*>(new PinnedMap(*map, holder)) : holder;
+  const auto deleter = map != nullptr ? memory.get_deleter() : &delete_holder;
+  holder->memory = storage.set_data_ptr(c10::DataPtr(memory.get(), context, deleter, memory.device()));
 }
 
 void let_go(std::size_t owner) {

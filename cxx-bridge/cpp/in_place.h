@@ -1,9 +1,8 @@
 // Storages whose memory is pinned where it is: its pin ends before the memory goes.
 //
-// A pinned storage has its memory from a holder of ours, which asks Rust first and outlives the storage if the pin does. The pin
-// goes with the memory: to another storage by a swap, and it ends where the storage gets other memory (resize_, set_data_ptr).
-// Shared memory keeps its type, by which PyTorch finds the file to send to other processes. Knows no pages. All but `let_go`
-// throw c10::Error.
+// A pinned storage has its memory from a holder of ours, which asks Rust first. The pin goes with the memory: to another storage
+// by a swap, and it ends where the storage gets other memory. Shared memory keeps its type, by which PyTorch finds its file. Knows
+// no pages. All but `let_go` throw c10::Error.
 #pragma once
 
 #include <cstddef>

@@ -137,14 +137,14 @@ pub unsafe extern "C" fn pinbuddy_device_enable(
     unsafe { answer(enabled, buffer, capacity) }
 }
 
-/// Begins to pin the memory of the `c10::StorageImpl` at `storage` where it is, if `pin` begins with 0, and writes the pin's number
-/// there; or goes on with that pin, until it has written 0 behind it. `asked`: 1, PyTorch says that other processes may have the
-/// memory; 2, it says that it is pinned; and 4 for each process that pins it. Copies why it does not, or an empty text; returns
-/// as `pinbuddy_stats_json` does.
+/// Pins the memory of the `c10::StorageImpl` at `storage` where it is, a step each call: begins if `pin` begins with 0, writes the
+/// pin's number there, and 0 behind it once it is pinned. `asked`: 1, PyTorch says that other processes may have the memory; 2, it
+/// says that it is pinned; and 4 for each process that pins it. 0 takes one pin back, made or not: that with this number, or if it
+/// is 0 one of the storage's. Copies why it does not, or an empty text; returns as `pinbuddy_stats_json` does.
 ///
 /// # Safety
 ///
-/// `storage` must be a storage that lives; `buffer` as for `pinbuddy_stats_json`.
+/// `storage` must be a storage that lives, unless `pin` has a number; `buffer` as for `pinbuddy_stats_json`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pinbuddy_pin(
     storage: usize,
@@ -154,32 +154,15 @@ pub unsafe extern "C" fn pinbuddy_pin(
     capacity: usize,
 ) -> usize {
     let step = AssertUnwindSafe(|| {
-        let done = match pin[0] {
-            0 => in_place().begin(storage, asked).map(|it| pin[0] = it),
-            begun => in_place().step(begun).map(|it| pin[1] = it.into()),
+        let done = match (asked, pin[0]) {
+            (0, pin) => in_place().unpin(storage, pin),
+            (_, 0) => in_place().begin(storage, asked).map(|it| pin[0] = it),
+            (_, begun) => in_place().step(begun).map(|it| pin[1] = it.into()),
         };
         done.err().unwrap_or_default()
     });
     // SAFETY: the caller's promise is `answer`'s.
     unsafe { answer(step, buffer, capacity) }
-}
-
-/// Takes one pin back, made or not: that with this number, or if it is 0 one of the storage's. Copies why it does not, or an
-/// empty text; returns as `pinbuddy_stats_json` does.
-///
-/// # Safety
-///
-/// `storage` must be a storage that lives unless `pin` is not 0; `buffer` as for `pinbuddy_stats_json`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pinbuddy_unpin(
-    storage: usize,
-    pin: u64,
-    buffer: *mut c_char,
-    capacity: usize,
-) -> usize {
-    let ends = AssertUnwindSafe(|| in_place().unpin(storage, pin).err().unwrap_or_default());
-    // SAFETY: the caller's promise is `answer`'s.
-    unsafe { answer(ends, buffer, capacity) }
 }
 
 /// Ends the trace being recorded. 1 if there was one and it is written, else 0.

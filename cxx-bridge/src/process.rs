@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use pinbuddy_core::{Cached, SegmentId, Stats};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::backing::{Chain, Device};
 use crate::budget::Account;
@@ -216,7 +216,12 @@ pub(crate) fn report() -> Value {
     let mut report = flushed_handle().report();
     if report["state"] != "forked" {
         report["device"] = device_report();
-        report["in_place"] = in_place().report();
+        let Stats {
+            segments,
+            pinned_bytes,
+            ..
+        } = in_place().stats(|_| {});
+        report["in_place"] = json!({ "pins": segments.current, "bytes": pinned_bytes.current });
         report["auto"] = Chosen::show(process().chosen.as_ref(), device_memory().chosen());
     }
     report

@@ -37,13 +37,11 @@ size_t pinbuddy_trace_start(const char* name, char* buffer, size_t capacity);
  * and once. Copies why it does not, or an empty text, into `buffer`, as pinbuddy_stats_json does. */
 size_t pinbuddy_device_enable(const char* plan, const char* trace, char* buffer, size_t capacity);
 
-/* Pins the memory of a storage of PyTorch's where it is, until pinbuddy_unpin is called as often, or the memory goes. Called with
- * `pin` {0, 1} at first, then as it is, until its second number is 0. `storage`: the address of a c10::StorageImpl. `asked`: 1,
- * PyTorch's is_shared() is true; 2, its is_pinned() is; and 4 for each process that pins the same memory. Copies why it does not,
- * or an empty text, into `buffer`, as pinbuddy_stats_json does; there is no pin then. */
+/* Pins the memory of a storage of PyTorch's where it is. Called with `pin` {0, 1} at first, then as it is, until its second number
+ * is 0. `storage`: the address of a c10::StorageImpl. `asked`: 1, PyTorch's is_shared() is true; 2, its is_pinned() is; and 4 for
+ * each process that pins the same memory. With 0 for `asked` one pin is taken back, made or not: that with the first number, or
+ * one of this storage if it is 0. Copies why it does not, or an empty text, into `buffer`, as pinbuddy_stats_json does. */
 size_t pinbuddy_pin(size_t storage, size_t asked, uint64_t pin[2], char* buffer, size_t capacity);
-/* Takes one pin back, made or not: that with this number, or one of this storage if it is 0. */
-size_t pinbuddy_unpin(size_t storage, uint64_t pin, char* buffer, size_t capacity);
 
 /* Ends the trace, whether pinbuddy_trace_start or BUDDY_TRACE began it. 1 if there was one and it is written. */
 int pinbuddy_trace_stop(void);

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import torch
 
 _LONGEST = 1 << 12
+_WHAT = "could not be pinned in place"
 
 
 def pin_(tensor: "torch.Tensor", *, processes: int = 1) -> "torch.Tensor":
@@ -38,7 +39,7 @@ def unpin_(tensor: "torch.Tensor") -> "torch.Tensor":
     """
     storage = _storage(tensor)
     if storage.nbytes():
-        _call("pinbuddy_unpin", storage._cdata, 0)
+        _call(storage._cdata, 0, (ctypes.c_uint64 * 2)())
     return tensor
 
 
@@ -51,19 +52,19 @@ def pinned(*tensors: "torch.Tensor", processes: int = 1) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for tensor in tensors:
             if pin := _pin(tensor, processes):
-                stack.callback(_call, "pinbuddy_unpin", 0, pin)
+                stack.callback(_call, 0, 0, pin)
         yield
 
 
-def _pin(tensor: Any, processes: int) -> int:
-    """The pin's number; 0 for a tensor without memory."""
+def _pin(tensor: Any, processes: int) -> Any:
+    """The pin; ``None`` for a tensor without memory."""
     import torch
 
     storage = _storage(tensor)
     if processes < 1:
-        raise ValueError(f"found {processes} processes, expected 1 or more, which pin the same memory")
+        raise ValueError(f"memory {_WHAT}: found {processes} processes, expected 1 or more (see: pinbuddy explain '{_WHAT}')")
     if storage.nbytes() == 0:
-        return 0
+        return None
     if torch.cuda.is_available():
         # Pinning starts CUDA in this process, and PyTorch must know.
         torch.cuda.init()
@@ -71,12 +72,12 @@ def _pin(tensor: Any, processes: int) -> int:
     asked = storage.is_shared() + 2 * storage.is_pinned() + 4 * processes
     try:
         while pin[1]:
-            _call("pinbuddy_pin", storage._cdata, asked, pin)
+            _call(storage._cdata, asked, pin)
     except BaseException:
         if pin[0]:
-            _call("pinbuddy_unpin", 0, pin[0])
+            _call(0, 0, pin)
         raise
-    return pin[0]
+    return pin
 
 
 def _storage(tensor: Any) -> Any:
@@ -84,20 +85,20 @@ def _storage(tensor: Any) -> Any:
 
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(
-            f"found {type(tensor).__name__}, expected a tensor: torch.from_numpy(array) is one of an array's memory, which stays "
-            "pinned as long as that tensor's storage"
+            f"memory {_WHAT}: found {type(tensor).__name__}, expected a tensor: torch.from_numpy(array) is one of an array's memory, "
+            f"which stays pinned as long as that tensor's storage (see: pinbuddy explain '{_WHAT}')"
         )
     if tensor.layout is not torch.strided or tensor.device.type != "cpu":
         raise ValueError(
-            f"found a tensor of layout {tensor.layout} on {tensor.device}, expected a strided one in the CPU's memory"
+            f"memory {_WHAT}: found a tensor of layout {tensor.layout} on {tensor.device}, expected a strided one in the CPU's memory "
+            f"(see: pinbuddy explain '{_WHAT}')"
         )
     return tensor.untyped_storage()
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call(storage: int, asked: int, pin: Any) -> None:
     buffer = ctypes.create_string_buffer(_LONGEST)
-    getattr(_library.load(), name)(*arguments, buffer, _LONGEST)
+    _library.load().pinbuddy_pin(storage, asked, pin, buffer, _LONGEST)
     if buffer.value:
-        why = buffer.value.decode(errors="replace")
-        what = "could not be unpinned" if name == "pinbuddy_unpin" else "could not be pinned in place"
-        raise RuntimeError(f"memory {what}: {why} (see: pinbuddy explain '{what}')")
+        what = _WHAT if asked else "could not be unpinned"
+        raise RuntimeError(f"memory {what}: {buffer.value.decode(errors='replace')} (see: pinbuddy explain '{what}')")

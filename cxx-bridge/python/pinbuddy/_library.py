@@ -38,7 +38,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ctypes.c_size_t,
         (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
     ),
-    "pinbuddy_unpin": (ctypes.c_size_t, (ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t)),
     "pinbuddy_iteration": (None, ()),
     "pinbuddy_config_json": _COPY,
     "pinbuddy_stats_json": _COPY,
@@ -82,9 +81,6 @@ class Absent:
         return len(buffer.value)
 
     def pinbuddy_pin(self, _storage: int, _asked: int, _pin: Any, buffer: Any, _capacity: int) -> int:
-        return self.pinbuddy_unpin(0, 0, buffer, 0)
-
-    def pinbuddy_unpin(self, _storage: int, _pin: int, buffer: Any, _capacity: int) -> int:
         buffer.value = b"the engine is off"
         return len(buffer.value)
 

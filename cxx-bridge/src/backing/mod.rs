@@ -18,14 +18,14 @@ mod lead;
 mod machine;
 mod mapping;
 mod numa;
-mod pages;
+pub(crate) mod pages;
 mod placement;
 mod refusal;
 mod region;
 mod register;
 mod said;
 mod tally;
-mod touch;
+pub(crate) mod touch;
 
 use std::fmt;
 use std::time::Duration;
@@ -33,11 +33,9 @@ use std::time::Duration;
 use pinbuddy_core::Region;
 
 pub use driver::Driver;
-pub(crate) use pages::{LARGE, PAGE};
 pub use placement::Placement;
 pub(crate) use placement::of as placement_of;
 pub use register::Chain;
-pub(crate) use touch::{SLICE, threads};
 
 /// The device whose context a pin uses if the process has none yet: the current device of the thread
 /// that asked, by CUDA's number; negative for none.

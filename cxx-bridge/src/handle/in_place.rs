@@ -1,7 +1,7 @@
 //! The budget of memory that a program has already and pins where it is.
 
 use super::Handle;
-use crate::backing::{Memory, threads};
+use crate::backing::{Memory, touch::threads};
 use crate::log::Bytes;
 
 impl<M: Memory> Handle<M> {

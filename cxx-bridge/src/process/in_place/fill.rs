@@ -10,7 +10,7 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::places::Place;
-use crate::backing::{LARGE, SLICE, crew};
+use crate::backing::{crew, pages::LARGE, touch::SLICE};
 use crate::lock::Lock;
 
 /// Brings a part of a place in. Private memory that may be written gets pages of its own, huge ones where it has none yet.

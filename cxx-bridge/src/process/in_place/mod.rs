@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Gauge, Stats};
-use serde_json::{Value, json};
 
 use super::handle;
 use crate::cuda::first_line;
@@ -31,8 +30,6 @@ use places::Place;
 const STEP: usize = 256 << 20;
 /// A thread that waits for another looks again after this time, in case it missed the end.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How long the end of the process waits for driver calls under way.
-const LAST: Duration = Duration::from_secs(10);
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
@@ -146,20 +143,18 @@ impl InPlace {
     }
 
     /// Takes one pin back, made or not: that with this number, or if it is 0 one of the storage's.
-    pub(crate) fn unpin(&self, storage: usize, number: u64) -> Result<(), String> {
+    pub(crate) fn unpin(&self, storage: usize, mut number: u64) -> Result<(), String> {
         self.enter()?;
         self.end_what_waits();
-        let mut asked = number;
-        if number == 0 {
-            said(ffi::memory_of_storage(storage, false, &mut asked))?;
+        let by_number = number != 0;
+        if !by_number {
+            said(ffi::memory_of_storage(storage, false, &mut number))?;
         }
-        let mut state = self.at_rest(asked);
-        match state.pins.get_mut(&asked) {
+        let mut state = self.at_rest(number);
+        match state.pins.get_mut(&number) {
             Some(pin) if pin.times > 1 => pin.times -= 1,
-            Some(pin) if pin.times == 1 || !pin.registered => {
-                self.end(state, asked, 0)?;
-            }
-            _ if number != 0 => {}
+            Some(pin) if pin.times == 1 || !pin.registered => drop(self.end(state, number, 0)?),
+            _ if by_number => {}
             _ => {
                 return Err(
                     "found no pin of its storage, expected one by pin_, which is taken back once"
@@ -213,15 +208,7 @@ impl InPlace {
 
     /// The process is about to end: from now on nothing is registered, unregistered or given back, which the system does.
     pub(crate) fn close(&self) {
-        if self.enter().is_err() {
-            return;
-        }
         self.closed.store(true, Ordering::Relaxed);
-        let until = Instant::now() + LAST;
-        let mut state = self.state.lock();
-        while state.pins.values().any(|it| it.in_hand) && Instant::now() < until {
-            state = self.wait(state);
-        }
     }
 
     /// What is pinned in place, in the engine's terms, once `act` has changed it; nothing in a child.
@@ -234,12 +221,6 @@ impl InPlace {
         let mut stats = state.stats;
         (stats.active_blocks, stats.active_bytes) = (stats.segments, stats.pinned_bytes);
         stats
-    }
-
-    /// For `stats()` of the package.
-    pub(crate) fn report(&self) -> Value {
-        let stats = self.stats(|_| {});
-        json!({ "pins": stats.segments.current, "bytes": stats.pinned_bytes.current })
     }
 
     fn is_child(&self) -> bool {
@@ -264,14 +245,10 @@ impl InPlace {
     fn at_rest(&self, number: u64) -> Guard<'_, State> {
         let mut state = self.state.lock();
         while state.pins.get(&number).is_some_and(|it| it.in_hand) {
-            state = self.wait(state);
+            let woken = state.wait_until(&self.changed, Instant::now() + LOOK_AGAIN);
+            state = woken.unwrap_or_else(|| self.state.lock());
         }
         state
-    }
-
-    fn wait<'a>(&'a self, state: Guard<'a, State>) -> Guard<'a, State> {
-        let woken = state.wait_until(&self.changed, Instant::now() + LOOK_AGAIN);
-        woken.unwrap_or_else(|| self.state.lock())
     }
 
     /// Ends a pin, once all work is over: false where something is captured, which leaves it for later. An error says that it is
@@ -281,10 +258,11 @@ impl InPlace {
         pin.in_hand = true;
         let (registered, place) = (pin.registered, of(&pin.place));
         drop(state);
-        let ended = match registered {
-            true => finish_and_unregister(&place),
-            false => Ok(true),
-        };
+        let over = || said(ffi::finish_devices());
+        let mut ended = if registered { over() } else { Ok(true) };
+        if registered && ended == Ok(true) {
+            ended = said(ffi::unregister_mapped(place.address)).map(|_| true);
+        }
         let mut state = self.state.lock();
         let mut gone = None;
         if ended == Ok(true) {
@@ -340,14 +318,6 @@ const NOT_HERE: &str =
 const ALREADY: &str = "found that it is already pinned, by the allocator, by pin_ of another storage or by another library, expected \
                        pages that nobody has pinned";
 const BUSY: &str = "found that another thread is pinning its pages now, expected one at a time";
-
-fn finish_and_unregister(pages: &Memory) -> Result<bool, String> {
-    let over = said(ffi::finish_devices())?;
-    if over {
-        said(ffi::unregister_mapped(pages.address))?;
-    }
-    Ok(over)
-}
 
 fn of(place: &Place) -> Memory {
     Memory {

@@ -10,7 +10,7 @@ use std::fs;
 use std::ops::Range;
 use std::ptr::with_exposed_provenance;
 
-use crate::backing::PAGE;
+use crate::backing::pages::PAGE;
 
 /// Memory that may be pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
