@@ -18,13 +18,11 @@ def pin_(tensor: "torch.Tensor", *, processes: int = 1) -> "torch.Tensor":
     """Pins the whole storage of a CPU tensor where it is, and returns the tensor: ``tensor.is_pinned()`` is true from then on,
     and copies with ``non_blocking=True`` are asynchronous.
 
-    Takes memory that has its pages for itself: a mapped file, ``/dev/shm``, ``share_memory_()``, large tensors and arrays on the
-    heap. It stays pinned until ``unpin_`` has been called as often as ``pin_``, or its memory goes; both wait for all work of all
-    GPUs. ``processes`` is how many processes pin the same memory: each counts its part in the budget. An interrupt stops a pin
-    between two parts of 256 MiB.
+    It stays pinned until ``unpin_`` has been called as often as ``pin_``, or its memory goes; both wait for all work of all GPUs.
+    ``processes`` is how many processes pin the same memory: each counts its part in the budget. An interrupt stops it.
 
-    Raises ``TypeError`` for what is no tensor, ``ValueError`` for a tensor that is not in the CPU's memory or for a number of
-    processes below 1, and ``RuntimeError`` with the reason where it cannot be pinned: then none of it is.
+    Raises ``TypeError`` for what is no tensor, ``ValueError`` for one that is not in the CPU's memory or a number of processes
+    below 1, and ``RuntimeError`` with the reason where it cannot be pinned: then none of it is.
     """
     _pin(tensor, processes)
     return tensor
@@ -34,8 +32,7 @@ def unpin_(tensor: "torch.Tensor") -> "torch.Tensor":
     """Takes one ``pin_`` of the tensor's storage back, and returns the tensor. During a capture the memory stays pinned until the
     next call here or ``empty_cache()``.
 
-    Raises as ``pin_`` does, and ``RuntimeError`` for a storage that ``pin_`` has not pinned, or with the reason where it stays
-    pinned.
+    Raises as ``pin_`` does, also where ``pin_`` has not pinned it.
     """
     storage = _storage(tensor)
     if storage.nbytes():
