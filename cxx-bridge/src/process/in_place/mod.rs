@@ -30,6 +30,8 @@ use places::Place;
 const STEP: usize = 256 << 20;
 /// A thread that waits for another looks again after this time, in case it missed the end.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long the end of the process waits for driver calls under way.
+const LAST: Duration = Duration::from_secs(10);
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
@@ -208,7 +210,16 @@ impl InPlace {
 
     /// The process is about to end: from now on nothing is registered, unregistered or given back, which the system does.
     pub(crate) fn close(&self) {
+        if self.enter().is_err() {
+            return;
+        }
         self.closed.store(true, Ordering::Relaxed);
+        let until = Instant::now() + LAST;
+        let mut state = self.state.lock();
+        while Instant::now() < until && state.pins.values().any(|it| it.in_hand) {
+            let woken = state.wait_until(&self.changed, Instant::now() + LOOK_AGAIN);
+            state = woken.unwrap_or_else(|| self.state.lock());
+        }
     }
 
     /// What is pinned in place, in the engine's terms, once `act` has changed it; nothing in a child.
