@@ -82,6 +82,11 @@ class BuddyAllocator final : public QuickBackend {
   // Upstream's segments, and the engine's as blocks and the free parts between them.
   std::vector<HostSegmentInfo> getSegments() override;
 
+  // Whether PyTorch captures; false in releases that do not say so.
+  bool captures() const {
+    return PINBUDDY_HAS_PRIVATE_POOLS && capture_underway();
+  }
+
  private:
   // Upstream's own pin. If it fails, the engine's idle memory is unpinned, and it is tried again.
   void allocate_host_memory(std::size_t size, void** ptr) override;

@@ -117,6 +117,10 @@ bool has_context() {
   }
 }
 
+bool something_is_captured() {
+  return the_allocator->impl_->captures();
+}
+
 bool adopt_context() {
   try {
     const auto device = c10::cuda::getDeviceIndexWithPrimaryContext();

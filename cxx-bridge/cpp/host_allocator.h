@@ -74,6 +74,9 @@ void flush_cached();
 // What thread caches have now. Flushes nothing; takes spin locks, one after another.
 Caches caches();
 
+// Whether PyTorch captures; false in releases that do not say so.
+bool something_is_captured();
+
 // Records requests from now on, or no more.
 void record(bool on);
 

@@ -7,13 +7,14 @@
 #![allow(unreachable_pub)]
 
 use std::ffi::{CStr, c_char, c_int};
-use std::panic::{UnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, UnwindSafe, catch_unwind};
 
 use crate::device::process::enable;
 use crate::ffi;
 use crate::log;
 use crate::process::{
-    cuda_is_up, flushed_handle, handle, iteration, report, start_trace, stop_trace, warm_up,
+    cuda_is_up, flushed_handle, handle, in_place, iteration, report, start_trace, stop_trace,
+    warm_up,
 };
 
 /// Whether this process's engine serves requests: 1 or 0.
@@ -79,7 +80,11 @@ pub extern "C" fn pinbuddy_empty_cache() -> c_int {
             0
         }
     };
-    catch_unwind(|| if handle().is_on() { empty() } else { 0 }).unwrap_or(0)
+    let all = || {
+        in_place().end_what_waits();
+        if handle().is_on() { empty() } else { 0 }
+    };
+    catch_unwind(all).unwrap_or(0)
 }
 
 /// Records requests to a file from now on. Copies why it does not, or an empty text; returns as
@@ -130,6 +135,34 @@ pub unsafe extern "C" fn pinbuddy_device_enable(
     };
     // SAFETY: the caller's promise is `answer`'s.
     unsafe { answer(enabled, buffer, capacity) }
+}
+
+/// Pins the memory of the `c10::StorageImpl` at `storage` where it is, a step each call: begins if `pin` begins with 0, writes the
+/// pin's number there, and 0 behind it once it is pinned. `asked`: 1, PyTorch says that other processes may have the memory; 2, it
+/// says that it is pinned; and 4 for each process that pins it. 0 takes one pin back, made or not: that with this number, or if it
+/// is 0 one of the storage's. Copies why it does not, or an empty text; returns as `pinbuddy_stats_json` does.
+///
+/// # Safety
+///
+/// `storage` must be a storage that lives, unless `pin` has a number; `buffer` as for `pinbuddy_stats_json`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pinbuddy_pin(
+    storage: usize,
+    asked: usize,
+    pin: &mut [u64; 2],
+    buffer: *mut c_char,
+    capacity: usize,
+) -> usize {
+    let step = AssertUnwindSafe(|| {
+        let done = match (asked, pin[0]) {
+            (0, pin) => in_place().unpin(storage, pin),
+            (_, 0) => in_place().begin(storage, asked).map(|it| pin[0] = it),
+            (_, begun) => in_place().step(begun).map(|it| pin[1] = it.into()),
+        };
+        done.err().unwrap_or_default()
+    });
+    // SAFETY: the caller's promise is `answer`'s.
+    unsafe { answer(step, buffer, capacity) }
 }
 
 /// Ends the trace being recorded. 1 if there was one and it is written, else 0.

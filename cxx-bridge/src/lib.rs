@@ -57,7 +57,7 @@ use {
         engine_record_close, engine_refused_line, engine_release, engine_report_settings,
         engine_request, engine_request_beside, engine_request_planned, engine_reset_accumulated,
         engine_reset_peaks, engine_reused, engine_segment_bytes, engine_size_classes,
-        engine_slot_at, engine_slots, engine_state_line, engine_threshold,
+        engine_slot_at, engine_slots, engine_state_line, engine_storage_dies, engine_threshold,
     },
     record::{
         device::{DeviceTrace, device_trace},
@@ -98,7 +98,7 @@ mod ffi {
         freed: i64,
     }
 
-    /// A block in planned device memory.
+    /// A block in planned device memory, or memory that is pinned in place.
     #[derive(Clone, Copy, Debug, Default)]
     struct Place {
         address: usize,
@@ -196,15 +196,9 @@ mod ffi {
         fn engine_threshold() -> usize;
         fn engine_guarded() -> bool;
         fn engine_segment_bytes() -> usize;
-        // These two write the grant in place: returning it would copy what was just written in parts, which
-        // stalls.
+        // These two write the grant in place: returning it would copy what was just written in parts, which stalls.
         fn engine_request(bytes: usize, grant: &mut Grant) -> bool;
-        fn engine_request_beside(
-            bytes: usize,
-            cached: usize,
-            alike: usize,
-            grant: &mut Grant,
-        ) -> bool;
+        fn engine_request_beside(size: usize, cached: usize, alike: usize, to: &mut Grant) -> bool;
         fn engine_request_planned(bytes: usize, grant: &mut Grant) -> bool;
         fn engine_slots() -> usize;
         fn engine_size_classes() -> u32;
@@ -225,6 +219,7 @@ mod ffi {
         fn engine_parts() -> Vec<Part>;
         fn engine_state_line() -> String;
         fn engine_refused_line(bytes: usize) -> String;
+        fn engine_storage_dies(pin: u64, owner: usize) -> bool;
         fn engine_arm_record();
         fn engine_record_begin();
         fn engine_record_close();
@@ -373,7 +368,12 @@ mod ffi {
 
     unsafe extern "C++" {
         include!("host_allocator.h");
-
+        include!("in_place.h");
+        fn memory_of_storage(storage: usize, shared: bool, pin: &mut u64) -> Result<Place>;
+        fn hold_storage(storage: usize, pin: u64, address: usize) -> Result<()>;
+        fn let_go(owner: usize);
+        fn register_in_place(pages: &Place, read_only: bool) -> Result<()>;
+        fn finish_devices() -> Result<bool>;
         fn device_count() -> i32;
         fn current_device() -> i32;
         fn shares_host_memory() -> bool;

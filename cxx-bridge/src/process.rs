@@ -7,15 +7,15 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use pinbuddy_core::{Cached, Gauge, SegmentId, Stats};
-use serde_json::Value;
+use pinbuddy_core::{Cached, SegmentId, Stats};
+use serde_json::{Value, json};
 
 use crate::backing::{Chain, Device};
 use crate::budget::Account;
 use crate::config::Config;
 use crate::cuda::Cuda;
 use crate::device::{self, process::DeviceMemory, process::device_report, process::traces_both};
-use crate::ffi::{self, Counter, Counters, Grant, Part};
+use crate::ffi::{self, Grant, Part};
 use crate::guard::Guard;
 use crate::handle::{self, Caches, Handle};
 use crate::live::Live;
@@ -27,8 +27,10 @@ use crate::surroundings;
 use pinbuddy_events::trace::Memory;
 use pinbuddy_machine::{Files, Limits};
 
+mod in_place;
 mod lane;
 
+pub(crate) use in_place::{engine_counters, engine_storage_dies, in_place};
 use lane::lane_thread;
 
 /// Memory is about to be pinned: other programs see it from now on, where the settings say so.
@@ -214,6 +216,12 @@ pub(crate) fn report() -> Value {
     let mut report = flushed_handle().report();
     if report["state"] != "forked" {
         report["device"] = device_report();
+        let Stats {
+            segments,
+            pinned_bytes,
+            ..
+        } = in_place().stats(|_| {});
+        report["in_place"] = json!({ "pins": segments.current, "bytes": pinned_bytes.current });
         report["auto"] = Chosen::show(process().chosen.as_ref(), device_memory().chosen());
     }
     report
@@ -332,6 +340,7 @@ pub(crate) fn engine_empty_cache() {
 
 pub(crate) fn engine_close() {
     process().live.close();
+    let _ = catch_unwind(|| in_place().close());
     handle().close();
 }
 
@@ -369,29 +378,12 @@ pub(crate) fn engine_parts() -> Vec<Part> {
     handle().parts().into_iter().map(part).collect()
 }
 
-pub(crate) fn engine_counters() -> Counters {
-    let stats: Stats = handle().stats().unwrap_or_default();
-    Counters {
-        segments: counter(&stats.segments),
-        pinned_bytes: counter(&stats.pinned_bytes),
-        active_blocks: counter(&stats.active_blocks),
-        active_bytes: counter(&stats.active_bytes),
-    }
-}
-
 pub(crate) fn engine_reset_peaks() {
     handle().reset_peaks();
+    in_place().stats(Stats::reset_peaks);
 }
 
 pub(crate) fn engine_reset_accumulated() {
     handle().reset_accumulated();
-}
-
-fn counter(gauge: &Gauge) -> Counter {
-    Counter {
-        current: gauge.current as i64,
-        peak: gauge.peak as i64,
-        allocated: gauge.allocated as i64,
-        freed: gauge.freed as i64,
-    }
+    in_place().stats(Stats::reset_accumulated);
 }

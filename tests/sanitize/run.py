@@ -103,7 +103,9 @@ class Sanitizer:
 
     def library(self, output: str, first: list[Path], sources: Path) -> Path:
         """The C++ side of a folder, with what stands in for all around it."""
-        own = [*first, HERE / "stand-in/engine.cpp", HERE / "clocklock.cpp", *sorted(sources.rglob("*.cpp"))]
+        # Storages are PyTorch's: nothing stands in for them.
+        ours = sorted({*sources.rglob("*.cpp")} - {sources / "in_place.cpp"})
+        own = [*first, HERE / "stand-in/engine.cpp", HERE / "clocklock.cpp", *ours]
         return self.compile(output, own, [HERE / "stand-in", sources], "-DUSE_CUDA", "-DPINBUDDY_DEBUG")
 
     def link(self, output: str, objects: list[Path], *more: str) -> Path:

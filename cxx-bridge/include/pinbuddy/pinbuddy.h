@@ -4,6 +4,7 @@
 #define PINBUDDY_PINBUDDY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +36,12 @@ size_t pinbuddy_trace_start(const char* name, char* buffer, size_t capacity);
 /* What BUDDY_DEVICE_PLAN and BUDDY_DEVICE_TRACE do, for these files, of which each may be null. Before CUDA is initialised,
  * and once. Copies why it does not, or an empty text, into `buffer`, as pinbuddy_stats_json does. */
 size_t pinbuddy_device_enable(const char* plan, const char* trace, char* buffer, size_t capacity);
+
+/* Pins the memory of a storage of PyTorch's where it is. Called with `pin` {0, 1} at first, then as it is, until its second number
+ * is 0. `storage`: the address of a c10::StorageImpl. `asked`: 1, PyTorch's is_shared() is true; 2, its is_pinned() is; and 4 for
+ * each process that pins the same memory. With 0 for `asked` one pin is taken back, made or not: that with the first number, or
+ * one of this storage if it is 0. Copies why it does not, or an empty text, into `buffer`, as pinbuddy_stats_json does. */
+size_t pinbuddy_pin(size_t storage, size_t asked, uint64_t pin[2], char* buffer, size_t capacity);
 
 /* Ends the trace, whether pinbuddy_trace_start or BUDDY_TRACE began it. 1 if there was one and it is written. */
 int pinbuddy_trace_stop(void);

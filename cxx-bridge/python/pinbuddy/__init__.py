@@ -12,6 +12,7 @@ the allocator is in place, and if not, why.
 
 from pinbuddy import device, trace
 from pinbuddy._act import empty_cache, iteration, warm_up
+from pinbuddy._in_place import pin_, pinned, unpin_
 from pinbuddy._read import config, enabled, memory_summary, segments, stats, version
 
 __all__ = [
@@ -21,9 +22,12 @@ __all__ = [
     "enabled",
     "iteration",
     "memory_summary",
+    "pin_",
+    "pinned",
     "segments",
     "stats",
     "trace",
+    "unpin_",
     "version",
     "warm_up",
 ]

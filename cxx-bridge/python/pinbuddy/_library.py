@@ -34,6 +34,10 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ctypes.c_size_t,
         (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
     ),
+    "pinbuddy_pin": (
+        ctypes.c_size_t,
+        (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
+    ),
     "pinbuddy_iteration": (None, ()),
     "pinbuddy_config_json": _COPY,
     "pinbuddy_stats_json": _COPY,
@@ -74,6 +78,10 @@ class Absent:
         self, _plan: bytes | None, _trace: bytes | None, buffer: Any, _capacity: int
     ) -> int:
         buffer.value = b"the engine is off, so requests are not seen"
+        return len(buffer.value)
+
+    def pinbuddy_pin(self, _storage: int, _asked: int, _pin: Any, buffer: Any, _capacity: int) -> int:
+        buffer.value = b"the engine is off"
         return len(buffer.value)
 
     def pinbuddy_iteration(self) -> None:

@@ -66,15 +66,16 @@ def stats() -> Stats:
       often these were ``given_back`` since memory was short, and whether the plan was ``dropped``. ``None`` if no such plan is in use.
     - ``auto``: the ``file`` that ``BUDDY_PLAN=auto`` chose (``pinned``), and ``BUDDY_DEVICE_PLAN=auto`` (``device``), and its
       ``state``: ``used``, ``new`` (this run is to write it) or ``none``. ``None`` where no file was chosen.
+    - ``in_place``: how many ``pins`` by ``pin_`` there are, and the ``bytes`` of their pages.
     - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),
       ``page_bytes``, ``huge_bytes`` and ``numa_node`` describe its memory as the kernel reports it, once
       for each region, in the first report that lists it.
 
-    In a child of a fork, and without the library, ``warm_up``, ``budget``, ``engine``, ``plan``, ``device`` and ``auto`` are
-    ``None`` and ``segments`` is empty.
+    In a child of a fork, and without the library, ``warm_up``, ``budget``, ``engine``, ``plan``, ``device``, ``auto`` and
+    ``in_place`` are ``None`` and ``segments`` is empty.
     """
     # In these cases the library returns the state only; the keys are the same.
-    unknown = {"warm_up": None, "budget": None, "engine": None, "plan": None, "device": None, "auto": None}
+    unknown = {"warm_up": None, "budget": None, "engine": None, "plan": None, "device": None, "auto": None, "in_place": None}
     known: Stats = unknown | _library.read_json("pinbuddy_stats_json")
     return known
 

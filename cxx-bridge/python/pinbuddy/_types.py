@@ -177,6 +177,14 @@ class Auto(TypedDict):
     device: ChosenPlan | None
 
 
+class InPlace(TypedDict):
+    """Memory that ``pin_`` has pinned where it was."""
+
+    pins: int
+    bytes: int
+    """Of its pages."""
+
+
 class Stats(TypedDict):
     """A snapshot of the engine."""
 
@@ -195,5 +203,7 @@ class Stats(TypedDict):
     device: list[StreamPlan] | None
     """``None`` if no plan for device memory is in use, and in a child."""
     auto: Auto | None
+    """``None`` in a child."""
+    in_place: InPlace | None
     """``None`` in a child."""
     segments: list[Segment]

@@ -95,7 +95,7 @@ impl Drop for Closing<'_> {
 /// # Panics
 ///
 /// If `work` panics, here or there.
-pub(super) fn run<W: Fn() + Sync>(helpers: usize, name: &str, work: &W) {
+pub(crate) fn run<W: Fn() + Sync>(helpers: usize, name: &str, work: &W) {
     // SAFETY: it is closed before this function returns or unwinds.
     let gate = unsafe { Gate::open(work) };
     let closing = Closing(&gate);

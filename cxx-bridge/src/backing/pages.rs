@@ -1,8 +1,8 @@
 //! The kinds of pages that memory can have, and their sizes. Makes no calls.
 
 /// The smallest page.
-pub(super) const PAGE: usize = 4096;
-pub(super) const LARGE: usize = 2 << 20;
+pub(crate) const PAGE: usize = 4096;
+pub(crate) const LARGE: usize = 2 << 20;
 pub(super) const GIANT: usize = 1 << 30;
 
 /// The kind of a mapping's pages.

@@ -20,11 +20,11 @@ use crate::lock::Lock;
 const MOST: usize = 8;
 /// What a thread fills at a time. Small, since the kernel blocks other mappings meanwhile, and the call
 /// cannot be stopped.
-pub(super) const SLICE: usize = 2 * LARGE;
+pub(crate) const SLICE: usize = 2 * LARGE;
 
 /// How many threads fill one region: as asked, or this process's share of the cores. In the background
 /// one core is left to the program.
-pub(super) fn threads(asked: Option<usize>, cores: usize, processes: usize, behind: bool) -> usize {
+pub(crate) fn threads(asked: Option<usize>, cores: usize, processes: usize, behind: bool) -> usize {
     let share = cores / processes.max(1);
     let spare = if behind {
         share.saturating_sub(1)

@@ -14,6 +14,7 @@ mod clear;
 mod early;
 mod ends;
 mod idle;
+mod in_place;
 mod live;
 mod notices;
 mod permits;

@@ -110,6 +110,20 @@ impl<M: Memory> Pinner<M> {
                 pinned => return pinned.map_err(Refused::from),
             }
         }
+        self.take_from_quota(bytes)?;
+        // One byte: from now on others leave this process its share. The rest is claimed once it is pinned,
+        // since others subtract claims from what is free.
+        self.capacity.claim(1);
+        let pinned = pin(Source::Ordinary);
+        match pinned {
+            Ok(_) => self.capacity.claim(bytes),
+            Err(_) => self.quota().put(bytes),
+        }
+        self.capacity.unclaim(1);
+        pinned.map_err(Refused::from)
+    }
+
+    fn take_from_quota(&self, bytes: usize) -> Result<(), Refused> {
         let quota = self.quota();
         // Before the machine's files are read: once the budget is used up, every request comes here.
         if !quota.take(bytes, |taken| self.budget(taken)) {
@@ -120,16 +134,20 @@ impl<M: Memory> Pinner<M> {
             quota.put(bytes);
             return Err(Refusal::Machine.into());
         }
-        // One byte: from now on others leave this process its share. The rest is claimed once it is pinned,
-        // since others subtract claims from what is free.
-        self.capacity.claim(1);
-        let pinned = pin(Source::Ordinary);
-        match pinned {
-            Ok(_) => self.capacity.claim(bytes),
-            Err(_) => quota.put(bytes),
-        }
-        self.capacity.unclaim(1);
-        pinned.map_err(Refused::from)
+        Ok(())
+    }
+
+    /// Takes from the quota, and claims, for memory that others pin.
+    pub(super) fn take(&self, bytes: usize) -> Result<(), Refused> {
+        self.take_from_quota(bytes)?;
+        self.capacity.claim(bytes);
+        Ok(())
+    }
+
+    /// Puts back what `take` took.
+    pub(super) fn put(&self, bytes: usize) {
+        self.capacity.unclaim(bytes);
+        self.quota().put(bytes);
     }
 
     /// Unpins what `pin` returned. The error is for people; the region then stays pinned.
@@ -137,8 +155,7 @@ impl<M: Memory> Pinner<M> {
         lock::assert_none_held("unpinning");
         let start = Instant::now();
         if self.memory.unpin(region)? == Source::Ordinary {
-            self.capacity.unclaim(region.bytes);
-            self.quota().put(region.bytes);
+            self.put(region.bytes);
         }
         let bytes = Bytes(region.bytes as u64);
         log::debug(|| format!("unpinned {bytes} in {:.1?}", start.elapsed()));

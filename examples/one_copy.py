@@ -1,0 +1,70 @@
+"""One copy of weights for all processes of a machine: each maps the same file and pins it in place.
+
+    python examples/one_copy.py                            # four processes, a file of 64 MiB that it makes
+    python examples/one_copy.py --file model.safetensors   # a file of yours
+
+Each copies the file to its GPU from pinned memory, and compares. The file is in memory once, however many have it.
+"""
+
+import argparse
+import multiprocessing
+import os
+import re
+import tempfile
+import warnings
+
+import numpy
+import torch
+
+MIB = 1 << 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--file", help="the file to map; without it, one is made")
+    options = parser.parse_args()
+    with tempfile.NamedTemporaryFile() as made:
+        if not options.file:
+            made.write(os.urandom(64 * MIB))
+            made.flush()
+        # Not forked: a child of a process that uses CUDA cannot.
+        context = multiprocessing.get_context("spawn")
+        arguments = options.processes, options.file or made.name, context.Barrier(options.processes), context.Queue()
+        workers = [context.Process(target=work, args=(rank, *arguments)) for rank in range(options.processes)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    if any(worker.exitcode for worker in workers):
+        raise SystemExit("a process failed, as the lines above say")
+    rows = sorted(arguments[-1].get() for _ in workers)
+    for rank, pinned, whole, part in rows:
+        print(f"process {rank}: {pinned // MIB} MiB pinned in place, {'all bytes arrived' if whole else 'BYTES DIFFER'}; its part of them: {part / MIB:.0f} MiB")
+    print(f"in all {sum(it[1] for it in rows) // MIB} MiB pinned, {sum(it[3] for it in rows) / MIB:.0f} MiB of memory")
+
+
+def work(rank: int, processes: int, name: str, all_pinned, said) -> None:
+    import pinbuddy
+
+    # Shared with whoever maps it, too; nobody can write to it, which PyTorch warns of.
+    warnings.simplefilter("ignore")
+    weights = torch.from_numpy(numpy.memmap(name, dtype=numpy.uint8, mode="r"))
+    device = torch.device("cuda", rank % torch.cuda.device_count())
+    with pinbuddy.pinned(weights, processes=processes):
+        on_device = weights.to(device, non_blocking=True)
+        whole = torch.equal(on_device.cpu(), weights)
+        all_pinned.wait()
+        said.put((rank, pinbuddy.stats()["in_place"]["bytes"], whole, part_of(weights.data_ptr())))
+        all_pinned.wait()
+
+
+def part_of(address: int) -> int:
+    """Bytes of the mapping at this address, each divided by how many processes have it, as the kernel says."""
+    with open("/proc/self/smaps") as smaps:
+        mappings = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .*?^Pss: +(\d+) kB", smaps.read(), re.MULTILINE | re.DOTALL)
+    return next(int(kib) * 1024 for start, end, kib in mappings if int(start, 16) <= address < int(end, 16))
+
+
+if __name__ == "__main__":
+    main()

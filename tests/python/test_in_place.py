@@ -1,0 +1,235 @@
+"""Memory that a program has already, pinned where it is: `pinbuddy.pin_`, `unpin_` and `pinned`."""
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.release
+
+START = """
+import gc, signal, tempfile, warnings
+warnings.simplefilter("ignore")  # Of arrays that may not be written.
+from program import *
+import numpy, pinbuddy
+from pinbuddy import _in_place
+use_gpu()
+N = 1 << 20
+folders = [tempfile.TemporaryDirectory(dir=it) for it in (None, "/dev/shm")]
+FILE, SHM = (it.name + "/data" for it in folders)
+for name in (FILE, SHM):
+    numpy.arange(N, dtype=numpy.int32).tofile(name)
+before, registered = host_stats()["allocated_bytes.current"], sim()["host_registers"] - sim()["host_unregisters"]
+
+def heap():  # More than 32 MiB, which glibc maps by itself.
+    return torch.full((40 << 20,), 7, dtype=torch.uint8)
+
+def shared():
+    return torch.full((1 << 20,), 7, dtype=torch.uint8).share_memory_()
+
+def busy(act):  # On a stream that is busy for a while.
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(300_000_000)
+        return stream, act(), not stream.query()
+
+def refused(act):
+    try:
+        act()
+    except BaseException as error:
+        return type(error).__name__ + ": " + str(error)
+
+def held():
+    bytes_of = pinbuddy.stats()["in_place"]["bytes"], host_stats()["allocated_bytes.current"] - before
+    return sim()["host_registers"] - sim()["host_unregisters"] - registered, *bytes_of
+"""
+NONE = [0, 0, 0]
+KINDS = {
+    "heap": "tensor = torch.arange(9 * N, dtype=torch.int32)",
+    "shared": "tensor = torch.arange(N + 77, dtype=torch.int32).share_memory_()",
+    "a file": "tensor = torch.from_file(FILE, shared=True, size=N - 77, dtype=torch.int32)",
+    "a file, to be read": "tensor = torch.from_numpy(numpy.memmap(FILE, dtype=numpy.int32, mode='r'))",
+    "behind a header": "numpy.save(FILE + '.npy', numpy.arange(N)); tensor = torch.from_numpy(numpy.load(FILE + '.npy', mmap_mode='r'))",
+    "whole pages": "tensor = torch.asarray(torch.UntypedStorage.from_file(FILE, False, 4 * N)[8192:819200], dtype=torch.uint8)",
+    "/dev/shm": "tensor = torch.from_numpy(numpy.memmap(SHM, dtype=numpy.int32, mode='r+'))",
+}
+
+
+@pytest.fixture
+def answers(run):
+    """What a program answers, in which no memory is unpinned that work still uses."""
+    def answers(program: str, **variables):
+        outcome = run(START + program, PINBUDDY_SIM_HAZARDS=1, **({"PINBUDDY_SIM_LOCK": 0} | variables))
+        assert "pinbuddy-sim: hazard" not in outcome.stderr and outcome.warnings == []
+        return outcome.value
+
+    return answers
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_of_any_kind_is_pinned_where_it_is_and_goes_with_its_storage(answers, kind):
+    assert answers(f"""
+{KINDS[kind]}
+address, whole = tensor.data_ptr(), tensor.clone()
+assert pinbuddy.pin_(tensor[3:]).is_pinned() and tensor.is_pinned() and tensor.data_ptr() == address
+pages = held()
+assert pages[0] == 1 and pages[1] == pages[2] >= tensor.nbytes
+pinbuddy.unpin_(tensor)
+after = tensor.is_pinned(), held()
+with pinbuddy.pinned(tensor):
+    assert tensor.is_pinned() and held() == pages
+assert not tensor.is_pinned() and held()[0] == 0
+pinbuddy.pin_(tensor)
+stream, copy, is_busy = busy(lambda: tensor.to("cuda", non_blocking=True))
+del tensor
+gc.collect()
+answer(after, is_busy, stream.query(), held(), bool((copy.cpu() == whole).all()))
+""") == [[False, NONE], True, True, NONE, True]
+
+
+def test_what_cannot_be_pinned_is_named_and_nothing_stays_pinned(answers):
+    assert answers("""
+good = torch.zeros(9 << 20)
+part = torch.asarray(torch.UntypedStorage.from_file(FILE, False, 4 * N)[5000:], dtype=torch.uint8)
+twin, kept = torch.from_numpy(good.numpy()), [torch.zeros(700) for _ in range(9)]
+cases = {
+    "TypeError: found ndarray": lambda: pinbuddy.pin_(numpy.zeros(8)),
+    "ValueError: on cuda:0, expected a strided one": lambda: pinbuddy.pin_(torch.zeros(8, device="cuda")),
+    "ValueError: torch.sparse_coo": lambda: pinbuddy.pin_(torch.eye(8).to_sparse()),
+    "RuntimeError: already pinned": lambda: pinbuddy.pin_(torch.zeros(8 << 20, pin_memory=True)),
+    "RuntimeError: found no pin of its storage": lambda: pinbuddy.unpin_(torch.zeros(8)),
+    "RuntimeError: within the budget of 100 MiB": lambda: pinbuddy.pin_(torch.zeros(40 << 20)),
+    "RuntimeError: shares the page": lambda: pinbuddy.pin_(kept[4]),
+    "RuntimeError: shares the page ": lambda: pinbuddy.pin_(torch.from_numpy(good.numpy()[2000:])),
+    "RuntimeError: the tensor of the whole file": lambda: pinbuddy.pin_(part),
+    "ValueError: found 0 processes": lambda: pinbuddy.pin_(good, processes=0),
+    "ValueError: on cuda:0": lambda: pinbuddy.pinned(good, torch.zeros(8, device="cuda")).__enter__(),
+}
+def check(name, act):
+    (kind, part), said = name.strip().split(": "), refused(act)
+    assert said.startswith(kind) and part in said, said
+for name, act in cases.items():
+    check(name, act)
+with pinbuddy.pinned(good):
+    check("RuntimeError: by pin_ of another storage", lambda: pinbuddy.pin_(twin))
+    assert twin.is_pinned() and not any(it.is_pinned() for it in kept)
+torch._C._host_emptyCache()
+answer(good.is_pinned(), pinbuddy.pin_(torch.zeros(0)).numel(), held()[:2])
+""", BUDDY_MAX_MB=100) == [False, 0, [0, 0]]
+
+
+def test_a_refusal_by_cuda_leaves_nothing_pinned_and_a_file_that_becomes_shorter_ends_nobody(answers):
+    assert answers("""
+tensor, small = heap(), torch.from_file(FILE, shared=True, size=N, dtype=torch.int32)
+why = refused(lambda: pinbuddy.pin_(tensor))
+pinbuddy.pin_(small)
+os.truncate(FILE, 1 << 20)
+pinbuddy.unpin_(small)
+shorter = refused(lambda: pinbuddy.pin_(small))
+answer("out of memory" in why, "has become shorter" in shorter, int(small[9]), tensor.is_pinned(), small.is_pinned(), held())
+""", PINBUDDY_SIM_FAIL_PIN_AFTER_MB=24, BUDDY_WARMUP="off") == [True, True, 9, False, False, NONE]
+
+
+def test_an_interrupt_stops_a_pin_and_takes_it_back(answers):
+    assert answers("""
+tensor, call = torch.zeros(300 << 20, dtype=torch.uint8), _in_place._call
+def interrupted(storage, asked, pin):
+    call(storage, asked, pin)
+    if asked:
+        signal.raise_signal(signal.SIGINT)
+_in_place._call = interrupted
+kind = refused(lambda: pinbuddy.pin_(tensor))
+_in_place._call = call
+answer(kind, held(), pinbuddy.pin_(tensor).is_pinned())
+""", BUDDY_MAX_MB=400) == ["KeyboardInterrupt: ", NONE, True]
+
+
+def test_other_threads_run_while_a_storage_that_goes_waits_for_a_copy_or_a_replay(answers):
+    assert answers("""
+tensors = [pinbuddy.pin_(shared()), pinbuddy.pin_(heap())]
+graph, there = torch.cuda.CUDAGraph(), torch.zeros(40 << 20, dtype=torch.uint8, device="cuda")
+with torch.cuda.graph(graph):
+    there.copy_(tensors[1], non_blocking=True)
+ticks, stop = 0, False
+def tick():
+    global ticks
+    while not stop:
+        ticks += 1
+        time.sleep(0.001)
+thread = threading.Thread(target=tick)
+thread.start()
+def while_it_goes(act):
+    stream, copy, is_busy = busy(act)
+    before = ticks
+    tensors.pop()
+    return is_busy, stream.query(), ticks - before > 20
+both = [while_it_goes(it) for it in (graph.replay, lambda: tensors[0].to("cuda", non_blocking=True))]
+stop = True
+thread.join()
+answer(both, held(), bool((there.cpu() == 7).all()))
+""") == [[[True, True, True]] * 2, NONE, True]
+
+
+def test_a_capture_puts_the_end_off(answers):
+    assert answers("""
+one, other = pinbuddy.pin_(shared()), pinbuddy.pin_(heap())
+graph, on_device = torch.cuda.CUDAGraph(), torch.zeros(8, device="cuda")
+with torch.cuda.graph(graph, capture_error_mode="global"):
+    on_device += 1
+    pinbuddy.unpin_(one)
+    del other
+    during = held()[0], one.is_pinned()
+graph.replay()  # A capture that is broken off cannot be.
+torch.cuda.synchronize()
+pinbuddy.empty_cache()
+answer(during, one.is_pinned(), held()[0])
+""") == [[2, True], False, 0]
+
+
+def test_a_block_ends_its_pins_and_shared_memory_stays_what_other_processes_have(answers):
+    assert answers("""
+from multiprocessing.reduction import ForkingPickler
+import torch.multiprocessing
+tensor, other = shared(), heap()
+with pinbuddy.pinned(tensor, other):
+    other.untyped_storage().resize_(0)
+    assert held()[0] == 1
+    received = ForkingPickler.loads(bytes(ForkingPickler.dumps(tensor)))
+    tensor.fill_(3)
+    seen = tensor.is_shared(), tensor.is_pinned(), int(received[5])
+    pinbuddy.pin_(tensor)
+    pinbuddy.unpin_(tensor)
+    pinbuddy.unpin_(tensor)
+answer(seen, held())
+""") == [[True, True, 3], NONE]
+
+
+def test_a_child_unregisters_nothing(answers):
+    assert answers("""
+kept, other = pinbuddy.pin_(heap()), pinbuddy.pin_(shared())
+def child():
+    global kept, other
+    said = "parent" in refused(lambda: pinbuddy.unpin_(kept))
+    kept[0] = other[0] = 1
+    stats = pinbuddy.stats()["in_place"]
+    del kept, other
+    gc.collect()
+    return 7 if said and stats is None else 8
+answer(forked(child), kept.is_pinned() and other.is_pinned(), int(kept[0]), int(other[0]), held()[0])
+""") == [7, True, 7, 1, 2]
+
+
+def test_without_the_engine_nothing_is_said_to_be_pinned(run):
+    for off in ({"BUDDY_DISABLE": 1}, {"PINBUDDY_SIM_DEVICES": 0}):
+        assert "the engine is off" in run("import pinbuddy, torch; pinbuddy.pin_(torch.zeros(8))", check=False, **off).stderr
+
+
+@pytest.mark.checkout("runs an example")
+def test_processes_that_map_one_file_hold_it_once(run):
+    example = Path(__file__).parents[2] / "examples/one_copy.py"
+    said = run(f"""
+import subprocess, sys
+from program import answer
+answer(subprocess.run([sys.executable, {str(example)!r}, "--processes=3"], capture_output=True, text=True, check=True).stdout)
+""", PINBUDDY_SIM_LOCK=0).value[0]
+    assert said.count(": 64 MiB pinned in place, all bytes arrived") == 3
+    assert said.splitlines()[-1] == "in all 192 MiB pinned, 64 MiB of memory"
