@@ -113,7 +113,7 @@ class DeviceAllocator final : public Planning {
       below_->recordStream(alias, stream);
     }
   }
-  using Forwarding::recordStream;
+  using CUDAAllocator::recordStream;
 
   void init(int devices) override {
     below_->init(devices);
