@@ -37,13 +37,13 @@ mod process;
 #[cfg(feature = "torch")]
 use {
     device::{
+        bridged::{device_note, device_uses},
         moves::{device_moved, device_moved_since, device_moves},
         process::{
-            device_absent, device_allocated, device_borrowed, device_dropped, device_emptied,
-            device_expandable, device_failed, device_freed, device_gave_back, device_longest,
-            device_planned, device_record_catch_up, device_record_close, device_records,
-            device_retired, device_streams, device_threshold, device_trace_begin, device_traces,
-            device_unserved, stream_plan,
+            device_absent, device_borrowed, device_dropped, device_emptied, device_gave_back,
+            device_longest, device_planned, device_record_catch_up, device_record_close,
+            device_records, device_retired, device_streams, device_threshold, device_trace_begin,
+            device_traces, device_unserved, stream_plan,
         },
         stream::StreamPlan,
         tally::{Tally, device_passed, device_passes, device_tally},
@@ -59,12 +59,9 @@ use {
         engine_reset_peaks, engine_reused, engine_segment_bytes, engine_size_classes,
         engine_slot_at, engine_slots, engine_state_line, engine_threshold,
     },
-    record::{
-        device::{DeviceTrace, device_trace},
-        writing::{
-            record_clear, record_done, record_free, record_is_on, record_request, record_use,
-            wait_begins, wait_ends,
-        },
+    record::writing::{
+        record_clear, record_done, record_free, record_is_on, record_request, record_use,
+        wait_begins, wait_ends,
     },
 };
 
@@ -96,6 +93,32 @@ mod ffi {
         peak: i64,
         allocated: i64,
         freed: i64,
+    }
+
+    /// What PyTorch's allocator of device memory does, in the order of its own names.
+    #[derive(Debug)]
+    enum Noted {
+        Allocated,
+        Freed,
+        Over,
+        Took,
+        Gave,
+        Mapped,
+        Unmapped,
+        Shown,
+        Failed,
+    }
+
+    /// The same with what it does it. `rounded`: as its settings round. `is_ordinary`: a run with a plan would ask the plan.
+    struct Note {
+        what: Noted,
+        device: i8,
+        stream: usize,
+        address: usize,
+        bytes: usize,
+        rounded: usize,
+        is_ordinary: bool,
+        is_region: bool,
     }
 
     /// A block in planned device memory.
@@ -241,13 +264,8 @@ mod ffi {
         fn wait_begins(in_request: bool);
         fn wait_ends();
 
-        type DeviceTrace;
-        fn device_trace(device: i8) -> &'static DeviceTrace;
-        fn request(self: &DeviceTrace, address: usize, bytes: usize, stream: usize, planless: bool);
-        fn free(self: &DeviceTrace, address: usize);
-        fn done(self: &DeviceTrace, address: usize);
-        fn uses(self: &DeviceTrace, address: usize, stream: usize);
-        fn segment(self: &DeviceTrace, bytes: usize, gone: bool);
+        fn device_note(note: &Note) -> bool;
+        fn device_uses(device: i8, address: usize, stream: usize);
     }
 
     // Mistakes of programs. All but the first look at memory, or write it.
@@ -294,21 +312,11 @@ mod ffi {
         fn device_dropped(device: i8, bytes: usize);
         fn device_retired(device: i8);
         fn device_unserved();
-        fn device_allocated(
-            device: i8,
-            stream: usize,
-            address: usize,
-            asked: usize,
-            rounded: usize,
-        ) -> bool;
         fn device_record_catch_up();
-        fn device_freed(device: i8, address: usize);
         fn device_record_close();
         fn device_longest() -> usize;
         fn device_threshold() -> usize;
-        fn device_expandable();
         fn device_emptied();
-        fn device_failed();
         fn device_streams(device: i8) -> usize;
         fn stream_plan(device: i8, number: u32, stream: usize) -> Box<StreamPlan>;
         fn device_moves() -> u64;

@@ -11,12 +11,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device_notes.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "reach.h"
 #include "streams.h"
 
 namespace pinbuddy {
+
+// As many as an index of c10 can name: none is out of bounds.
+constexpr int kDevices = 128;
 
 class AllStreams {
  public:

@@ -36,7 +36,7 @@ DeviceAllocator* the_device_allocator = nullptr;
 class DeviceAllocator final : public Planning {
  public:
   DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
-      : Planning(below, planned, traces), deleter_below_(below->raw_deleter()) {}
+      : Planning(below, planned), traces_(traces), deleter_below_(below->raw_deleter()) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
@@ -94,8 +94,9 @@ class DeviceAllocator final : public Planning {
   }
 
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
-    if (const DeviceTrace* trace = notes_.trace(data.device().index()); C10_UNLIKELY(trace != nullptr)) {
-      trace->uses(reinterpret_cast<std::size_t>(data.get()), reinterpret_cast<std::size_t>(stream.stream()));
+    if (C10_UNLIKELY(traces_)) {
+      const auto at = reinterpret_cast<std::size_t>(data.get());
+      device_uses(data.device().index(), at, reinterpret_cast<std::size_t>(stream.stream()));
     }
     if (data.get_deleter() != delete_device_memory) {
       below_->recordStream(data, stream);
@@ -129,7 +130,7 @@ class DeviceAllocator final : public Planning {
     if (planned_) {
       below_->attachOutOfMemoryObserver(Failures::count);
     }
-    if (notes_.any()) {
+    if (traces_ || device_records()) {
       device_trace_begin();
       below_->attachAllocatorTraceTracker(note);
     }
@@ -294,6 +295,7 @@ class DeviceAllocator final : public Planning {
     the_device_allocator->notes_.take(entry);
   }
 
+  const bool traces_;
   const c10::DeleterFnPtr deleter_below_;
   // Whether the allocator below tells this one of what it does.
   std::atomic<bool> watches_{false};

@@ -22,8 +22,7 @@ namespace pinbuddy {
 
 class Planning : public Capturing {
  public:
-  Planning(device_memory::CUDAAllocator* below, bool planned, bool traces)
-      : Capturing(below, planned), streams_(planned), notes_(traces) {}
+  Planning(device_memory::CUDAAllocator* below, bool planned) : Capturing(below, planned), streams_(planned) {}
 
  protected:
   // Planned memory for a request of the current stream; null if there is none for it.

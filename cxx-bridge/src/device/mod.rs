@@ -18,7 +18,7 @@ pub mod stream;
 pub(crate) mod tally;
 
 #[cfg(feature = "torch")]
-mod bridged;
+pub(crate) mod bridged;
 #[cfg(feature = "torch")]
 pub(crate) mod process;
 

@@ -18,7 +18,7 @@ use crate::log::{self, Bytes};
 use crate::plan::fit::Served;
 use crate::plan::{Choice, Chosen, Place};
 use crate::process::{device_memory, engine_record_begin, handle, recorder};
-use crate::record;
+use crate::record::{self, device::DeviceTrace};
 
 /// What is asked of device memory.
 #[derive(Debug)]
@@ -148,19 +148,9 @@ pub(crate) fn device_threshold() -> usize {
     plan.threshold() as usize
 }
 
-/// The allocator below has mapped memory: it has expandable segments.
-pub(crate) fn device_expandable() {
-    let _ = on_record(super::Recording::expandable);
-}
-
 /// The program has emptied the cache.
 pub(crate) fn device_emptied() {
     let _ = on_record(super::Recording::emptied);
-}
-
-/// The allocator below has no memory for a request. Called under its lock.
-pub(crate) fn device_failed() {
-    let _ = on_record(super::Recording::failed);
 }
 
 /// The length of the longest region of all plans.
@@ -192,6 +182,12 @@ pub(crate) fn device_records() -> bool {
 /// Whether a trace is recorded.
 pub(crate) fn device_traces() -> bool {
     device_memory().trace().is_some()
+}
+
+/// The trace of a device, if one is recorded.
+pub(super) fn device_trace(device: i8) -> Option<&'static DeviceTrace> {
+    let is_device = device >= 0 && device_traces();
+    is_device.then(|| record::device::device_trace(device))
 }
 
 /// The device allocator is initialised: what it does is traced from now on.
@@ -254,23 +250,9 @@ pub(crate) fn device_retired(device: i8) {
     });
 }
 
-pub(crate) fn device_allocated(
-    device: i8,
-    stream: usize,
-    address: usize,
-    asked: usize,
-    rounded: usize,
-) -> bool {
-    on_record(|it| it.allocated(device as u32, stream, address, asked, rounded)).unwrap_or(false)
-}
-
 /// Under no lock: takes into the record what was noted, and has a plan made where one is due.
 pub(crate) fn device_record_catch_up() {
     let _ = on_record(super::Recording::catch_up);
-}
-
-pub(crate) fn device_freed(device: i8, address: usize) {
-    let _ = on_record(|it| it.freed(device as u32, address));
 }
 
 pub(crate) fn device_record_close() {
@@ -356,7 +338,7 @@ pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), Stri
 }
 
 /// A panic must not reach C++; a record that it leaves half done is still one.
-fn on_record<T>(act: impl FnOnce(&super::Recording) -> T) -> Option<T> {
+pub(super) fn on_record<T>(act: impl FnOnce(&super::Recording) -> T) -> Option<T> {
     let recording = device_memory().recording()?;
     catch_unwind(AssertUnwindSafe(|| act(recording))).ok()
 }
@@ -375,9 +357,8 @@ pub(crate) fn stream_plan(device: i8, number: u32, name: usize) -> Box<StreamPla
         Slots::learning(&plan.layout(plan.regions.len())).ok()
     };
     let plan = StreamPlan::new(catch_unwind(slots).ok().flatten(), device);
-    Box::new(if device_traces() {
-        plan.traced(record::device::device_trace(device), name)
-    } else {
-        plan
+    Box::new(match device_trace(device) {
+        Some(trace) => plan.traced(trace, name),
+        None => plan,
     })
 }
