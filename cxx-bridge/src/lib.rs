@@ -37,13 +37,17 @@ mod process;
 #[cfg(feature = "torch")]
 use {
     device::{
+        all::{
+            device_counted, device_idle, device_reserved, device_reset_accumulated,
+            device_reset_peaks,
+        },
         bridged::{device_note, device_uses},
         moves::{device_moved, device_moved_since, device_moves},
         process::{
             device_absent, device_borrowed, device_dropped, device_emptied, device_gave_back,
             device_longest, device_planned, device_record_catch_up, device_record_close,
-            device_records, device_retired, device_streams, device_threshold, device_trace_begin,
-            device_traces, device_unserved, stream_plan,
+            device_records, device_retired, device_streams_known, device_threshold,
+            device_trace_begin, device_traces, device_unserved, stream_plan,
         },
         stream::StreamPlan,
         tally::{Tally, device_passed, device_passes, device_tally},
@@ -88,6 +92,7 @@ mod ffi {
     }
 
     /// One gauge, in the sense of PyTorch's `Stat`.
+    #[derive(Clone, Copy, Default)]
     struct Counter {
         current: i64,
         peak: i64,
@@ -181,21 +186,6 @@ mod ffi {
         bytes: usize,
         requested: usize,
         live: bool,
-    }
-
-    /// What the plan of one stream has counted.
-    #[derive(Clone, Copy, Debug, Default)]
-    struct StreamCounts {
-        device: i32,
-        stream: u32,
-        reserved: usize,
-        dropped: bool,
-        given_back: u64,
-        hits: u64,
-        misses: u64,
-        unplanned: u64,
-        resyncs: u64,
-        borrowed: u64,
     }
 
     /// What thread caches have: bytes, and requests that they served since the last flush.
@@ -317,8 +307,13 @@ mod ffi {
         fn device_longest() -> usize;
         fn device_threshold() -> usize;
         fn device_emptied();
-        fn device_streams(device: i8) -> usize;
-        fn stream_plan(device: i8, number: u32, stream: usize) -> Box<StreamPlan>;
+        fn device_streams_known() -> bool;
+        fn device_counted(device: i8) -> [Counter; 10];
+        fn device_reset_peaks(device: i8);
+        fn device_reset_accumulated(device: i8);
+        fn device_reserved(device: i8) -> bool;
+        fn device_idle(device: i8) -> usize;
+        fn stream_plan(device: i8, number: u32, stream: usize) -> &'static StreamPlan;
         fn device_moves() -> u64;
         fn device_moved();
         fn device_moved_since(before: u64) -> bool;
@@ -344,14 +339,8 @@ mod ffi {
         fn take_rest(self: &StreamPlan) -> Vec<IdleRegion>;
         fn region_went(self: &StreamPlan, region: &IdleRegion);
         fn is_dropped(self: &StreamPlan) -> bool;
-        fn iteration(self: &StreamPlan);
-        fn add_to(self: &StreamPlan, sum: &mut [Counter; 10]);
-        fn idle(self: &StreamPlan) -> usize;
         fn reset_peaks(self: &StreamPlan);
-        fn reset_accumulated(self: &StreamPlan);
-        fn reserved_bytes(self: &StreamPlan) -> usize;
         fn parts(self: &StreamPlan) -> Vec<StreamPart>;
-        fn stream_counts(self: &StreamPlan, device: i8, stream: u32) -> StreamCounts;
     }
 
     // What a device's planned memory counts.
@@ -363,10 +352,8 @@ mod ffi {
         fn device_passed() -> i64;
         fn is_due(self: &Tally, more: usize) -> bool;
         fn read(self: &Tally, passed: i64, slack: &[i64; 3]);
-        fn forget(self: &Tally);
         fn forgive(self: &Tally, tries: &[u64; 3]);
         fn forgiven(self: &Tally) -> [u64; 3];
-        fn forget_forgiven(self: &Tally);
     }
 
     unsafe extern "C++" {
@@ -375,8 +362,6 @@ mod ffi {
         fn install_device_allocator();
         fn device_initialised() -> bool;
         fn device_begun() -> bool;
-        fn device_counts() -> Vec<StreamCounts>;
-        fn device_iteration();
     }
 
     unsafe extern "C++" {

@@ -178,9 +178,7 @@ class DeviceAllocator final : public Planning {
 
   device_memory::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     auto stats = below_->getDeviceStats(device);
-    Planned planned{};
-    streams_[device].each([&](StreamMemory& it) { it.plan().add_to(planned); });
-    add_planned(stats, planned);
+    add_planned(stats, device_counted(device));
     streams_[device].peaks().add_to(stats);
     forgive(stats, device_tally(device).forgiven());
     return stats;
@@ -188,13 +186,13 @@ class DeviceAllocator final : public Planning {
 
   void resetPeakStats(c10::DeviceIndex device) override {
     below_->resetPeakStats(device);
-    streams_[device].reset_peaks(device_tally(device));
+    streams_[device].peaks().reset();
+    device_reset_peaks(device);
   }
 
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     below_->resetAccumulatedStats(device);
-    streams_[device].each([](StreamMemory& it) { it.plan().reset_accumulated(); });
-    device_tally(device).forget_forgiven();
+    device_reset_accumulated(device);
   }
 
   void attachOutOfMemoryObserver(device_memory::OutOfMemoryObserver observer) override {
@@ -213,10 +211,6 @@ class DeviceAllocator final : public Planning {
   std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* address) {
     return streams_.owner_of(address) == nullptr ? Forwarding::getContextForPointer(address)
                                         : history_.context_of(reinterpret_cast<std::size_t>(address));
-  }
-
-  AllStreams& streams() {
-    return streams_;
   }
 
   void annotateMemory(const void* address, const std::string& data) {
@@ -264,7 +258,7 @@ class DeviceAllocator final : public Planning {
     }
     Failures::tell();
     if (may) {
-      tell_idle(error, streams_[device]);
+      tell_idle(error, device);
     }
     return false;
   }
@@ -282,7 +276,7 @@ class DeviceAllocator final : public Planning {
     if (captures_.any() && c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
       return false;
     }
-    return streams_[device].reserved() || device_moved_since(moves);
+    return device_reserved(device) || device_moved_since(moves);
   }
 
   void* region_of(void* address) {
@@ -353,24 +347,6 @@ bool device_initialised() {
 
 bool device_begun() {
   return the_device_allocator != nullptr && the_device_allocator->has_begun();
-}
-
-rust::Vec<StreamCounts> device_counts() {
-  rust::Vec<StreamCounts> counts;
-  if (the_device_allocator != nullptr) {
-    the_device_allocator->streams().each([&](StreamMemory& it) {
-      if (it.is_planned()) {
-        counts.push_back(it.counts());
-      }
-    });
-  }
-  return counts;
-}
-
-void device_iteration() {
-  if (the_device_allocator != nullptr) {
-    the_device_allocator->streams().each([](StreamMemory& it) { it.plan().iteration(); });
-  }
 }
 
 } // namespace pinbuddy

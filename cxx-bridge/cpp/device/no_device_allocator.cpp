@@ -21,12 +21,6 @@ bool device_begun() {
   return false;
 }
 
-rust::Vec<StreamCounts> device_counts() {
-  return {};
-}
-
-void device_iteration() {}
-
 } // namespace pinbuddy
 
 #endif

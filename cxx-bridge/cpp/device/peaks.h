@@ -37,10 +37,9 @@ class Peaks {
     raise(stats, kept_);
   }
 
-  void reset(const Tally& tally) {
+  void reset() {
     Lock guard(mutex_);
     kept_ = {};
-    tally.forget();
   }
 
  private:

@@ -11,12 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "all_streams.h"
 #include "capturing.h"
 #include "device_history.h"
 #include "device_notes.h"
 #include "device_reports.h"
 #include "profiling.h"
+#include "streams.h"
 
 namespace pinbuddy {
 
@@ -35,11 +35,7 @@ class Planning : public Capturing {
     if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
       return nullptr;
     }
-    Streams& own = streams_[device];
-    StreamMemory* memory = own.of(stream, [&]() -> StreamMemory::Around {
-      return {*below_, *this, history_, streams_.span(), captures_.events(), own.peaks()};
-    });
-    streams_.count();
+    StreamMemory* memory = streams_.of(around_, stream);
     if (memory == nullptr || !below_->isEnabled()) {
       return nullptr;
     }
@@ -69,6 +65,8 @@ class Planning : public Capturing {
   DeviceNotes notes_;
 
  private:
+  const Around around_{*below_, *this, history_, streams_.span(), captures_.events()};
+
   void* hand_out(StreamMemory& memory, StreamMemory::Given given, std::size_t bytes) {
     if (given.address != nullptr) {
       // Telling of it calls Python, which may throw; so may telling of a region that goes with the block.

@@ -1,14 +1,10 @@
 //! A stream's plan, and what PyTorch's allocator says that it does, as the bridge has them. Thin: translates.
 
-use pinbuddy_core::Gauge;
-
 use super::Recording;
 use super::process::{device_refused, device_trace, on_record};
 use super::stream::{Ask, GiveBack, Idle, Step, StreamPlan};
 use super::tally::Length;
-use crate::ffi::{
-    self, Counter, FreedBlock, IdleRegion, Note, Noted, Place, StreamCounts, StreamPart,
-};
+use crate::ffi::{self, FreedBlock, IdleRegion, Note, Noted, Place, StreamPart};
 
 // The steps of both are the same.
 const _: () = assert!(Step::Begin as u8 == ffi::Step::Begin.repr);
@@ -97,24 +93,6 @@ impl StreamPlan {
         });
     }
 
-    pub(crate) fn add_to(&self, sum: &mut [Counter; 10]) {
-        for (
-            sum,
-            Gauge {
-                current,
-                peak,
-                allocated,
-                freed,
-            },
-        ) in sum.iter_mut().zip(self.counted().0)
-        {
-            sum.current += current as i64;
-            sum.peak += peak as i64;
-            sum.allocated += allocated as i64;
-            sum.freed += freed as i64;
-        }
-    }
-
     pub(crate) fn parts(&self) -> Vec<StreamPart> {
         let part = |it: super::stream::Shown| StreamPart {
             address: it.address,
@@ -123,22 +101,6 @@ impl StreamPlan {
             live: it.live,
         };
         self.shown().into_iter().map(part).collect()
-    }
-
-    pub(crate) fn stream_counts(&self, device: i8, stream: u32) -> StreamCounts {
-        let (counts, given_back) = self.counts();
-        StreamCounts {
-            device: i32::from(device),
-            stream,
-            reserved: self.reserved_bytes(),
-            dropped: self.is_dropped(),
-            given_back,
-            hits: counts.hits,
-            misses: counts.misses,
-            unplanned: counts.unplanned,
-            resyncs: counts.resyncs,
-            borrowed: counts.borrowed,
-        }
     }
 }
 

@@ -18,6 +18,8 @@ pub mod stream;
 pub(crate) mod tally;
 
 #[cfg(feature = "torch")]
+pub(crate) mod all;
+#[cfg(feature = "torch")]
 pub(crate) mod bridged;
 #[cfg(feature = "torch")]
 pub(crate) mod process;
