@@ -15,20 +15,22 @@ enum class Asking : std::uint8_t {
 
 inline constinit thread_local Asking asking = Asking::kOrdinary;
 
-// Says so for as long as it lives.
-class AskingFor {
+// While it lives, a variable of this thread is set.
+template <class T>
+class Setting {
  public:
-  explicit AskingFor(Asking what) : before_(asking) {
-    asking = what;
+  Setting(T& it, T value) : it_(it), before_(it) {
+    it_ = value;
   }
-  ~AskingFor() {
-    asking = before_;
+  ~Setting() {
+    it_ = before_;
   }
-  AskingFor(const AskingFor&) = delete;
-  AskingFor& operator=(const AskingFor&) = delete;
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
 
  private:
-  const Asking before_;
+  T& it_;
+  const T before_;
 };
 
 } // namespace pinbuddy

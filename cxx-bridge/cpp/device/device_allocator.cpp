@@ -57,13 +57,13 @@ class DeviceAllocator final : public Planning {
 
   // A stream that is not the current one: of a library that manages its memory itself.
   void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override {
-    const AskingFor beside(Asking::kBeside);
+    const Setting beside(asking, Asking::kBeside);
     return or_without_plan(
         bytes, [&] { return below_->raw_alloc_with_stream(bytes, stream); }, [] { return static_cast<void*>(nullptr); });
   }
 
   c10::DataPtr allocateWithAddress(std::size_t bytes, void* address) {
-    const AskingFor beside(Asking::kBeside);
+    const Setting beside(asking, Asking::kBeside);
     c10::DataPtr data = or_without_plan(
         bytes, [&] { return Forwarding::allocateWithAddress(bytes, address); }, [] { return c10::DataPtr(); });
     (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
@@ -180,7 +180,7 @@ class DeviceAllocator final : public Planning {
     auto stats = below_->getDeviceStats(device);
     add_planned(stats, device_counted(device));
     streams_[device].peaks().add_to(stats);
-    forgive(stats, device_tally(device).forgiven());
+    Failures::forgive(stats, device_tally(device).forgiven());
     return stats;
   }
 
@@ -216,7 +216,7 @@ class DeviceAllocator final : public Planning {
   void annotateMemory(const void* address, const std::string& data) {
     if (StreamMemory* owner = streams_.owner_of(address)) {
       if (const auto block = owner->block_at(address); block.requested > 0) {
-        note_annotation(block, data);
+        history_.annotated(block, data);
         return;
       }
     }

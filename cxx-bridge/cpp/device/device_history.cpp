@@ -80,14 +80,16 @@ DeviceHistory::Context DeviceHistory::gather(When least) const {
   return recorder != nullptr && when_.load() >= least ? recorder() : nullptr;
 }
 
-void DeviceHistory::allocated(const Block& block, Context context, std::string metadata) {
+void DeviceHistory::allocated(const Block& block, std::string metadata) {
+  Context context = gather(When::STATE);
   Lock guard(mutex_);
   live_[block.address] = {.allocated = context, .freed = nullptr};
   push(Entry::ALLOC, block, std::move(context), std::move(metadata));
   update_any();
 }
 
-void DeviceHistory::freed(const Block& block, Context context, std::string metadata) {
+void DeviceHistory::freed(const Block& block, std::string metadata) {
+  Context context = gather(When::ALL);
   Lock guard(mutex_);
   Live& live = live_[block.address];
   live.freed = context != nullptr ? std::move(context) : live.allocated;
@@ -106,8 +108,9 @@ void DeviceHistory::completed(const Block& block) {
   update_any();
 }
 
-void DeviceHistory::annotated(const Block& block, Context context, std::string metadata) {
-  if (const auto action = annotation<Entry>()) {
+void DeviceHistory::annotated(const Block& block, std::string metadata) {
+  if (const auto action = annotation<Entry>(); action && any()) {
+    Context context = gather(When::ALL);
     Lock guard(mutex_);
     push(*action, block, std::move(context), std::move(metadata));
   }

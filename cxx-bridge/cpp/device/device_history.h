@@ -50,16 +50,14 @@ class DeviceHistory {
     return any_.load(std::memory_order_relaxed);
   }
 
-  // Where this call comes from, if that is kept of such calls. May wait for Python's lock.
-  Context gather(When least) const;
-
-  void allocated(const Block& block, Context context, std::string metadata);
+  // Not under a lock, like the next ones: they may wait for Python's.
+  void allocated(const Block& block, std::string metadata);
   // The program gave it up; and nothing uses it any more.
-  void freed(const Block& block, Context context, std::string metadata);
+  void freed(const Block& block, std::string metadata);
   void completed(const Block& block);
 
   // The program says more of a block that lives.
-  void annotated(const Block& block, Context context, std::string metadata);
+  void annotated(const Block& block, std::string metadata);
 
   // Who asked for the block at this address.
   Context context_of(std::size_t address);
@@ -89,6 +87,8 @@ class DeviceHistory {
     std::size_t bytes;
   };
 
+  // Where this call comes from, if that is kept of such calls.
+  Context gather(When least) const;
   void push(Entry::Action action, const Block& block, Context context, std::string metadata);
   void update_any();
 

@@ -51,7 +51,7 @@ template <class Allocate, class Borrow>
     device_gave_back(device, bytes);
   }
   if (gave || device_moved_since(before)) {
-    const Failures::TryingAgain again(Failures::Attempt::kAnother);
+    Failures::forget();
     try {
       return allocate();
     } catch (c10::OutOfMemoryError& error) {
@@ -63,18 +63,17 @@ template <class Allocate, class Borrow>
     }
     tally.forgive(Failures::counted(releases));
   }
-  {
-    const Failures::TryingAgain again(Failures::Attempt::kAnother);
-    if (std::invoke_result_t<Allocate> idle = borrow()) {
-      device_borrowed(device, bytes);
-      return idle;
-    }
+  Failures::forget();
+  if (std::invoke_result_t<Allocate> idle = borrow()) {
+    device_borrowed(device, bytes);
+    return idle;
   }
   const bool drops = all.give_way(GiveBack::ForGood);
   if (drops) {
     device_dropped(device, bytes);
   }
-  const Failures::TryingAgain again(Failures::Attempt::kLast);
+  Failures::forget();
+  const Setting last(Failures::is_last, true);
   try {
     return allocate();
   } catch (c10::OutOfMemoryError& error) {

@@ -22,23 +22,15 @@ StreamMemory::StreamMemory(const Around& around, Peaks& peaks, c10::cuda::CUDASt
   }
 }
 
-StreamMemory::Given StreamMemory::allocate(std::size_t bytes, bool releases) {
-  return C10_LIKELY(is_planned()) ? ask(bytes, /*borrows=*/false, releases) : Given{};
-}
-
-StreamMemory::Given StreamMemory::borrow(std::size_t bytes) {
-  return ask(bytes, /*borrows=*/true, /*releases=*/false);
-}
-
 // Each turn does what comes before the next: Rust says what.
-StreamMemory::Given StreamMemory::ask(std::size_t bytes, bool borrows, bool releases) {
+Place StreamMemory::ask(std::size_t bytes, bool borrows, bool releases) {
   Ask request{bytes, round_up(bytes), oversize_from(), borrows, /*needs=*/-1, Step::Begin};
   Place place{};
   for (;;) {
     request.after = plan_.ask(request, place);
     switch (request.after) {
       case Step::Served:
-        return {reinterpret_cast<void*>(place.address), place.bytes};
+        return place;
       case Step::Settle:
         settle(Settle::kAsk);
         break;

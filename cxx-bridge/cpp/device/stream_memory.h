@@ -16,8 +16,8 @@
 
 #include "../event_pool.h"
 #include "../lock.h"
+#include "captures.h"
 #include "device_history.h"
-#include "event_gate.h"
 #include "peaks.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 
@@ -60,12 +60,6 @@ class StreamMemory {
   // What to do about events that are not complete.
   enum class Settle : std::uint8_t { kAsk, kWait };
 
-  // What a request gets: the block's length is the request's, rounded as PyTorch's allocator rounds.
-  struct Given {
-    void* address = nullptr;
-    std::size_t bytes = 0;
-  };
-
   // `number`: how many of the device's streams were asked for planned memory before this one. `peaks` are the device's.
   StreamMemory(const Around& around, Peaks& peaks, c10::cuda::CUDAStream stream, std::uint32_t number);
 
@@ -73,14 +67,10 @@ class StreamMemory {
     return stream_;
   }
 
-  // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take regions from the
-  // allocator below; `releases`: that one gives back its cache where there is no room.
-  Given allocate(std::size_t bytes, bool releases);
-
-  // The same of what is idle in the regions that there are, whoever wants it next: for a request that finds no other memory. The
-  // next requests that `allocate` is asked for, as many as an iteration has, get such memory, too, before the allocator below is
-  // asked, which would give back its cache for each of them.
-  Given borrow(std::size_t bytes);
+  // A planned place, or what the plan leaves idle; none if its address is 0. `bytes` is not 0. May take regions from the
+  // allocator below; `releases`: that one gives back its cache where there is no room. `borrows`: what is idle in the regions that
+  // there are, whoever wants it next, for a request that finds no other memory (src/device/stream.rs).
+  Place ask(std::size_t bytes, bool borrows, bool releases);
 
   // The region that holds this address; null if none of its own does.
   void* region_of(const void* address) const {
@@ -131,7 +121,6 @@ class StreamMemory {
     std::atomic<std::size_t> base{0};
   };
 
-  Given ask(std::size_t bytes, bool borrows, bool releases);
   // Before planned bytes go: keeps the peaks if there may be a new one until then.
   void keep_peaks() {
     if (C10_UNLIKELY(tally_.is_due(0))) {
@@ -147,7 +136,6 @@ class StreamMemory {
   void note_completed(std::size_t address, std::size_t requested);
   // Regions that are its own no more.
   void give_back(const rust::Vec<IdleRegion>& regions);
-  void tell_of_region(void* base, std::int64_t bytes);
 
   const Around& around_;
   Peaks& peaks_;

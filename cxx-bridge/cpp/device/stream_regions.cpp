@@ -14,10 +14,27 @@
 #include "asking.h"
 #include "failures.h"
 #include "profiling.h"
-#include "region_length.h"
 #include "round_up.h"
 
 namespace pinbuddy {
+namespace {
+
+// How long the block of the allocator below is that begins at `base`; `asked` if there is none. Its settings may have rounded
+// it up, and what is left of what it had cached stays with the block where that is little. Not under a lock.
+std::size_t region_length(c10::cuda::CUDACachingAllocator::CUDAAllocator& below, std::size_t base, std::size_t asked) {
+  for (const auto& segment : below.snapshot({0, 0}, /*include_traces=*/false).segments) {
+    std::size_t address = segment.address;
+    for (const auto& block : segment.blocks) {
+      if (address == base) {
+        return block.size;
+      }
+      address += block.size;
+    }
+  }
+  return asked;
+}
+
+} // namespace
 
 // Takes the regions that are wanted from the allocator below, so that its limits hold for them.
 void StreamMemory::reserve(bool releases) {
@@ -36,7 +53,7 @@ void StreamMemory::reserve(bool releases) {
   });
   // By the time they are given back, caching may be switched off, and the allocator below would give them to CUDA.
   delete_below_.store(around_.below.raw_deleter(), std::memory_order_relaxed);
-  const AskingFor region(Asking::kRegion);
+  const Setting region(asking, Asking::kRegion);
   try {
     for (std::size_t index = 0; index < regions_.size(); ++index) {
       if (plan_.lacks(index)) {
@@ -63,9 +80,10 @@ void StreamMemory::take_region(std::size_t index) {
   const auto base = reinterpret_cast<std::size_t>(address);
   around_.history.asked_for_region(since, base, region.bytes);
   since = c10::getApproximateTime();
-  const std::size_t held = region_length(around_.below, address, region.bytes);
+  const std::size_t held = region_length(around_.below, base, region.bytes);
   around_.history.asked_for_region(since, 0, 0);
-  tell_of_region(address, -static_cast<std::int64_t>(held));
+  // A region is no memory of the program's: what the allocator below says of it to a profiler or a tracer is made good.
+  tell_of(around_.whole, address, -static_cast<std::int64_t>(held), stream_.device_index());
   around_.span.widen(base, region.bytes);
   region.base.store(base, std::memory_order_release);
   plan_.reserved(index, base, held, held >= oversize_from());
@@ -94,18 +112,12 @@ void StreamMemory::give_back(const rust::Vec<IdleRegion>& regions) {
   for (const IdleRegion& it : regions) {
     assert_no_lock_held("giving a region back");
     auto* const base = reinterpret_cast<void*>(it.base);
-    tell_of_region(base, static_cast<std::int64_t>(it.held));
+    tell_of(around_.whole, base, static_cast<std::int64_t>(it.held), device);
     const auto since = c10::getApproximateTime();
     delete_below_.load(std::memory_order_relaxed)(base);
     around_.history.asked_for_region(since, it.base, it.bytes);
   }
   around_.below.resetPeakStats(device);
-}
-
-// A region is no memory of the program's: what the allocator below says of it to a profiler or a tracer is made good.
-void StreamMemory::tell_of_region(void* base, std::int64_t bytes) {
-  tell_tracer(base, bytes > 0);
-  tell_profiler(around_.whole, base, bytes, stream_.device_index());
 }
 
 } // namespace pinbuddy
