@@ -20,6 +20,7 @@
 #include "forwarding.h"
 #include "give_way.h"
 #include "planning.h"
+#include "round_up.h"
 
 namespace pinbuddy {
 namespace {
@@ -232,7 +233,10 @@ class DeviceAllocator final : public Planning {
   // What `allocate` returns; where memory is short, plans give way, and `borrow` finds what is idle.
   template <class Allocate, class Borrow>
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate, Borrow borrow) {
-    notes_.catch_up();
+    // Under no lock: what the recording could not do under that of the allocator below.
+    if (C10_UNLIKELY(is_record_due_.load(std::memory_order_relaxed)) && is_record_due_.exchange(false)) {
+      device_record_catch_up();
+    }
     std::uint64_t moves = 0;
     if (planned_) {
       moves = device_moves();
@@ -284,15 +288,35 @@ class DeviceAllocator final : public Planning {
     return owner == nullptr ? address : owner->region_of(address);
   }
 
-  // Called under the lock of the allocator below.
+  // What the allocator below says that it does, passed on to traces, and to the recording that becomes a plan. Under its lock: nothing
+  // here calls it, Python or the planner.
   static void note(const device_memory::TraceEntry& entry) {
-    the_device_allocator->notes_.take(entry);
+    using Entry = device_memory::TraceEntry;
+    static_assert(static_cast<int>(Entry::ALLOC) == static_cast<int>(Noted::Allocated));
+    static_assert(static_cast<int>(Entry::FREE_COMPLETED) == static_cast<int>(Noted::Over));
+    static_assert(static_cast<int>(Entry::SEGMENT_UNMAP) == static_cast<int>(Noted::Unmapped));
+    static_assert(static_cast<int>(Entry::OOM) == static_cast<int>(Noted::Failed));
+    const bool is_due = device_note({
+        .what = static_cast<Noted>(entry.action_),
+        .device = entry.device_,
+        .stream = reinterpret_cast<std::size_t>(entry.stream_),
+        .address = entry.addr_,
+        .bytes = entry.size_,
+        .rounded = round_up(entry.size_),
+        .is_ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary,
+        .is_region = asking == Asking::kRegion,
+    });
+    if (is_due) {
+      the_device_allocator->is_record_due_.store(true, std::memory_order_relaxed);
+    }
   }
 
   const bool traces_;
   const c10::DeleterFnPtr deleter_below_;
   // Whether the allocator below tells this one of what it does.
   std::atomic<bool> watches_{false};
+  // The recording has something to do. Two threads may do it, or the next request.
+  std::atomic<bool> is_record_due_{false};
 };
 
 // c10's registry is another way to the allocator: of torch.accelerator's functions, and of libraries.
@@ -347,6 +371,26 @@ bool device_initialised() {
 
 bool device_begun() {
   return the_device_allocator != nullptr && the_device_allocator->has_begun();
+}
+
+} // namespace pinbuddy
+
+#else
+
+namespace pinbuddy {
+
+void install_device_allocator() {
+  if (device_planned() || device_records() || device_traces()) {
+    device_absent("this release of torch is older than 2.11");
+  }
+}
+
+bool device_initialised() {
+  return false;
+}
+
+bool device_begun() {
+  return false;
 }
 
 } // namespace pinbuddy

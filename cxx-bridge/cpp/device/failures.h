@@ -16,9 +16,36 @@
 #include <utility>
 #include <vector>
 
-#include "asking.h"
-
 namespace pinbuddy {
+
+// What this thread asks the allocator below for: a trace tells them apart, too.
+enum class Asking : std::uint8_t {
+  kOrdinary,
+  // Memory for a stream that need not be the current one, which no plan serves.
+  kBeside,
+  // A plan's region, which is no request of the program's.
+  kRegion,
+};
+
+inline constinit thread_local Asking asking = Asking::kOrdinary;
+
+// While it lives, a variable of this thread is set.
+template <class T>
+class Setting {
+ public:
+  Setting(T& it, T value) : it_(it), before_(it) {
+    it_ = value;
+  }
+  ~Setting() {
+    it_ = before_;
+  }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  T& it_;
+  const T before_;
+};
 
 // What the allocator below counts of failed tries: failures; those of them for which it gave back its own cache, retries; those that
 // it turned away before it asked CUDA, rejections.

@@ -18,7 +18,6 @@
 
 #include "captures.h"
 #include "device_history.h"
-#include "device_notes.h"
 #include "forwarding.h"
 #include "profiling.h"
 #include "streams.h"
@@ -117,7 +116,6 @@ class Planning : public Forwarding<device_memory::CUDAAllocator> {
   DeviceHistory history_;
   Captures captures_;
   AllStreams streams_;
-  DeviceNotes notes_;
 
  private:
   const Around around_{*below_, *this, history_, streams_.span(), captures_.events()};

@@ -11,7 +11,6 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/util/ScopeExit.h>
 
-#include "asking.h"
 #include "failures.h"
 #include "profiling.h"
 #include "round_up.h"
