@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "../setting.h"
+
 namespace pinbuddy {
 
 // What this thread asks the allocator below for: a trace tells them apart, too.
@@ -28,24 +30,6 @@ enum class Asking : std::uint8_t {
 };
 
 inline constinit thread_local Asking asking = Asking::kOrdinary;
-
-// While it lives, a variable of this thread is set.
-template <class T>
-class Setting {
- public:
-  Setting(T& it, T value) : it_(it), before_(it) {
-    it_ = value;
-  }
-  ~Setting() {
-    it_ = before_;
-  }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  T& it_;
-  const T before_;
-};
 
 // What the allocator below counts of failed tries: failures; those of them for which it gave back its own cache, retries; those that
 // it turned away before it asked CUDA, rejections.
