@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 18] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
@@ -20,7 +20,6 @@ const SOURCES: [&str; 19] = [
     "cpp/device/device_allocator.cpp",
     "cpp/device/device_history.cpp",
     "cpp/device/device_reports.cpp",
-    "cpp/device/no_device_allocator.cpp",
     "cpp/device/stream_events.cpp",
     "cpp/device/stream_memory.cpp",
     "cpp/device/stream_regions.cpp",

@@ -201,7 +201,7 @@ bool BuddyAllocator::request_after_flush(std::size_t size, Grant& grant) {
 }
 
 void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
-  if (C10_UNLIKELY(OnlyReserved::is_on())) {
+  if (C10_UNLIKELY(only_reserved)) {
     // Pins nothing, so that nobody waits, or goes on without it.
     CudaBackend::allocate_host_memory(size, ptr);
     return;

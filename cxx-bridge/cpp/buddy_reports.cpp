@@ -80,11 +80,8 @@ void* BuddyAllocator::pin_segment(std::size_t bytes, c10::DeviceIndex fallback) 
 }
 
 void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
-  if (guard_ != nullptr) {
-    guard_->unpins(reinterpret_cast<std::size_t>(address), bytes);
-  }
-  // Traced first, since another region may get this address as soon as this one is unmapped.
-  trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
+  // First, since another region may get this address as soon as this one is unmapped.
+  segment_goes(address, bytes);
   unpin_counted(address);
   refusals_.forget();
 }

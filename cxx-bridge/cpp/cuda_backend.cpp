@@ -24,9 +24,6 @@ int64_t microseconds_of(Act act) {
       .count();
 }
 
-// Whether this thread's request is not to pin memory.
-thread_local bool only_reserved = false;
-
 // Frees are called from tensors' destructors, where an exception would end the program.
 template <typename Act>
 void forgiven(Act act) {
@@ -126,18 +123,6 @@ void CudaBackend::allocate_host_memory(std::size_t size, void** ptr) {
     }
     *ptr = pin_counted(size);
   }
-}
-
-CudaBackend::OnlyReserved::OnlyReserved() {
-  only_reserved = true;
-}
-
-CudaBackend::OnlyReserved::~OnlyReserved() {
-  only_reserved = false;
-}
-
-bool CudaBackend::OnlyReserved::is_on() {
-  return only_reserved;
 }
 
 bool CudaBackend::is_reserved(const Block& block) {

@@ -55,16 +55,8 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   }
   void finish_frees();
 
-  // While one lives, this thread's requests get what is cached or reserved, and throw NothingReserved where memory
-  // would have to be pinned for them.
-  class OnlyReserved {
-   public:
-    OnlyReserved();
-    ~OnlyReserved();
-    OnlyReserved(const OnlyReserved&) = delete;
-    OnlyReserved& operator=(const OnlyReserved&) = delete;
-    static bool is_on();
-  };
+  // This thread's requests get what is cached or reserved, and throw NothingReserved where memory would have to be pinned for them.
+  static inline constinit thread_local bool only_reserved = false;
 
   // Whether a block of upstream's lies in the segment that pinned_reserve_segment_size_mb asks for.
   bool is_reserved(const Block& block);

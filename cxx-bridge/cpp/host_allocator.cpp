@@ -147,23 +147,6 @@ void initialise(int32_t device) {
   close_before_the_driver_does(static_cast<c10::DeviceIndex>(device));
 }
 
-rust::String pci_address(int32_t device) {
-  return pci_address_of(static_cast<c10::DeviceIndex>(device));
-}
-
-void register_mapped(std::size_t address, std::size_t bytes, int32_t device) {
-  register_memory(
-      reinterpret_cast<void*>(address), bytes, static_cast<c10::DeviceIndex>(device));
-}
-
-void check_mapped(std::size_t address) {
-  require_one_address(reinterpret_cast<void*>(address));
-}
-
-bool unregister_mapped(std::size_t address) {
-  return unregister_memory(reinterpret_cast<void*>(address));
-}
-
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds) {
   the_allocator->impl_->segment_pinned(reinterpret_cast<void*>(address), bytes, microseconds);
 }

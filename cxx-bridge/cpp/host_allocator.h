@@ -10,9 +10,6 @@ namespace pinbuddy {
 
 // Of the bridge.
 struct Caches;
-struct Drained;
-struct Lost;
-struct Entry;
 
 // How many GPUs there are; 0 without a driver.
 int32_t device_count();
@@ -43,10 +40,10 @@ void initialise(int32_t device);
 // The PCI address of a device, for instance 0000:1B:00.0. Throws c10::Error.
 rust::String pci_address(int32_t device);
 
-// Registers memory that Rust mapped. Throws c10::Error.
+// Has CUDA lock memory that Rust mapped, with a context as for `pin_region`. Throws c10::Error, and leaves no sticky CUDA error.
 void register_mapped(std::size_t address, std::size_t bytes, int32_t device);
 
-// Throws c10::Error where the device sees what was registered at another address.
+// Tensors have one address, for the host and for kernels: throws c10::Error where registered memory has another.
 void check_mapped(std::size_t address);
 
 // Undoes `register_mapped`. False if somebody else has. Throws c10::Error.

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "host_allocator.h"
 #include "lock.h"
 #include "settings.h"
 
@@ -139,29 +140,30 @@ void unpin(const PinnedRegion& region) {
   }
 }
 
-void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback) {
+void register_mapped(std::size_t address, std::size_t bytes, int32_t device) {
   assert_no_lock_held("registering");
-  const UsedDevice used(fallback);
+  const UsedDevice used(static_cast<c10::DeviceIndex>(device));
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  C10_CUDA_CHECK(cudaHostRegister(address, bytes, cudaHostRegisterPortable));
+  C10_CUDA_CHECK(cudaHostRegister(reinterpret_cast<void*>(address), bytes, cudaHostRegisterPortable));
 }
 
-void require_one_address(void* address) {
+void check_mapped(std::size_t address) {
   const UsedDevice used(-1);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   void* on_device = nullptr;
-  C10_CUDA_CHECK(cudaHostGetDevicePointer(&on_device, address, 0));
-  TORCH_CHECK(on_device == address, "the device sees registered memory at an address of its own");
+  C10_CUDA_CHECK(cudaHostGetDevicePointer(&on_device, reinterpret_cast<void*>(address), 0));
+  TORCH_CHECK(
+      reinterpret_cast<std::size_t>(on_device) == address, "the device sees registered memory at an address of its own");
 }
 
-bool unregister_memory(void* address) {
+bool unregister_mapped(std::size_t address) {
   assert_no_lock_held("unregistering");
   const UsedDevice used(-1);
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  return unregister_if_registered(address);
+  return unregister_if_registered(reinterpret_cast<void*>(address));
 }
 
-std::string pci_address_of(c10::DeviceIndex device) {
+rust::String pci_address(int32_t device) {
   // As long as in the runtime's examples.
   char text[32] = {};
   C10_CUDA_CHECK(cudaDeviceGetPCIBusId(text, sizeof(text), device));

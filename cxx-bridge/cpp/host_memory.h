@@ -1,5 +1,5 @@
 // Page-locked memory as in stock PyTorch: cudaHostAlloc, or ordinary memory that several threads touch and
-// CUDA registers, as the settings ask. And registration alone, for memory that Rust mapped.
+// CUDA registers, as the settings ask. Registration alone, for memory that Rust mapped, is declared in host_allocator.h.
 //
 // Knows nothing of blocks, pools or the engine. Holds no lock while it calls CUDA, and disturbs no graph
 // capture on any thread.
@@ -8,7 +8,6 @@
 #include <c10/core/Device.h>
 
 #include <cstddef>
-#include <string>
 
 namespace pinbuddy {
 
@@ -32,18 +31,5 @@ void initialise_driver(c10::DeviceIndex fallback);
 
 // Unpins what `pin` returned. Throws c10::Error.
 void unpin(const PinnedRegion& region);
-
-// Has CUDA lock memory that is already mapped; `fallback` as for `pin`. Throws c10::Error, and leaves no
-// sticky CUDA error.
-void register_memory(void* address, std::size_t bytes, c10::DeviceIndex fallback);
-
-// Tensors have one address, for the host and for kernels: throws c10::Error where registered memory has another.
-void require_one_address(void* address);
-
-// Undoes `register_memory`. False if it is undone already: somebody else has. Throws c10::Error.
-bool unregister_memory(void* address);
-
-// The address of a device on its bus, for instance 0000:1B:00.0. Throws c10::Error.
-std::string pci_address_of(c10::DeviceIndex device);
 
 } // namespace pinbuddy

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "host_allocator.h"
-#include "host_memory.h"
 #include "lock.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 
@@ -147,16 +146,16 @@ void register_in_place(const Place& pages, bool read_only) {
   assert_no_lock_held("registering");
   void* begin = reinterpret_cast<void*>(pages.address);
   if (!read_only) {
-    register_memory(begin, pages.bytes, /*fallback=*/-1);
+    register_mapped(pages.address, pages.bytes, /*device=*/-1);
   } else {
     c10::cuda::OptionalCUDAGuard used(c10::cuda::getDeviceIndexWithPrimaryContext());
     c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
     C10_CUDA_CHECK(cudaHostRegister(begin, pages.bytes, cudaHostRegisterPortable | cudaHostRegisterReadOnly));
   }
   try {
-    require_one_address(begin);
+    check_mapped(pages.address);
   } catch (...) {
-    unregister_memory(begin);
+    unregister_mapped(pages.address);
     throw;
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "setting.h"
 #include "settings.h"
 
 namespace pinbuddy {
@@ -82,7 +83,7 @@ std::pair<void*, void*> QuickBackend::allocate_reserved(std::size_t size) {
   // A block whose events are outstanding comes back unseen.
   const bool may_come_back = !lists_are_quiet();
   try {
-    const OnlyReserved scope;
+    const Setting only(only_reserved, true);
     return QuickBackend::allocate(size);
   } catch (const NothingReserved&) {
     if (!may_come_back) {

@@ -37,13 +37,17 @@ mod process;
 #[cfg(feature = "torch")]
 use {
     device::{
+        all::{
+            device_counted, device_idle, device_reserved, device_reset_accumulated,
+            device_reset_peaks,
+        },
+        bridged::{device_note, device_uses},
         moves::{device_moved, device_moved_since, device_moves},
         process::{
-            device_absent, device_allocated, device_borrowed, device_dropped, device_emptied,
-            device_expandable, device_failed, device_freed, device_gave_back, device_longest,
-            device_planned, device_record_catch_up, device_record_close, device_records,
-            device_retired, device_streams, device_threshold, device_trace_begin, device_traces,
-            device_unserved, stream_plan,
+            device_absent, device_borrowed, device_dropped, device_emptied, device_gave_back,
+            device_longest, device_planned, device_record_catch_up, device_record_close,
+            device_records, device_retired, device_streams_known, device_threshold,
+            device_trace_begin, device_traces, device_unserved, stream_plan,
         },
         stream::StreamPlan,
         tally::{Tally, device_passed, device_passes, device_tally},
@@ -59,12 +63,9 @@ use {
         engine_reset_peaks, engine_reused, engine_segment_bytes, engine_size_classes,
         engine_slot_at, engine_slots, engine_state_line, engine_storage_dies, engine_threshold,
     },
-    record::{
-        device::{DeviceTrace, device_trace},
-        writing::{
-            record_clear, record_done, record_free, record_is_on, record_request, record_use,
-            wait_begins, wait_ends,
-        },
+    record::writing::{
+        record_clear, record_done, record_free, record_is_on, record_request, record_use,
+        wait_begins, wait_ends,
     },
 };
 
@@ -91,11 +92,38 @@ mod ffi {
     }
 
     /// One gauge, in the sense of PyTorch's `Stat`.
+    #[derive(Clone, Copy, Default)]
     struct Counter {
         current: i64,
         peak: i64,
         allocated: i64,
         freed: i64,
+    }
+
+    /// What PyTorch's allocator of device memory does, in the order of its own names.
+    #[derive(Debug)]
+    enum Noted {
+        Allocated,
+        Freed,
+        Over,
+        Took,
+        Gave,
+        Mapped,
+        Unmapped,
+        Shown,
+        Failed,
+    }
+
+    /// The same with what it does it. `rounded`: as its settings round. `is_ordinary`: a run with a plan would ask the plan.
+    struct Note {
+        what: Noted,
+        device: i8,
+        stream: usize,
+        address: usize,
+        bytes: usize,
+        rounded: usize,
+        is_ordinary: bool,
+        is_region: bool,
     }
 
     /// A block in planned device memory, or memory that is pinned in place.
@@ -160,21 +188,6 @@ mod ffi {
         live: bool,
     }
 
-    /// What the plan of one stream has counted.
-    #[derive(Clone, Copy, Debug, Default)]
-    struct StreamCounts {
-        device: i32,
-        stream: u32,
-        reserved: usize,
-        dropped: bool,
-        given_back: u64,
-        hits: u64,
-        misses: u64,
-        unplanned: u64,
-        resyncs: u64,
-        borrowed: u64,
-    }
-
     /// What thread caches have: bytes, and requests that they served since the last flush.
     struct Caches {
         bytes: u64,
@@ -236,13 +249,8 @@ mod ffi {
         fn wait_begins(in_request: bool);
         fn wait_ends();
 
-        type DeviceTrace;
-        fn device_trace(device: i8) -> &'static DeviceTrace;
-        fn request(self: &DeviceTrace, address: usize, bytes: usize, stream: usize, planless: bool);
-        fn free(self: &DeviceTrace, address: usize);
-        fn done(self: &DeviceTrace, address: usize);
-        fn uses(self: &DeviceTrace, address: usize, stream: usize);
-        fn segment(self: &DeviceTrace, bytes: usize, gone: bool);
+        fn device_note(note: &Note) -> bool;
+        fn device_uses(device: i8, address: usize, stream: usize);
     }
 
     // Mistakes of programs. All but the first look at memory, or write it.
@@ -289,23 +297,18 @@ mod ffi {
         fn device_dropped(device: i8, bytes: usize);
         fn device_retired(device: i8);
         fn device_unserved();
-        fn device_allocated(
-            device: i8,
-            stream: usize,
-            address: usize,
-            asked: usize,
-            rounded: usize,
-        ) -> bool;
         fn device_record_catch_up();
-        fn device_freed(device: i8, address: usize);
         fn device_record_close();
         fn device_longest() -> usize;
         fn device_threshold() -> usize;
-        fn device_expandable();
         fn device_emptied();
-        fn device_failed();
-        fn device_streams(device: i8) -> usize;
-        fn stream_plan(device: i8, number: u32, stream: usize) -> Box<StreamPlan>;
+        fn device_streams_known() -> bool;
+        fn device_counted(device: i8) -> [Counter; 10];
+        fn device_reset_peaks(device: i8);
+        fn device_reset_accumulated(device: i8);
+        fn device_reserved(device: i8) -> bool;
+        fn device_idle(device: i8) -> usize;
+        fn stream_plan(device: i8, number: u32, stream: usize) -> &'static StreamPlan;
         fn device_moves() -> u64;
         fn device_moved();
         fn device_moved_since(before: u64) -> bool;
@@ -331,14 +334,8 @@ mod ffi {
         fn take_rest(self: &StreamPlan) -> Vec<IdleRegion>;
         fn region_went(self: &StreamPlan, region: &IdleRegion);
         fn is_dropped(self: &StreamPlan) -> bool;
-        fn iteration(self: &StreamPlan);
-        fn add_to(self: &StreamPlan, sum: &mut [Counter; 10]);
-        fn idle(self: &StreamPlan) -> usize;
         fn reset_peaks(self: &StreamPlan);
-        fn reset_accumulated(self: &StreamPlan);
-        fn reserved_bytes(self: &StreamPlan) -> usize;
         fn parts(self: &StreamPlan) -> Vec<StreamPart>;
-        fn stream_counts(self: &StreamPlan, device: i8, stream: u32) -> StreamCounts;
     }
 
     // What a device's planned memory counts.
@@ -350,10 +347,8 @@ mod ffi {
         fn device_passed() -> i64;
         fn is_due(self: &Tally, more: usize) -> bool;
         fn read(self: &Tally, passed: i64, slack: &[i64; 3]);
-        fn forget(self: &Tally);
         fn forgive(self: &Tally, tries: &[u64; 3]);
         fn forgiven(self: &Tally) -> [u64; 3];
-        fn forget_forgiven(self: &Tally);
     }
 
     unsafe extern "C++" {
@@ -362,8 +357,6 @@ mod ffi {
         fn install_device_allocator();
         fn device_initialised() -> bool;
         fn device_begun() -> bool;
-        fn device_counts() -> Vec<StreamCounts>;
-        fn device_iteration();
     }
 
     unsafe extern "C++" {

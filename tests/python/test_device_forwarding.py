@@ -9,7 +9,7 @@ import torch
 pytestmark = pytest.mark.checkout("reads the library's sources")
 
 INCLUDE = Path(torch.__file__).parent / "include/c10"
-FORWARDING = Path(__file__).parents[2] / "cxx-bridge/cpp/device/forwarding.h"
+SOURCES = Path(__file__).parents[2] / "cxx-bridge/cpp/device"
 # The classes that CUDA's allocator is, and where they are.
 CLASSES = {
     "CUDAAllocator": "cuda/CUDACachingAllocator.h",
@@ -53,8 +53,11 @@ def virtual(name: str) -> set[tuple[str, int]]:
 
 
 def forwarded() -> set[tuple[str, int]]:
-    """What forwarding.h passes on by calling the same function below with as many arguments."""
-    return set(functions(without_comments(FORWARDING.read_text()), r"below_->(?P<name>\w+)\("))
+    """What forwarding.h passes on with as many parameters, and what others override."""
+    names = set(functions(without_comments((SOURCES / "forwarding.h").read_text()), r"\bPASS(?:_IF)?\(\s*(?:[^()]*, )?(?P<name>\w+),\s*\("))
+    for file in [*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]:
+        names.update(functions(without_comments(file.read_text()), r"\b(?P<name>\w+)\((?=[^{};]*\) (?:const )?override \{)"))
+    return names
 
 
 def test_every_virtual_function_of_the_allocator_is_passed_on():
@@ -65,4 +68,4 @@ def test_every_virtual_function_of_the_allocator_is_passed_on():
     assert ("getDeviceStats", 1) in all_virtual["DeviceAllocator"]
     assert ("copy_data", 3) in all_virtual["Allocator"]
     missing = set().union(*all_virtual.values()) - forwarded()
-    assert not missing, f"forwarding.h leaves these of torch {torch.__version__} to their defaults: {sorted(missing)}"
+    assert not missing, f"cpp/device leaves these of torch {torch.__version__} to their defaults: {sorted(missing)}"

@@ -3,9 +3,6 @@
 // The allocator below routes a request to a pool if the pool's filter takes its stream or its thread. The same filters are
 // asked here, so that a plan serves what is for none of them. Invariant: a filter is only called while its capture lasts,
 // since it may look into the graph.
-//
-// A pool may be open with nothing captured. Releases that are told of captures apart from pools (2.15) record and query events
-// then; earlier ones do neither while any pool is open.
 #pragma once
 
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -13,14 +10,47 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <mutex>
+#include <shared_mutex>
 #include <utility>
 #include <vector>
 
-#include "event_gate.h"
-
 namespace pinbuddy {
+
+// Whether events may be recorded and asked for: not while anything is captured.
+//
+// In a capture in CUDA's global mode such a call of any thread fails, and so does the capture. To look once beforehand is not
+// enough, since another thread may begin one meanwhile. So who calls holds the gate, which a capture waits for before it begins.
+// That is no `Lock`, under which CUDA is called nowhere: only those who begin or end a capture wait for it, as they wait for
+// PyTorch's allocator, which waits for events under its own lock.
+// A release that tells of a capture only once CUDA's has begun leaves a moment open, to PyTorch's own allocator as well.
+class EventGate {
+ public:
+  // So many captures more. Once it returns, nobody is at an event any more that may not be.
+  void hold(int more) {
+    const std::unique_lock guard(mutex_);
+    held_ += more;
+  }
+
+  // While it lives no capture begins; false if one is under way.
+  class Pass {
+   public:
+    explicit Pass(EventGate& gate) : guard_(gate.mutex_), given_(gate.held_ <= 0) {}
+    explicit operator bool() const {
+      return given_;
+    }
+
+   private:
+    const std::shared_lock<std::shared_mutex> guard_;
+    const bool given_;
+  };
+
+ private:
+  std::shared_mutex mutex_;
+  int held_ = 0;
+};
 
 // Whether a release tells its allocator of captures.
 template <class Upstream>
@@ -33,10 +63,7 @@ class Captures {
   void begin(c10::DeviceIndex device, c10::MempoolId_t pool, Filter filter) {
     const std::lock_guard guard(mutex_);
     all_.push_back({device, pool, std::move(filter)});
-    count_.store(all_.size(), std::memory_order_relaxed);
-    if constexpr (!kMarked) {
-      events_.hold(1);
-    }
+    changed(1);
   }
 
   void end(c10::DeviceIndex device, c10::MempoolId_t pool) {
@@ -46,16 +73,8 @@ class Captures {
     });
     if (found != all_.end()) {
       all_.erase(found);
-      if constexpr (!kMarked) {
-        events_.hold(-1);
-      }
+      changed(-1);
     }
-    count_.store(all_.size(), std::memory_order_relaxed);
-  }
-
-  // A capture begins, or ends, where releases say so.
-  void mark(int change) {
-    events_.hold(change);
   }
 
   // Whether one is under way on any device. Takes no lock.
@@ -63,7 +82,7 @@ class Captures {
     return count_.load(std::memory_order_relaxed) > 0;
   }
 
-  // Whether events may be recorded and queried.
+  // Whether events may be recorded and queried. Where releases say so, it is told when a capture begins or ends.
   EventGate& events() {
     return events_;
   }
@@ -84,14 +103,22 @@ class Captures {
   }
 
  private:
-  using Upstream = c10::cuda::CUDACachingAllocator::CUDAAllocator;
-  static constexpr bool kMarked = kSaysCaptures<Upstream>;
+  static constexpr bool kMarked = kSaysCaptures<c10::cuda::CUDACachingAllocator::CUDAAllocator>;
 
   struct Capture {
     c10::DeviceIndex device;
     c10::MempoolId_t pool;
     Filter filter;
   };
+
+  // A pool may be open with nothing captured. Releases that are told of captures apart from pools (2.15) record and query events
+  // then; earlier ones do neither while any pool is open.
+  void changed(int more) {
+    count_.store(all_.size(), std::memory_order_relaxed);
+    if constexpr (!kMarked) {
+      events_.hold(more);
+    }
+  }
 
   std::atomic<std::size_t> count_{0};
   EventGate events_;

@@ -20,6 +20,7 @@
 #include "forwarding.h"
 #include "give_way.h"
 #include "planning.h"
+#include "round_up.h"
 
 namespace pinbuddy {
 namespace {
@@ -36,7 +37,7 @@ DeviceAllocator* the_device_allocator = nullptr;
 class DeviceAllocator final : public Planning {
  public:
   DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
-      : Planning(below, planned, traces), deleter_below_(below->raw_deleter()) {}
+      : Planning(below, planned), traces_(traces), deleter_below_(below->raw_deleter()) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
@@ -57,13 +58,13 @@ class DeviceAllocator final : public Planning {
 
   // A stream that is not the current one: of a library that manages its memory itself.
   void* raw_alloc_with_stream(std::size_t bytes, cudaStream_t stream) override {
-    const AskingFor beside(Asking::kBeside);
+    const Setting beside(asking, Asking::kBeside);
     return or_without_plan(
         bytes, [&] { return below_->raw_alloc_with_stream(bytes, stream); }, [] { return static_cast<void*>(nullptr); });
   }
 
   c10::DataPtr allocateWithAddress(std::size_t bytes, void* address) {
-    const AskingFor beside(Asking::kBeside);
+    const Setting beside(asking, Asking::kBeside);
     c10::DataPtr data = or_without_plan(
         bytes, [&] { return Forwarding::allocateWithAddress(bytes, address); }, [] { return c10::DataPtr(); });
     (void)data.compare_exchange_deleter(deleter_below_, delete_device_memory);
@@ -94,8 +95,9 @@ class DeviceAllocator final : public Planning {
   }
 
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
-    if (const DeviceTrace* trace = notes_.trace(data.device().index()); C10_UNLIKELY(trace != nullptr)) {
-      trace->uses(reinterpret_cast<std::size_t>(data.get()), reinterpret_cast<std::size_t>(stream.stream()));
+    if (C10_UNLIKELY(traces_)) {
+      const auto at = reinterpret_cast<std::size_t>(data.get());
+      device_uses(data.device().index(), at, reinterpret_cast<std::size_t>(stream.stream()));
     }
     if (data.get_deleter() != delete_device_memory) {
       below_->recordStream(data, stream);
@@ -113,7 +115,7 @@ class DeviceAllocator final : public Planning {
       below_->recordStream(alias, stream);
     }
   }
-  using Forwarding::recordStream;
+  using CUDAAllocator::recordStream;
 
   void init(int devices) override {
     below_->init(devices);
@@ -129,7 +131,7 @@ class DeviceAllocator final : public Planning {
     if (planned_) {
       below_->attachOutOfMemoryObserver(Failures::count);
     }
-    if (notes_.any()) {
+    if (traces_ || device_records()) {
       device_trace_begin();
       below_->attachAllocatorTraceTracker(note);
     }
@@ -177,23 +179,21 @@ class DeviceAllocator final : public Planning {
 
   device_memory::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
     auto stats = below_->getDeviceStats(device);
-    Planned planned{};
-    streams_[device].each([&](StreamMemory& it) { it.plan().add_to(planned); });
-    add_planned(stats, planned);
+    add_planned(stats, device_counted(device));
     streams_[device].peaks().add_to(stats);
-    forgive(stats, device_tally(device).forgiven());
+    Failures::forgive(stats, device_tally(device).forgiven());
     return stats;
   }
 
   void resetPeakStats(c10::DeviceIndex device) override {
     below_->resetPeakStats(device);
-    streams_[device].reset_peaks(device_tally(device));
+    streams_[device].peaks().reset();
+    device_reset_peaks(device);
   }
 
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     below_->resetAccumulatedStats(device);
-    streams_[device].each([](StreamMemory& it) { it.plan().reset_accumulated(); });
-    device_tally(device).forget_forgiven();
+    device_reset_accumulated(device);
   }
 
   void attachOutOfMemoryObserver(device_memory::OutOfMemoryObserver observer) override {
@@ -214,14 +214,10 @@ class DeviceAllocator final : public Planning {
                                         : history_.context_of(reinterpret_cast<std::size_t>(address));
   }
 
-  AllStreams& streams() {
-    return streams_;
-  }
-
   void annotateMemory(const void* address, const std::string& data) {
     if (StreamMemory* owner = streams_.owner_of(address)) {
       if (const auto block = owner->block_at(address); block.requested > 0) {
-        note_annotation(block, data);
+        history_.annotated(block, data);
         return;
       }
     }
@@ -237,7 +233,10 @@ class DeviceAllocator final : public Planning {
   // What `allocate` returns; where memory is short, plans give way, and `borrow` finds what is idle.
   template <class Allocate, class Borrow>
   std::invoke_result_t<Allocate> or_without_plan(std::size_t bytes, Allocate allocate, Borrow borrow) {
-    notes_.catch_up();
+    // Under no lock: what the recording could not do under that of the allocator below.
+    if (C10_UNLIKELY(is_record_due_.load(std::memory_order_relaxed)) && is_record_due_.exchange(false)) {
+      device_record_catch_up();
+    }
     std::uint64_t moves = 0;
     if (planned_) {
       moves = device_moves();
@@ -263,7 +262,7 @@ class DeviceAllocator final : public Planning {
     }
     Failures::tell();
     if (may) {
-      tell_idle(error, streams_[device]);
+      tell_idle(error, device);
     }
     return false;
   }
@@ -281,7 +280,7 @@ class DeviceAllocator final : public Planning {
     if (captures_.any() && c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) {
       return false;
     }
-    return streams_[device].reserved() || device_moved_since(moves);
+    return device_reserved(device) || device_moved_since(moves);
   }
 
   void* region_of(void* address) {
@@ -289,14 +288,35 @@ class DeviceAllocator final : public Planning {
     return owner == nullptr ? address : owner->region_of(address);
   }
 
-  // Called under the lock of the allocator below.
+  // What the allocator below says that it does, passed on to traces, and to the recording that becomes a plan. Under its lock: nothing
+  // here calls it, Python or the planner.
   static void note(const device_memory::TraceEntry& entry) {
-    the_device_allocator->notes_.take(entry);
+    using Entry = device_memory::TraceEntry;
+    static_assert(static_cast<int>(Entry::ALLOC) == static_cast<int>(Noted::Allocated));
+    static_assert(static_cast<int>(Entry::FREE_COMPLETED) == static_cast<int>(Noted::Over));
+    static_assert(static_cast<int>(Entry::SEGMENT_UNMAP) == static_cast<int>(Noted::Unmapped));
+    static_assert(static_cast<int>(Entry::OOM) == static_cast<int>(Noted::Failed));
+    const bool is_due = device_note({
+        .what = static_cast<Noted>(entry.action_),
+        .device = entry.device_,
+        .stream = reinterpret_cast<std::size_t>(entry.stream_),
+        .address = entry.addr_,
+        .bytes = entry.size_,
+        .rounded = round_up(entry.size_),
+        .is_ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary,
+        .is_region = asking == Asking::kRegion,
+    });
+    if (is_due) {
+      the_device_allocator->is_record_due_.store(true, std::memory_order_relaxed);
+    }
   }
 
+  const bool traces_;
   const c10::DeleterFnPtr deleter_below_;
   // Whether the allocator below tells this one of what it does.
   std::atomic<bool> watches_{false};
+  // The recording has something to do. Two threads may do it, or the next request.
+  std::atomic<bool> is_record_due_{false};
 };
 
 // c10's registry is another way to the allocator: of torch.accelerator's functions, and of libraries.
@@ -353,22 +373,24 @@ bool device_begun() {
   return the_device_allocator != nullptr && the_device_allocator->has_begun();
 }
 
-rust::Vec<StreamCounts> device_counts() {
-  rust::Vec<StreamCounts> counts;
-  if (the_device_allocator != nullptr) {
-    the_device_allocator->streams().each([&](StreamMemory& it) {
-      if (it.is_planned()) {
-        counts.push_back(it.counts());
-      }
-    });
+} // namespace pinbuddy
+
+#else
+
+namespace pinbuddy {
+
+void install_device_allocator() {
+  if (device_planned() || device_records() || device_traces()) {
+    device_absent("this release of torch is older than 2.11");
   }
-  return counts;
 }
 
-void device_iteration() {
-  if (the_device_allocator != nullptr) {
-    the_device_allocator->streams().each([](StreamMemory& it) { it.plan().iteration(); });
-  }
+bool device_initialised() {
+  return false;
+}
+
+bool device_begun() {
+  return false;
 }
 
 } // namespace pinbuddy

@@ -7,11 +7,7 @@
 // what a plan says decides where a block lies, and never whether it is safe there.
 #pragma once
 
-#include <rust/cxx.h>
-
 namespace pinbuddy {
-
-struct StreamCounts;
 
 // Puts it in front, if that is asked for. Called when the library is loaded, and before CUDA is initialised.
 void install_device_allocator();
@@ -21,11 +17,5 @@ bool device_initialised();
 
 // Whether the allocator is initialised. Takes no lock.
 bool device_begun();
-
-// What the streams' plans have counted.
-rust::Vec<StreamCounts> device_counts();
-
-// An iteration of the program is over.
-void device_iteration();
 
 } // namespace pinbuddy

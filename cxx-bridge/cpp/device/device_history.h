@@ -50,23 +50,31 @@ class DeviceHistory {
     return any_.load(std::memory_order_relaxed);
   }
 
-  // Where this call comes from, if that is kept of such calls. May wait for Python's lock.
-  Context gather(When least) const;
-
-  void allocated(const Block& block, Context context, std::string metadata);
+  // Not under a lock, like the next ones: they may wait for Python's.
+  void allocated(const Block& block, std::string metadata);
   // The program gave it up; and nothing uses it any more.
-  void freed(const Block& block, Context context, std::string metadata);
+  void freed(const Block& block, std::string metadata);
   void completed(const Block& block);
 
   // The program says more of a block that lives.
-  void annotated(const Block& block, Context context, std::string metadata);
+  void annotated(const Block& block, std::string metadata);
 
   // Who asked for the block at this address.
   Context context_of(std::size_t address);
 
-  // The allocator below was asked for a region, or given one, since this moment; no region is at the address 0, which says
-  // that it was asked for a snapshot.
-  void asked_for_region(c10::approx_time_t since, std::size_t address, std::size_t bytes);
+  // While it lives, what this thread has the allocator below do is no doing of the program's: no snapshot shows blocks of it.
+  class Hidden {
+   public:
+    explicit Hidden(c10::cuda::CUDACachingAllocator::CUDAAllocator& below);
+    ~Hidden() {
+      below_.popCompileContext();
+    }
+    Hidden(const Hidden&) = delete;
+    Hidden& operator=(const Hidden&) = delete;
+
+   private:
+    c10::cuda::CUDACachingAllocator::CUDAAllocator& below_;
+  };
 
   // Adds the entries to those of the allocator below.
   void add_to(c10::cuda::CUDACachingAllocator::SnapshotInfo& info);
@@ -81,14 +89,8 @@ class DeviceHistory {
     Context freed;
   };
 
-  // A call of ours to the allocator below.
-  struct Call {
-    c10::approx_time_t since;
-    c10::approx_time_t until;
-    std::size_t address;
-    std::size_t bytes;
-  };
-
+  // Where this call comes from, if that is kept of such calls.
+  Context gather(When least) const;
   void push(Entry::Action action, const Block& block, Context context, std::string metadata);
   void update_any();
 
@@ -103,7 +105,6 @@ class DeviceHistory {
   // By device.
   std::vector<std::deque<Entry>> entries_;
   ska::flat_hash_map<std::size_t, Live> live_;
-  std::deque<Call> calls_;
   std::optional<c10::ApproximateClockToUnixTimeConverter> clock_;
 };
 

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "profiling.h"
-
 namespace pinbuddy {
 namespace {
 
@@ -28,17 +26,9 @@ void replace(Stat& stat, const Counter& regions, const Counter& blocks, std::int
   stat.freed += blocks.freed - regions.freed;
 }
 
-// How many: the most of both, perhaps not at the same time.
-void replace_count(device_memory_stat& stats, const Counter& regions, const Counter& blocks) {
+void replace_all(device_memory_stat& stats, const Counter& regions, const Counter& blocks, std::int64_t blocks_then) {
   for (const std::size_t type : {kAll, kLarge}) {
-    replace(stats[type], regions, blocks, blocks.peak);
-  }
-}
-
-// How long: where a new peak was possible, the peaks were kept before planned bytes changed (src/device/tally.rs).
-void replace_bytes(device_memory_stat& stats, const Counter& regions, const Counter& blocks) {
-  for (const std::size_t type : {kAll, kLarge}) {
-    replace(stats[type], regions, blocks, blocks.current);
+    replace(stats[type], regions, blocks, blocks_then);
   }
 }
 
@@ -53,32 +43,20 @@ void add_idle(device_memory_stat& stats, const Counter& regions, const Counter& 
   }
 }
 
-template <class Stats>
-void forgive_rejections(Stats& stats, std::int64_t count) {
-  if constexpr (requires { stats.num_oom_rejections; }) {
-    stats.num_oom_rejections -= count;
-  }
-}
-
 } // namespace
 
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned) {
   const auto& [count, bytes, requested, active, active_bytes, regions, region_bytes, region_requested, oversize, oversize_regions] =
       planned;
-  replace_count(stats.allocation, regions, count);
-  replace_count(stats.active, regions, active);
-  replace_bytes(stats.allocated_bytes, region_bytes, bytes);
-  replace_bytes(stats.active_bytes, region_bytes, active_bytes);
-  replace_bytes(stats.requested_bytes, region_requested, requested);
+  // How many: the most of both, perhaps not at the same time.
+  replace_all(stats.allocation, regions, count, count.peak);
+  replace_all(stats.active, regions, active, active.peak);
+  // How long: where a new peak was possible, the peaks were kept before planned bytes changed (src/device/tally.rs).
+  replace_all(stats.allocated_bytes, region_bytes, bytes, bytes.current);
+  replace_all(stats.active_bytes, region_bytes, active_bytes, active_bytes.current);
+  replace_all(stats.requested_bytes, region_requested, requested, requested.current);
   replace(stats.oversize_allocations, oversize_regions, oversize, oversize.peak);
   add_idle(stats.inactive_split_bytes, region_bytes, active_bytes);
-}
-
-void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries) {
-  const auto& [failures, retries, rejections] = tries;
-  stats.num_ooms -= static_cast<std::int64_t>(failures);
-  stats.num_alloc_retries -= static_cast<std::int64_t>(retries);
-  forgive_rejections(stats, static_cast<std::int64_t>(rejections));
 }
 
 void show_planned(
@@ -124,15 +102,6 @@ void show_planned(
     }
     segment.blocks = std::move(blocks);
   }
-}
-
-void report_planned(
-    c10::cuda::CUDACachingAllocator::CUDAAllocator& whole,
-    void* address,
-    std::size_t bytes,
-    c10::DeviceIndex device) {
-  tell_tracer(address, /*came=*/true);
-  tell_profiler(whole, address, static_cast<std::int64_t>(bytes), device);
 }
 
 } // namespace pinbuddy

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "failures.h"
 #include "stream_memory.h"
 
 namespace pinbuddy {
@@ -22,20 +21,10 @@ using Planned = std::array<Counter, 10>;
 // the peaks were kept (src/device/tally.rs).
 void add_planned(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Planned& planned);
 
-// Takes off what was counted of failed tries that are not the program's.
-void forgive(c10::cuda::CUDACachingAllocator::DeviceStats& stats, const Tries& tries);
-
 // The same as `add_planned` for a snapshot's list of blocks, with what the history knows of who asked for them.
 void show_planned(
     c10::cuda::CUDACachingAllocator::SnapshotInfo& info,
     StreamMemory& memory,
     DeviceHistory& history);
-
-// Tells a profiler and a tracer of a block of so many bytes.
-void report_planned(
-    c10::cuda::CUDACachingAllocator::CUDAAllocator& whole,
-    void* address,
-    std::size_t bytes,
-    c10::DeviceIndex device);
 
 } // namespace pinbuddy

@@ -16,9 +16,20 @@
 #include <utility>
 #include <vector>
 
-#include "asking.h"
+#include "../setting.h"
 
 namespace pinbuddy {
+
+// What this thread asks the allocator below for: a trace tells them apart, too.
+enum class Asking : std::uint8_t {
+  kOrdinary,
+  // Memory for a stream that need not be the current one, which no plan serves.
+  kBeside,
+  // A plan's region, which is no request of the program's.
+  kRegion,
+};
+
+inline constinit thread_local Asking asking = Asking::kOrdinary;
 
 // What the allocator below counts of failed tries: failures; those of them for which it gave back its own cache, retries; those that
 // it turned away before it asked CUDA, rejections.
@@ -45,10 +56,10 @@ class Failures {
       if (asking == Asking::kRegion) {
         return;
       }
-      if (attempt_ != Attempt::kLast) {
-        kept_.push_back([=] { observer(device, bytes, total, free); });
-      } else {
+      if (is_last) {
         observer(device, bytes, total, free);
+      } else {
+        kept_.push_back([=] { observer(device, bytes, total, free); });
       }
     };
   }
@@ -61,26 +72,27 @@ class Failures {
     }
   }
 
-  // Which try of a request it is: after `kLast` nothing gives way any more, so its failure is the program's.
-  enum class Attempt : std::uint8_t { kFirst, kAnother, kLast };
+  // This thread's request is tried again: what was kept of the try before is forgotten.
+  static void forget() {
+    kept_.clear();
+  }
 
-  // While it lives, this thread's request is tried again. What was kept of the try before is forgotten.
-  class TryingAgain {
-   public:
-    explicit TryingAgain(Attempt attempt) {
-      kept_.clear();
-      attempt_ = attempt;
+  // Takes off what was counted of failed tries that are not the program's.
+  template <class Stats>
+  static void forgive(Stats& stats, const Tries& tries) {
+    stats.num_ooms -= static_cast<std::int64_t>(tries[0]);
+    stats.num_alloc_retries -= static_cast<std::int64_t>(tries[1]);
+    // Only some releases count them.
+    if constexpr (requires { stats.num_oom_rejections; }) {
+      stats.num_oom_rejections -= static_cast<std::int64_t>(tries[2]);
     }
-    ~TryingAgain() {
-      attempt_ = Attempt::kFirst;
-    }
-    TryingAgain(const TryingAgain&) = delete;
-    TryingAgain& operator=(const TryingAgain&) = delete;
-  };
+  }
+
+  // Nothing gives way to this thread's request any more: a failure is the program's.
+  static inline constinit thread_local bool is_last = false;
 
  private:
   static inline constinit thread_local bool counted_ = false;
-  static inline constinit thread_local Attempt attempt_ = Attempt::kFirst;
   static inline thread_local std::vector<std::function<void()>> kept_;
 };
 

@@ -21,8 +21,8 @@
 namespace pinbuddy {
 
 // The error's text, which the allocator below has written, calls a region allocated, whatever lies in it.
-inline void tell_idle(c10::OutOfMemoryError& error, Streams& all, std::string before = {}) {
-  if (const std::int64_t idle = all.idle(); idle > 0) {
+inline void tell_idle(c10::OutOfMemoryError& error, c10::DeviceIndex device, std::string before = {}) {
+  if (const std::size_t idle = device_idle(device); idle > 0) {
     before += before.empty() ? "" : "; ";
     before += "of what is allocated by PyTorch " + std::to_string(idle >> 20) +
         " MiB are idle in regions of this device's plan";
@@ -46,16 +46,16 @@ template <class Allocate, class Borrow>
   const c10::DeviceIndex device = c10::cuda::current_device();
   const Tally& tally = device_tally(device);
   tally.forgive(Failures::counted(releases));
-  const bool gave = all.give_back();
+  const bool gave = all.give_way(GiveBack::Short);
   if (gave) {
     device_gave_back(device, bytes);
   }
   if (gave || device_moved_since(before)) {
-    const Failures::TryingAgain again(Failures::Attempt::kAnother);
+    Failures::forget();
     try {
       return allocate();
     } catch (c10::OutOfMemoryError& error) {
-      if (!all.reserved()) {
+      if (!device_reserved(device)) {
         Failures::tell();
         error.add_context("pinbuddy: before that the memory of this device's plan, which was idle, was given back");
         throw;
@@ -63,23 +63,22 @@ template <class Allocate, class Borrow>
     }
     tally.forgive(Failures::counted(releases));
   }
-  {
-    const Failures::TryingAgain again(Failures::Attempt::kAnother);
-    if (std::invoke_result_t<Allocate> idle = borrow()) {
-      device_borrowed(device, bytes);
-      return idle;
-    }
+  Failures::forget();
+  if (std::invoke_result_t<Allocate> idle = borrow()) {
+    device_borrowed(device, bytes);
+    return idle;
   }
-  const bool drops = all.drop();
+  const bool drops = all.give_way(GiveBack::ForGood);
   if (drops) {
     device_dropped(device, bytes);
   }
-  const Failures::TryingAgain again(Failures::Attempt::kLast);
+  Failures::forget();
+  const Setting last(Failures::is_last, true);
   try {
     return allocate();
   } catch (c10::OutOfMemoryError& error) {
     Failures::tell();
-    tell_idle(error, all, drops ? "before that the plan of this device was dropped, and its idle memory given back" : "");
+    tell_idle(error, device, drops ? "before that the plan of this device was dropped, and its idle memory given back" : "");
     throw;
   }
 }

@@ -9,12 +9,10 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
-#include <tuple>
+#include <utility>
 
 #include "../lock.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
@@ -28,35 +26,20 @@ class Peaks {
   // As they are shown, when so much had passed to the allocator below.
   void keep(Stats stats, std::int64_t passed, const Tally& tally) {
     Lock guard(mutex_);
-    each(stats, [](auto& stat, std::int64_t& peak) { peak = stat.peak = std::max(peak, stat.peak); });
-    each_pool(stats, [this](const auto& pools) {
-      for (const auto& [pool, all] : pools) {
-        for (std::size_t type = 0; type < kTypes; ++type) {
-          pools_[pool][type] = std::max(pools_[pool][type], all[type].peak);
-        }
-      }
-    });
+    raise(stats, kept_);
     tally.read(passed, {slack(stats.allocated_bytes), slack(stats.active_bytes), slack(stats.requested_bytes)});
+    kept_ = std::move(stats);
   }
 
   // None of those that are to be shown is less.
   void add_to(Stats& stats) {
     Lock guard(mutex_);
-    each(stats, [](auto& stat, const std::int64_t& peak) { stat.peak = std::max(stat.peak, peak); });
-    each_pool(stats, [this](auto& pools) {
-      for (const auto& [pool, peaks] : pools_) {
-        for (std::size_t type = 0; type < kTypes; ++type) {
-          pools[pool][type].peak = std::max(pools[pool][type].peak, peaks[type]);
-        }
-      }
-    });
+    raise(stats, kept_);
   }
 
-  void reset(const Tally& tally) {
+  void reset() {
     Lock guard(mutex_);
-    peaks_ = {};
-    pools_.clear();
-    tally.forget();
+    kept_ = {};
   }
 
  private:
@@ -69,41 +52,39 @@ class Peaks {
     return std::min(of(c10::CachingAllocator::StatType::AGGREGATE), of(c10::CachingAllocator::StatType::LARGE_POOL));
   }
 
-  // Only some releases count private pools.
-  template <class Counted, class Act>
-  static void each_pool(Counted& stats, Act act) {
-    if constexpr (requires { stats.reserved_bytes_by_private_pools; }) {
-      act(stats.reserved_bytes_by_private_pools);
+  static void raise_each(c10::CachingAllocator::StatArray& to, const c10::CachingAllocator::StatArray& from) {
+    for (std::size_t type = 0; type < to.size(); ++type) {
+      to[type].peak = std::max(to[type].peak, from[type].peak);
     }
   }
 
-  template <class Act>
-  void each(Stats& stats, Act act) {
-    std::size_t number = 0;
-    for (auto* all :
-         {&stats.allocation,
-          &stats.segment,
-          &stats.active,
-          &stats.inactive_split,
-          &stats.allocated_bytes,
-          &stats.reserved_bytes,
-          &stats.active_bytes,
-          &stats.inactive_split_bytes,
-          &stats.requested_bytes}) {
-      for (auto& stat : *all) {
-        act(stat, peaks_[number++]);
+  template <class Counted>
+  static void raise(Counted& to, const Counted& from) {
+    for (const auto counted :
+         {&Counted::allocation,
+          &Counted::segment,
+          &Counted::active,
+          &Counted::inactive_split,
+          &Counted::allocated_bytes,
+          &Counted::reserved_bytes,
+          &Counted::active_bytes,
+          &Counted::inactive_split_bytes,
+          &Counted::requested_bytes}) {
+      raise_each(to.*counted, from.*counted);
+    }
+    for (const auto counted : {&Counted::oversize_allocations, &Counted::oversize_segments}) {
+      (to.*counted).peak = std::max((to.*counted).peak, (from.*counted).peak);
+    }
+    // Only some releases count private pools.
+    if constexpr (requires { to.reserved_bytes_by_private_pools; }) {
+      for (const auto& [pool, counted] : from.reserved_bytes_by_private_pools) {
+        raise_each(to.reserved_bytes_by_private_pools[pool], counted);
       }
     }
-    for (auto* stat : {&stats.oversize_allocations, &stats.oversize_segments}) {
-      act(*stat, peaks_[number++]);
-    }
   }
 
-  static constexpr std::size_t kTypes = std::tuple_size_v<c10::CachingAllocator::StatArray>;
-
   std::mutex mutex_;
-  std::array<std::int64_t, 9 * kTypes + 2> peaks_{};
-  std::map<c10::MempoolId_t, std::array<std::int64_t, kTypes>> pools_;
+  Stats kept_{};
 };
 
 } // namespace pinbuddy

@@ -1,7 +1,8 @@
-// Requests for which a plan may have a place: what the plan of the current stream has for them, and who is told of it.
+// Requests for which a plan may have a place: what the plan of the current stream has for them, and who is told of it. For that it
+// knows the captures and pools under way, and what the program asks of the history.
 //
-// Knows neither what becomes of other requests nor what gives way where memory is short. Invariant: a place that nobody could be
-// told of is free again.
+// Knows neither what becomes of other requests nor what gives way where memory is short. Invariants: a place that nobody could be
+// told of is free again; where no plan is used, only the allocator below remembers anything.
 #pragma once
 
 #include <c10/cuda/CUDAFunctions.h>
@@ -10,20 +11,66 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "all_streams.h"
-#include "capturing.h"
+#include "captures.h"
 #include "device_history.h"
-#include "device_notes.h"
-#include "device_reports.h"
+#include "forwarding.h"
 #include "profiling.h"
+#include "streams.h"
 
 namespace pinbuddy {
 
-class Planning : public Capturing {
+class Planning : public Forwarding<device_memory::CUDAAllocator> {
  public:
-  Planning(device_memory::CUDAAllocator* below, bool planned, bool traces)
-      : Capturing(below, planned), streams_(planned), notes_(traces) {}
+  Planning(device_memory::CUDAAllocator* below, bool planned) : Forwarding(below), planned_(planned), streams_(planned) {}
+
+  void beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool, Captures::Filter filter) override {
+    below_->beginAllocateToPool(device, pool, filter);
+    captures_.begin(device, pool, std::move(filter));
+  }
+
+  void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
+    // Before the graph goes, into which its filter looks.
+    captures_.end(device, pool);
+    below_->endAllocateToPool(device, pool);
+  }
+
+  void markCaptureBegin(c10::DeviceIndex device) {
+    captures_.events().hold(1);
+    Forwarding::markCaptureBegin(device);
+  }
+
+  void markCaptureEnd(c10::DeviceIndex device) {
+    Forwarding::markCaptureEnd(device);
+    captures_.events().hold(-1);
+  }
+
+  void recordHistory(
+      bool enabled,
+      device_memory::CreateContextFn context,
+      std::size_t most,
+      device_memory::RecordContext when,
+      bool clear,
+      const std::vector<std::string>& skip) override {
+    below_->recordHistory(enabled, context, most, when, clear, skip);
+    if (planned_) {
+      history_.record(enabled, context, most, when, clear, skip);
+    }
+  }
+
+  void pushCompileContext(std::string& data) override {
+    below_->pushCompileContext(data);
+    DeviceHistory::push_compiled(data);
+  }
+
+  void popCompileContext() override {
+    below_->popCompileContext();
+    DeviceHistory::pop_compiled();
+  }
 
  protected:
   // Planned memory for a request of the current stream; null if there is none for it.
@@ -36,15 +83,11 @@ class Planning : public Capturing {
     if (C10_UNLIKELY(captures_.any()) && captures_.takes(device, stream.stream())) {
       return nullptr;
     }
-    Streams& own = streams_[device];
-    StreamMemory* memory = own.of(stream, [&]() -> StreamMemory::Around {
-      return {*below_, *this, history_, streams_.span(), captures_.events(), own.peaks()};
-    });
-    streams_.count();
-    if (memory == nullptr || !below_->isEnabled()) {
+    StreamMemory* memory = streams_.of(around_, stream);
+    if (memory == nullptr || !memory->is_planned() || !below_->isEnabled()) {
       return nullptr;
     }
-    return hand_out(*memory, memory->allocate(bytes, captures_.releases()), bytes);
+    return hand_out(*memory, memory->ask(bytes, /*borrows=*/false, captures_.releases()), bytes);
   }
 
   // What is idle in a region of the current stream, for a request for which there is no other memory; or null.
@@ -54,41 +97,49 @@ class Planning : public Capturing {
     if (memory == nullptr || captures_.takes(stream.device_index(), stream.stream()) || !below_->isEnabled()) {
       return nullptr;
     }
-    return hand_out(*memory, memory->borrow(bytes), bytes);
+    return hand_out(*memory, memory->ask(bytes, /*borrows=*/true, /*releases=*/false), bytes);
   }
 
   void free_planned(StreamMemory& owner, void* address) {
     tell_tracer(address, /*came=*/false);
     if (C10_UNLIKELY(history_.any())) {
-      note_free(owner.block_at(address));
+      if (const auto block = owner.block_at(address); block.requested > 0) {
+        history_.freed(block, below_->getUserMetadata());
+      }
     }
     const std::size_t bytes = owner.free(address);
     tell_profiler(*this, address, -static_cast<std::int64_t>(bytes), owner.stream().device_index());
   }
 
+  // Whether there are plans.
+  const bool planned_;
+  DeviceHistory history_;
+  Captures captures_;
   AllStreams streams_;
-  DeviceNotes notes_;
 
  private:
-  void* hand_out(StreamMemory& memory, StreamMemory::Given given, std::size_t bytes) {
-    if (given.address != nullptr) {
+  const Around around_{*below_, *this, history_, streams_.span(), captures_.events()};
+
+  void* hand_out(StreamMemory& memory, Place place, std::size_t bytes) {
+    auto* const address = reinterpret_cast<void*>(place.address);
+    if (address != nullptr) {
       // Telling of it calls Python, which may throw; so may telling of a region that goes with the block.
       auto taken = c10::make_scope_exit([&] {
         try {
-          memory.free(given.address);
+          memory.free(address);
         } catch (...) {
         }
       });
+      const c10::cuda::CUDAStream stream = memory.stream();
       if (C10_UNLIKELY(history_.any())) {
-        const c10::cuda::CUDAStream stream = memory.stream();
-        note_alloc({stream.device_index(), stream.stream(), reinterpret_cast<std::size_t>(given.address), bytes});
+        history_.allocated({stream.device_index(), stream.stream(), place.address, bytes}, below_->getUserMetadata());
       }
-      report_planned(*this, given.address, given.bytes, memory.stream().device_index());
+      tell_of(*this, address, static_cast<std::int64_t>(place.bytes), stream.device_index());
       taken.release();
     } else if (C10_UNLIKELY(memory.is_planned())) {
       device_unserved();
     }
-    return given.address;
+    return address;
   }
 };
 

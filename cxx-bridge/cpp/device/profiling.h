@@ -38,4 +38,14 @@ inline void tell_profiler(
   }
 }
 
+// Both of memory that came, or went if `bytes` is negative.
+inline void tell_of(
+    c10::cuda::CUDACachingAllocator::CUDAAllocator& whole,
+    void* address,
+    std::int64_t bytes,
+    c10::DeviceIndex device) {
+  tell_tracer(address, bytes > 0);
+  tell_profiler(whole, address, bytes, device);
+}
+
 } // namespace pinbuddy

@@ -26,7 +26,7 @@ c10::cuda::CUDAStream stream_named(std::uint64_t name) {
 
 void StreamMemory::use(void* address, c10::cuda::CUDAStream stream) {
   if (stream != stream_) {
-    const bool is_known = plan_->uses(reinterpret_cast<std::size_t>(address), name_of(stream));
+    const bool is_known = plan_.uses(reinterpret_cast<std::size_t>(address), name_of(stream));
     TORCH_CHECK(is_known, "invalid device pointer: ", address);
   }
 }
@@ -34,13 +34,13 @@ void StreamMemory::use(void* address, c10::cuda::CUDAStream stream) {
 // The places of freed blocks wait for events on the streams that used them; during a capture, for its end first.
 void StreamMemory::record() {
   const std::lock_guard turn(recording_);
-  const EventGate::Pass pass(events_);
+  const EventGate::Pass pass(around_.events);
   if (!pass) {
     return;
   }
   std::size_t address = 0;
   rust::Vec<std::uint64_t> streams;
-  while (plan_->next_to_record(address, streams)) {
+  while (plan_.next_to_record(address, streams)) {
     std::vector<PooledEvent> events;
     for (const std::uint64_t name : streams) {
       events.push_back(PooledEvent::record(stream_named(name)));
@@ -49,7 +49,7 @@ void StreamMemory::record() {
     for (PooledEvent& event : events) {
       numbers.push_back(event.release());
     }
-    plan_->recorded(address, {numbers.data(), numbers.size()});
+    plan_.recorded(address, {numbers.data(), numbers.size()});
   }
 }
 
@@ -65,7 +65,7 @@ void StreamMemory::settle(Settle how) {
   }
   record();
   settle_all(how);
-  const auto idle = plan_->take_rest();
+  const auto idle = plan_.take_rest();
   // The allocator below may wait for Python's lock.
   turn.unlock();
   give_back(idle);
@@ -73,11 +73,11 @@ void StreamMemory::settle(Settle how) {
 
 // Events of a stream complete in order: one that is not complete answers for those behind it.
 void StreamMemory::settle_all(Settle how) {
-  const EventGate::Pass pass(events_);
+  const EventGate::Pass pass(around_.events);
   if (!pass) {
     return;
   }
-  const PendingQueues& queues = plan_->pending();
+  const PendingQueues& queues = plan_.pending();
   std::size_t left = queues.streams();
   std::uint64_t stream = 0;
   std::size_t number = 0;
@@ -98,9 +98,9 @@ void StreamMemory::settle_all(Settle how) {
     }
     is_over = how == Settle::kWait || event.completed();
     if (is_over) {
-      if (const std::size_t requested = plan_->event_over(block); requested > 0) {
+      if (const std::size_t requested = plan_.event_over(block); requested > 0) {
         note_completed(block, requested);
-        plan_->done(block);
+        plan_.done(block);
       }
     }
   }

@@ -10,58 +10,67 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <limits>
 #include <mutex>
 #include <vector>
 
 #include "../event_pool.h"
 #include "../lock.h"
+#include "captures.h"
 #include "device_history.h"
-#include "event_gate.h"
 #include "peaks.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
-#include "reach.h"
 
 namespace pinbuddy {
 
+// From the lowest region that there ever was to the highest. Grows only, so that its ends need not be read together.
+class Span {
+ public:
+  // Before anything of the region is handed out.
+  void widen(std::size_t begin, std::size_t bytes) {
+    std::size_t low = low_.load(std::memory_order_relaxed);
+    while (begin < low && !low_.compare_exchange_weak(low, begin)) {
+    }
+    std::size_t high = high_.load(std::memory_order_relaxed);
+    while (begin + bytes > high && !high_.compare_exchange_weak(high, begin + bytes)) {
+    }
+  }
+
+  bool holds(const void* address) const {
+    const auto at = reinterpret_cast<std::size_t>(address);
+    return at >= low_.load(std::memory_order_relaxed) && at < high_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::size_t> low_{std::numeric_limits<std::size_t>::max()};
+  std::atomic<std::size_t> high_{0};
+};
+
+// What all streams work with. `whole` answers for a device with its plans.
+struct Around {
+  c10::cuda::CUDACachingAllocator::CUDAAllocator& below;
+  c10::cuda::CUDACachingAllocator::CUDAAllocator& whole;
+  DeviceHistory& history;
+  Span& span;
+  EventGate& events;
+};
+
 class StreamMemory {
  public:
-  using Below = c10::cuda::CUDACachingAllocator::CUDAAllocator;
-
   // What to do about events that are not complete.
   enum class Settle : std::uint8_t { kAsk, kWait };
 
-  // What a request gets: the block's length is the request's, rounded as PyTorch's allocator rounds.
-  struct Given {
-    void* address = nullptr;
-    std::size_t bytes = 0;
-  };
-
-  // What it works with. `whole` answers for the device with its plans; `peaks` are the device's.
-  struct Around {
-    Below& below;
-    Below& whole;
-    DeviceHistory& history;
-    Span& span;
-    EventGate& events;
-    Peaks& peaks;
-  };
-
-  // `number`: how many of the device's streams were asked for planned memory before this one.
-  StreamMemory(const Around& around, c10::cuda::CUDAStream stream, std::uint32_t number);
+  // `number`: how many of the device's streams were asked for planned memory before this one. `peaks` are the device's.
+  StreamMemory(const Around& around, Peaks& peaks, c10::cuda::CUDAStream stream, std::uint32_t number);
 
   c10::cuda::CUDAStream stream() const {
     return stream_;
   }
 
-  // A planned place, or what the plan leaves idle; null if there is none. `bytes` is not 0. May take regions from the
-  // allocator below; `releases`: that one gives back its cache where there is no room.
-  Given allocate(std::size_t bytes, bool releases);
-
-  // The same of what is idle in the regions that there are, whoever wants it next: for a request that finds no other memory. The
-  // next requests that `allocate` is asked for, as many as an iteration has, get such memory, too, before the allocator below is
-  // asked, which would give back its cache for each of them.
-  Given borrow(std::size_t bytes);
+  // A planned place, or what the plan leaves idle; none if its address is 0. `bytes` is not 0. May take regions from the
+  // allocator below; `releases`: that one gives back its cache where there is no room. `borrows`: what is idle in the regions that
+  // there are, whoever wants it next, for a request that finds no other memory (src/device/stream.rs).
+  Place ask(std::size_t bytes, bool borrows, bool releases);
 
   // The region that holds this address; null if none of its own does.
   void* region_of(const void* address) const {
@@ -91,7 +100,7 @@ class StreamMemory {
   bool give_back(GiveBack why);
 
   const StreamPlan& plan() const {
-    return *plan_;
+    return plan_;
   }
 
   // Whether there is a plan for it.
@@ -101,13 +110,9 @@ class StreamMemory {
 
   // Its plan is not used any more, and what is idle given back. Returns whether it was used.
   bool drop() {
-    const bool was_used = !plan_->is_dropped();
+    const bool was_used = !plan_.is_dropped();
     give_back(GiveBack::ForGood);
     return was_used;
-  }
-
-  StreamCounts counts() const {
-    return plan_->stream_counts(stream_.device_index(), number_);
   }
 
  private:
@@ -116,7 +121,6 @@ class StreamMemory {
     std::atomic<std::size_t> base{0};
   };
 
-  Given ask(std::size_t bytes, bool borrows, bool releases);
   // Before planned bytes go: keeps the peaks if there may be a new one until then.
   void keep_peaks() {
     if (C10_UNLIKELY(tally_.is_due(0))) {
@@ -132,19 +136,13 @@ class StreamMemory {
   void note_completed(std::size_t address, std::size_t requested);
   // Regions that are its own no more.
   void give_back(const rust::Vec<IdleRegion>& regions);
-  void tell_of_region(void* base, std::int64_t bytes);
 
-  Below& below_;
-  Below& whole_;
-  DeviceHistory& history_;
-  Span& span_;
-  EventGate& events_;
+  const Around& around_;
   Peaks& peaks_;
   const Tally& tally_;
   const c10::cuda::CUDAStream stream_;
   const cudaStream_t handle_;
-  const std::uint32_t number_;
-  const rust::Box<StreamPlan> plan_;
+  const StreamPlan& plan_;
   std::vector<Region> regions_;
   // How regions are freed: as when they were taken.
   std::atomic<c10::DeleterFnPtr> delete_below_{nullptr};

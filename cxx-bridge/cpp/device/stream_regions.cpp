@@ -11,13 +11,29 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/util/ScopeExit.h>
 
-#include "asking.h"
 #include "failures.h"
 #include "profiling.h"
-#include "region_length.h"
 #include "round_up.h"
 
 namespace pinbuddy {
+namespace {
+
+// How long the block of the allocator below is that begins at `base`; `asked` if there is none. Its settings may have rounded
+// it up, and what is left of what it had cached stays with the block where that is little. Not under a lock.
+std::size_t region_length(c10::cuda::CUDACachingAllocator::CUDAAllocator& below, std::size_t base, std::size_t asked) {
+  for (const auto& segment : below.snapshot({0, 0}, /*include_traces=*/false).segments) {
+    std::size_t address = segment.address;
+    for (const auto& block : segment.blocks) {
+      if (address == base) {
+        return block.size;
+      }
+      address += block.size;
+    }
+  }
+  return asked;
+}
+
+} // namespace
 
 // Takes the regions that are wanted from the allocator below, so that its limits hold for them.
 void StreamMemory::reserve(bool releases) {
@@ -26,53 +42,51 @@ void StreamMemory::reserve(bool releases) {
   // These may throw, and then nobody is reserving.
   c10::cuda::CUDAGuard device_guard(device);
   read_peaks();
-  if (!plan_->begin_reserve()) {
+  if (!plan_.begin_reserve()) {
     return;
   }
   const auto moved = c10::make_scope_exit([this, device] {
     // Those of the allocator below have the regions in them from now on.
-    below_.resetPeakStats(device);
+    around_.below.resetPeakStats(device);
     device_moved();
   });
   // By the time they are given back, caching may be switched off, and the allocator below would give them to CUDA.
-  delete_below_.store(below_.raw_deleter(), std::memory_order_relaxed);
-  const AskingFor region(Asking::kRegion);
+  delete_below_.store(around_.below.raw_deleter(), std::memory_order_relaxed);
+  const Setting region(asking, Asking::kRegion);
   try {
     for (std::size_t index = 0; index < regions_.size(); ++index) {
-      if (plan_->lacks(index)) {
+      if (plan_.lacks(index)) {
         take_region(index);
       }
     }
   } catch (const c10::OutOfMemoryError& error) {
     tally_.forgive(Failures::counted(releases));
-    plan_->region_refused(device, error.what_without_backtrace());
-    give_back(plan_->reserve_ends(/*all=*/false));
+    plan_.region_refused(device, error.what_without_backtrace());
+    give_back(plan_.reserve_ends(/*all=*/false));
     return;
   } catch (...) {
     // The program's, of a call before: CUDA tells of it with the next one. The next request tries again.
-    give_back(plan_->reserve_ends(/*all=*/false));
+    give_back(plan_.reserve_ends(/*all=*/false));
     throw;
   }
-  give_back(plan_->reserve_ends(/*all=*/true));
+  give_back(plan_.reserve_ends(/*all=*/true));
 }
 
 void StreamMemory::take_region(std::size_t index) {
   Region& region = regions_[index];
-  auto since = c10::getApproximateTime();
-  void* address = below_.raw_alloc_with_stream(region.bytes, handle_);
+  const DeviceHistory::Hidden hidden(around_.below);
+  void* address = around_.below.raw_alloc_with_stream(region.bytes, handle_);
   const auto base = reinterpret_cast<std::size_t>(address);
-  history_.asked_for_region(since, base, region.bytes);
-  since = c10::getApproximateTime();
-  const std::size_t held = region_length(below_, address, region.bytes);
-  history_.asked_for_region(since, 0, 0);
-  tell_of_region(address, -static_cast<std::int64_t>(held));
-  span_.widen(base, region.bytes);
+  const std::size_t held = region_length(around_.below, base, region.bytes);
+  // A region is no memory of the program's: what the allocator below says of it to a profiler or a tracer is made good.
+  tell_of(around_.whole, address, -static_cast<std::int64_t>(held), stream_.device_index());
+  around_.span.widen(base, region.bytes);
   region.base.store(base, std::memory_order_release);
-  plan_->reserved(index, base, held, held >= oversize_from());
+  plan_.reserved(index, base, held, held >= oversize_from());
 }
 
 bool StreamMemory::give_back(GiveBack why) {
-  const auto idle = plan_->take_back(why);
+  const auto idle = plan_.take_back(why);
   give_back(idle);
   return !idle.empty();
 }
@@ -89,23 +103,16 @@ void StreamMemory::give_back(const rust::Vec<IdleRegion>& regions) {
     // Another thread may have taken it again, elsewhere.
     std::size_t base = it.base;
     regions_[it.region].base.compare_exchange_strong(base, 0);
-    plan_->region_went(it);
+    plan_.region_went(it);
   }
   for (const IdleRegion& it : regions) {
     assert_no_lock_held("giving a region back");
     auto* const base = reinterpret_cast<void*>(it.base);
-    tell_of_region(base, static_cast<std::int64_t>(it.held));
-    const auto since = c10::getApproximateTime();
+    tell_of(around_.whole, base, static_cast<std::int64_t>(it.held), device);
+    const DeviceHistory::Hidden hidden(around_.below);
     delete_below_.load(std::memory_order_relaxed)(base);
-    history_.asked_for_region(since, it.base, it.bytes);
   }
-  below_.resetPeakStats(device);
-}
-
-// A region is no memory of the program's: what the allocator below says of it to a profiler or a tracer is made good.
-void StreamMemory::tell_of_region(void* base, std::int64_t bytes) {
-  tell_tracer(base, bytes > 0);
-  tell_profiler(whole_, base, bytes, stream_.device_index());
+  around_.below.resetPeakStats(device);
 }
 
 } // namespace pinbuddy

@@ -1,19 +1,24 @@
-// The streams of a device that have asked for planned memory, and which of them an address is of.
+// The streams that have asked for planned memory, which of them an address is of, and which requests a plan may serve at all.
 //
-// Invariant: a stream that was added stays where it is for good, so that readers take no lock.
+// Most requests of a program are none of a plan's, and most blocks lie in no region. Invariants: a stream that was added stays where
+// it is for good, so that readers take no lock; a request that is turned away here would get no place; an address that was handed
+// out of a region is within the span. Knows neither captures nor reports.
 #pragma once
 
 #include <c10/cuda/CUDAStream.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 
 #include "../lock.h"
 #include "peaks.h"
+#include "pinbuddy-bridge/src/lib.rs.h"
 #include "stream_memory.h"
 
 namespace pinbuddy {
@@ -23,14 +28,7 @@ class Streams {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // The stream's memory; null if it has none. `around` is called for one that is new.
-  template <class Around>
-  StreamMemory* of(c10::cuda::CUDAStream stream, Around around) {
-    StreamMemory* found = find(stream);
-    return C10_LIKELY(found != nullptr) ? found : add(stream, around());
-  }
-
-  // The same of a stream that has asked before.
+  // The stream's memory; null if it has not asked.
   StreamMemory* find(c10::cuda::CUDAStream stream) {
     const std::size_t count = count_.load(std::memory_order_acquire);
     for (std::size_t index = 0; index < count; ++index) {
@@ -42,8 +40,17 @@ class Streams {
     return nullptr;
   }
 
-  std::size_t count() const {
-    return count_.load(std::memory_order_acquire);
+  // The same of one that may be new; null if there are too many.
+  [[gnu::noinline]] StreamMemory* add(const Around& around, c10::cuda::CUDAStream stream) {
+    Lock guard(mutex_);
+    const std::size_t count = count_.load(std::memory_order_relaxed);
+    StreamMemory* found = find(stream);
+    if (found != nullptr || count == kMost) {
+      return found;
+    }
+    all_[count] = std::make_unique<StreamMemory>(around, peaks_, stream, static_cast<std::uint32_t>(count));
+    count_.store(count + 1, std::memory_order_release);
+    return all_[count].get();
   }
 
   template <class Act>
@@ -54,29 +61,15 @@ class Streams {
     }
   }
 
-  // Whether any of them has a region.
-  bool reserved() {
+  // Memory is short: gives back what is idle, or drops the plans, too, once what other streams use is idle, as the allocator below
+  // waits for them; false if that is nothing.
+  bool give_way(GiveBack why) {
     bool any = false;
-    each([&](StreamMemory& it) { any = any || it.plan().reserved_bytes() > 0; });
+    each([&](StreamMemory& it) {
+      it.settle(StreamMemory::Settle::kWait);
+      any = (why == GiveBack::Short ? it.give_back(why) : it.drop()) || any;
+    });
     return any;
-  }
-
-  // How much of the regions nobody uses.
-  std::int64_t idle() {
-    std::int64_t bytes = 0;
-    each([&](StreamMemory& it) { bytes += static_cast<std::int64_t>(it.plan().idle()); });
-    return bytes;
-  }
-
-  // Memory is short: gives back what is idle, once what other streams use is idle too, as the allocator below waits for them; false
-  // if that is nothing.
-  bool give_back() {
-    return any_settled([](StreamMemory& it) { return it.give_back(GiveBack::Short); });
-  }
-
-  // The same, with the plans dropped; whether any was used.
-  bool drop() {
-    return any_settled([](StreamMemory& it) { return it.drop(); });
   }
 
   // What there was at most before the regions came or went.
@@ -84,47 +77,80 @@ class Streams {
     return peaks_;
   }
 
-  void reset_peaks(const Tally& tally) {
-    peaks_.reset(tally);
-    each([](StreamMemory& it) { it.plan().reset_peaks(); });
-  }
-
-  StreamMemory* owner(const void* address) {
-    StreamMemory* owner = nullptr;
-    each([&](StreamMemory& it) { owner = it.region_of(address) != nullptr ? &it : owner; });
-    return owner;
-  }
-
  private:
-  // Does this with each stream, for which nothing is outstanding then; whether it was so with any.
-  template <class Act>
-  bool any_settled(Act act) {
-    bool any = false;
-    each([&](StreamMemory& it) {
-      it.settle(StreamMemory::Settle::kWait);
-      any = act(it) || any;
-    });
-    return any;
-  }
-
-  [[gnu::noinline]] StreamMemory* add(c10::cuda::CUDAStream stream, const StreamMemory::Around& around) {
-    Lock guard(mutex_);
-    if (StreamMemory* found = find(stream)) {
-      return found;
-    }
-    const std::size_t count = count_.load(std::memory_order_relaxed);
-    if (count == kMost) {
-      return nullptr;
-    }
-    all_[count] = std::make_unique<StreamMemory>(around, stream, static_cast<std::uint32_t>(count));
-    count_.store(count + 1, std::memory_order_release);
-    return all_[count].get();
-  }
-
   std::mutex mutex_;
   Peaks peaks_;
   std::atomic<std::size_t> count_{0};
   std::array<std::unique_ptr<StreamMemory>, kMost> all_;
+};
+
+// Those of all devices.
+class AllStreams {
+ public:
+  // Nothing is served where no plan is used.
+  explicit AllStreams(bool planned) : least_(planned ? device_threshold() : kAll) {}
+
+  // There are so many devices. Before that there are none.
+  void begin(int devices) {
+    devices_.store(std::min<int>(devices, all_.size()), std::memory_order_release);
+  }
+
+  int devices() const {
+    return devices_.load(std::memory_order_acquire);
+  }
+
+  Streams& operator[](c10::DeviceIndex device) {
+    return all_[static_cast<std::uint8_t>(device)];
+  }
+
+  // Whether a plan may have a place for so many bytes.
+  bool may_plan(std::size_t bytes) const {
+    return bytes >= least_ && bytes <= most_.load(std::memory_order_relaxed);
+  }
+
+  // The stream's memory; null if there are too many. Streams are numbered by the requests that are asked about: once each that has a
+  // plan has its number, requests that are too long for all are turned away.
+  StreamMemory* of(const Around& around, c10::cuda::CUDAStream stream) {
+    Streams& own = (*this)[stream.device_index()];
+    StreamMemory* found = own.find(stream);
+    if (C10_UNLIKELY(found == nullptr)) {
+      found = own.add(around, stream);
+      if (device_streams_known()) {
+        most_.store(device_longest(), std::memory_order_relaxed);
+      }
+    }
+    return found;
+  }
+
+  Span& span() {
+    return span_;
+  }
+
+  // Whose region holds the address; null if none does.
+  StreamMemory* owner_of(const void* address) {
+    StreamMemory* owner = nullptr;
+    if (C10_UNLIKELY(span_.holds(address))) {
+      each([&](StreamMemory& it) { owner = it.region_of(address) != nullptr ? &it : owner; });
+    }
+    return owner;
+  }
+
+  template <class Act>
+  void each(Act act) {
+    for (int device = 0; device < devices(); ++device) {
+      all_[device].each(act);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+  const std::size_t least_;
+  std::atomic<std::size_t> most_{kAll};
+  Span span_;
+  std::atomic<int> devices_{0};
+  // As many as an index of c10 can name: none is out of bounds.
+  std::array<Streams, 128> all_;
 };
 
 } // namespace pinbuddy

@@ -1,11 +1,10 @@
-//! A stream's plan, as the bridge has it. Thin: translates.
+//! A stream's plan, and what PyTorch's allocator says that it does, as the bridge has them. Thin: translates.
 
-use pinbuddy_core::Gauge;
-
-use super::process::device_refused;
+use super::Recording;
+use super::process::{device_refused, device_trace, on_record};
 use super::stream::{Ask, GiveBack, Idle, Step, StreamPlan};
 use super::tally::Length;
-use crate::ffi::{self, Counter, FreedBlock, IdleRegion, Place, StreamCounts, StreamPart};
+use crate::ffi::{self, FreedBlock, IdleRegion, Note, Noted, Place, StreamPart};
 
 // The steps of both are the same.
 const _: () = assert!(Step::Begin as u8 == ffi::Step::Begin.repr);
@@ -94,24 +93,6 @@ impl StreamPlan {
         });
     }
 
-    pub(crate) fn add_to(&self, sum: &mut [Counter; 10]) {
-        for (
-            sum,
-            Gauge {
-                current,
-                peak,
-                allocated,
-                freed,
-            },
-        ) in sum.iter_mut().zip(self.counted().0)
-        {
-            sum.current += current as i64;
-            sum.peak += peak as i64;
-            sum.allocated += allocated as i64;
-            sum.freed += freed as i64;
-        }
-    }
-
     pub(crate) fn parts(&self) -> Vec<StreamPart> {
         let part = |it: super::stream::Shown| StreamPart {
             address: it.address,
@@ -121,21 +102,48 @@ impl StreamPlan {
         };
         self.shown().into_iter().map(part).collect()
     }
+}
 
-    pub(crate) fn stream_counts(&self, device: i8, stream: u32) -> StreamCounts {
-        let (counts, given_back) = self.counts();
-        StreamCounts {
-            device: i32::from(device),
-            stream,
-            reserved: self.reserved_bytes(),
-            dropped: self.is_dropped(),
-            given_back,
-            hits: counts.hits,
-            misses: counts.misses,
-            unplanned: counts.unplanned,
-            resyncs: counts.resyncs,
-            borrowed: counts.borrowed,
+/// For the trace and the recording. Called under the allocator's lock; true if [`Recording::catch_up`] is to be called under none.
+pub(crate) fn device_note(note: &Note) -> bool {
+    let trace = device_trace(note.device);
+    let (device, address) = (note.device as u32, note.address);
+    match note.what {
+        Noted::Allocated => {
+            if let Some(trace) = trace.filter(|_| !note.is_region) {
+                trace.request(address, note.rounded, note.stream, !note.is_ordinary);
+            }
+            let record = |it: &Recording| {
+                it.allocated(device, note.stream, address, note.bytes, note.rounded)
+            };
+            return note.is_ordinary && on_record(record).unwrap_or(false);
         }
+        Noted::Freed => trace.into_iter().for_each(|it| it.free(address)),
+        Noted::Over => {
+            trace.into_iter().for_each(|it| it.done(address));
+            let _ = on_record(|it| it.freed(device, address));
+        }
+        Noted::Failed => {
+            let _ = on_record(Recording::failed);
+        }
+        Noted::Took | Noted::Gave | Noted::Mapped | Noted::Unmapped => {
+            if note.what == Noted::Mapped {
+                let _ = on_record(Recording::expandable);
+            }
+            let is_gone = matches!(note.what, Noted::Gave | Noted::Unmapped);
+            trace
+                .into_iter()
+                .for_each(|it| it.segment(note.bytes, is_gone));
+        }
+        _ => {}
+    }
+    false
+}
+
+/// Another stream uses the block at this address, for the trace.
+pub(crate) fn device_uses(device: i8, address: usize, stream: usize) {
+    if let Some(trace) = device_trace(device) {
+        trace.uses(address, stream);
     }
 }
 

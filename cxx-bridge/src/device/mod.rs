@@ -18,7 +18,9 @@ pub mod stream;
 pub(crate) mod tally;
 
 #[cfg(feature = "torch")]
-mod bridged;
+pub(crate) mod all;
+#[cfg(feature = "torch")]
+pub(crate) mod bridged;
 #[cfg(feature = "torch")]
 pub(crate) mod process;
 

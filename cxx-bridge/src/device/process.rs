@@ -9,16 +9,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pinbuddy_plan::file::device::{DevicePlan, Stream};
-use pinbuddy_slots::Slots;
+use pinbuddy_slots::{Counts, Slots};
 use serde_json::{Value, json};
 
+use super::all::{self, all};
 use super::stream::StreamPlan;
-use crate::ffi::{self, StreamCounts};
+use crate::ffi;
 use crate::log::{self, Bytes};
 use crate::plan::fit::Served;
 use crate::plan::{Choice, Chosen, Place};
 use crate::process::{device_memory, engine_record_begin, handle, recorder};
-use crate::record;
+use crate::record::{self, device::DeviceTrace};
 
 /// What is asked of device memory.
 #[derive(Debug)]
@@ -104,7 +105,7 @@ impl DeviceMemory {
         if self.is_child.load(Ordering::Relaxed) {
             return;
         }
-        ffi::device_iteration();
+        all().iter().for_each(|(_, plan)| plan.iteration());
         if let Some(recording) = self.recording() {
             recording.iteration();
         }
@@ -117,22 +118,27 @@ pub(crate) fn device_report() -> Value {
     if !device_planned() || device_memory().is_child.load(Ordering::Relaxed) {
         return Value::Null;
     }
-    let counts = ffi::device_counts();
-    let stream = |it: &StreamCounts| {
+    let stream = |(stream, plan): (Stream, &StreamPlan)| {
+        let (counts, given_back) = plan.counts();
         json!({
-            "device": it.device,
-            "stream": it.stream,
-            "reserved_bytes": it.reserved,
-            "dropped": it.dropped,
-            "given_back": it.given_back,
-            "hits": it.hits,
-            "misses": it.misses,
-            "unplanned": it.unplanned,
-            "resyncs": it.resyncs,
-            "borrowed": it.borrowed,
+            "device": stream.device,
+            "stream": stream.number,
+            "reserved_bytes": plan.reserved_bytes(),
+            "dropped": plan.is_dropped(),
+            "given_back": given_back,
+            "hits": counts.hits,
+            "misses": counts.misses,
+            "unplanned": counts.unplanned,
+            "resyncs": counts.resyncs,
+            "borrowed": counts.borrowed,
         })
     };
-    counts.iter().map(stream).collect()
+    planned().map(stream).collect()
+}
+
+/// The streams that a plan is there for.
+fn planned() -> impl Iterator<Item = (Stream, &'static StreamPlan)> {
+    all().into_iter().filter(|(_, plan)| plan.regions() > 0)
 }
 
 /// Whether requests have planned places.
@@ -148,19 +154,9 @@ pub(crate) fn device_threshold() -> usize {
     plan.threshold() as usize
 }
 
-/// The allocator below has mapped memory: it has expandable segments.
-pub(crate) fn device_expandable() {
-    let _ = on_record(super::Recording::expandable);
-}
-
 /// The program has emptied the cache.
 pub(crate) fn device_emptied() {
     let _ = on_record(super::Recording::emptied);
-}
-
-/// The allocator below has no memory for a request. Called under its lock.
-pub(crate) fn device_failed() {
-    let _ = on_record(super::Recording::failed);
 }
 
 /// The length of the longest region of all plans.
@@ -172,16 +168,15 @@ pub(crate) fn device_longest() -> usize {
     regions.max().map_or(0, |&bytes| bytes as usize)
 }
 
-/// How many streams of a device have to be numbered until each that has a plan has its number.
-pub(crate) fn device_streams(device: i8) -> usize {
+/// Whether each stream that has a plan has its number.
+pub(crate) fn device_streams_known() -> bool {
     let Choice::Use(plan) = device_memory().choice() else {
-        return 0;
+        return true;
     };
-    let own = plan
-        .plans
+    let known = all();
+    plan.plans
         .iter()
-        .filter(|(it, _)| i64::from(it.device) == i64::from(device));
-    own.map(|(it, _)| it.number as usize + 1).max().unwrap_or(0)
+        .all(|(it, _)| known.iter().any(|(known, _)| known == it))
 }
 
 /// Whether the run is recorded.
@@ -192,6 +187,12 @@ pub(crate) fn device_records() -> bool {
 /// Whether a trace is recorded.
 pub(crate) fn device_traces() -> bool {
     device_memory().trace().is_some()
+}
+
+/// The trace of a device, if one is recorded.
+pub(super) fn device_trace(device: i8) -> Option<&'static DeviceTrace> {
+    let is_device = device >= 0 && device_traces();
+    is_device.then(|| record::device::device_trace(device))
 }
 
 /// The device allocator is initialised: what it does is traced from now on.
@@ -254,23 +255,9 @@ pub(crate) fn device_retired(device: i8) {
     });
 }
 
-pub(crate) fn device_allocated(
-    device: i8,
-    stream: usize,
-    address: usize,
-    asked: usize,
-    rounded: usize,
-) -> bool {
-    on_record(|it| it.allocated(device as u32, stream, address, asked, rounded)).unwrap_or(false)
-}
-
 /// Under no lock: takes into the record what was noted, and has a plan made where one is due.
 pub(crate) fn device_record_catch_up() {
     let _ = on_record(super::Recording::catch_up);
-}
-
-pub(crate) fn device_freed(device: i8, address: usize) {
-    let _ = on_record(|it| it.freed(device as u32, address));
 }
 
 pub(crate) fn device_record_close() {
@@ -297,8 +284,8 @@ fn say_misfit() {
     if !device_planned() || memory.is_child.load(Ordering::Relaxed) {
         return;
     }
-    let counts = ffi::device_counts();
-    let sum = |of: fn(&StreamCounts) -> u64| counts.iter().map(of).sum::<u64>() as usize;
+    let counts: Vec<_> = planned().map(|(_, plan)| plan.counts().0).collect();
+    let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as usize;
     let counted = Served {
         served: sum(|it| it.hits + it.borrowed),
         asked: sum(|it| it.hits + it.misses + it.unplanned),
@@ -356,28 +343,28 @@ pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), Stri
 }
 
 /// A panic must not reach C++; a record that it leaves half done is still one.
-fn on_record<T>(act: impl FnOnce(&super::Recording) -> T) -> Option<T> {
+pub(super) fn on_record<T>(act: impl FnOnce(&super::Recording) -> T) -> Option<T> {
     let recording = device_memory().recording()?;
     catch_unwind(AssertUnwindSafe(|| act(recording))).ok()
 }
 
 /// The plan of a device's stream, which has none if nothing is planned for it. `name`: CUDA's name of the stream.
-pub(crate) fn stream_plan(device: i8, number: u32, name: usize) -> Box<StreamPlan> {
+pub(crate) fn stream_plan(device: i8, number: u32, name: usize) -> &'static StreamPlan {
+    let stream = Stream {
+        device: device as u32,
+        number,
+    };
     let slots = || -> Option<Slots> {
         let Choice::Use(plans) = device_memory().choice() else {
             return None;
-        };
-        let stream = Stream {
-            device: u32::try_from(device).ok()?,
-            number,
         };
         let (_, plan) = plans.plans.iter().find(|(it, _)| *it == stream)?;
         Slots::learning(&plan.layout(plan.regions.len())).ok()
     };
     let plan = StreamPlan::new(catch_unwind(slots).ok().flatten(), device);
-    Box::new(if device_traces() {
-        plan.traced(record::device::device_trace(device), name)
-    } else {
-        plan
-    })
+    let plan = match device_trace(device) {
+        Some(trace) => plan.traced(trace, name),
+        None => plan,
+    };
+    all::add(stream, plan)
 }

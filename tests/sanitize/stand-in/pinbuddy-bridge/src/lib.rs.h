@@ -24,7 +24,6 @@ struct Part {
   bool pending;
 };
 
-struct StreamCounts {};
 
 struct Caches {
   std::uint64_t bytes;
