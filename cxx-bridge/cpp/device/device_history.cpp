@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
 
 #include "../lock.h"
 
@@ -16,20 +15,17 @@ namespace {
 
 using Entry = DeviceHistory::Entry;
 
-// What was compiled, as entries of ours name it to the allocator below.
-constexpr std::string_view kHidden = "pinbuddy's region: ";
+// Regions are rarely taken; of so many calls the times are kept.
+constexpr std::size_t kMostCalls = 4096;
+
+// The allocator below has a clock of its own, which tells the same microsecond or a few more or less.
+constexpr c10::time_t kSlackUs = 100;
 
 thread_local std::vector<std::string> compiled;
 
-std::string now_compiled() {
-  return compiled.empty() ? "N/A" : compiled.back();
-}
-
-// Of a region's block, or of a snapshot of ours. What the driver gave for it stays.
-bool is_hidden(const Entry& entry) {
-  return entry.compile_context_.starts_with(kHidden) &&
-      (entry.action_ == Entry::ALLOC || entry.action_ == Entry::FREE_REQUESTED ||
-       entry.action_ == Entry::FREE_COMPLETED || entry.action_ == Entry::SNAPSHOT);
+bool is_of_a_block(const Entry& entry) {
+  return entry.action_ == Entry::ALLOC || entry.action_ == Entry::FREE_REQUESTED ||
+      entry.action_ == Entry::FREE_COMPLETED;
 }
 
 // Only some releases have it.
@@ -71,6 +67,7 @@ void DeviceHistory::record(
   }
   if (!enabled || clear) {
     entries_.clear();
+    calls_.clear();
   }
   if (enabled && !clock_) {
     clock_.emplace();
@@ -128,9 +125,14 @@ DeviceHistory::Context DeviceHistory::context_of(std::size_t address) {
   return found == live_.end() ? nullptr : found->second.allocated;
 }
 
-DeviceHistory::Hidden::Hidden(c10::cuda::CUDACachingAllocator::CUDAAllocator& below) : below_(below) {
-  std::string name = std::string(kHidden) + now_compiled();
-  below_.pushCompileContext(name);
+void DeviceHistory::asked_for_region(c10::approx_time_t since, std::size_t address, std::size_t bytes) {
+  Lock guard(mutex_);
+  if (enabled_) {
+    calls_.push_back({since, c10::getApproximateTime(), address, bytes});
+    if (calls_.size() > kMostCalls) {
+      calls_.pop_front();
+    }
+  }
 }
 
 // Under the lock.
@@ -152,7 +154,7 @@ void DeviceHistory::push(Entry::Action action, const Block& block, Context conte
       c10::MempoolId_t{0, 0},
       c10::getApproximateTime(),
       when_.load() >= When::ALLOC ? std::move(context) : nullptr,
-      now_compiled());
+      compiled.empty() ? "N/A" : compiled.back());
   entry.user_metadata_ = std::move(metadata);
   if (entries.size() > most_) {
     entries.pop_front();
@@ -174,15 +176,27 @@ void DeviceHistory::add_to(c10::cuda::CUDACachingAllocator::SnapshotInfo& info) 
   }
   const auto convert = clock_->makeConverter();
   const auto us = [&convert](c10::approx_time_t time) { return convert(time) / 1000; };
+  struct Span {
+    c10::time_t since;
+    c10::time_t until;
+    const Call& call;
+  };
+  std::vector<Span> spans;
+  for (const Call& call : calls_) {
+    spans.push_back({us(call.since) - kSlackUs, us(call.until) + kSlackUs, call});
+  }
+  const auto is_of_a_region = [&spans](const Entry& entry) {
+    return std::any_of(spans.begin(), spans.end(), [&entry](const Span& it) {
+      const bool is_it = it.call.address == 0
+          ? entry.action_ == Entry::SNAPSHOT
+          : is_of_a_block(entry) && entry.addr_ == it.call.address && entry.size_ == it.call.bytes;
+      return is_it && it.since <= entry.time_.t_ && entry.time_.t_ <= it.until;
+    });
+  };
   info.device_traces.resize(std::max(info.device_traces.size(), entries_.size()));
   for (std::size_t device = 0; device < info.device_traces.size(); ++device) {
     auto& theirs = info.device_traces[device];
-    std::erase_if(theirs, is_hidden);
-    for (Entry& entry : theirs) {
-      if (entry.compile_context_.starts_with(kHidden)) {
-        entry.compile_context_.erase(0, kHidden.size());
-      }
-    }
+    std::erase_if(theirs, is_of_a_region);
     std::vector<Entry> ours;
     if (device < entries_.size()) {
       ours.assign(entries_[device].begin(), entries_[device].end());

@@ -62,19 +62,9 @@ class DeviceHistory {
   // Who asked for the block at this address.
   Context context_of(std::size_t address);
 
-  // While it lives, what this thread has the allocator below do is no doing of the program's: no snapshot shows blocks of it.
-  class Hidden {
-   public:
-    explicit Hidden(c10::cuda::CUDACachingAllocator::CUDAAllocator& below);
-    ~Hidden() {
-      below_.popCompileContext();
-    }
-    Hidden(const Hidden&) = delete;
-    Hidden& operator=(const Hidden&) = delete;
-
-   private:
-    c10::cuda::CUDACachingAllocator::CUDAAllocator& below_;
-  };
+  // The allocator below was asked for a region, or given one, since this moment; no region is at the address 0, which says
+  // that it was asked for a snapshot.
+  void asked_for_region(c10::approx_time_t since, std::size_t address, std::size_t bytes);
 
   // Adds the entries to those of the allocator below.
   void add_to(c10::cuda::CUDACachingAllocator::SnapshotInfo& info);
@@ -87,6 +77,14 @@ class DeviceHistory {
   struct Live {
     Context allocated;
     Context freed;
+  };
+
+  // A call of ours to the allocator below.
+  struct Call {
+    c10::approx_time_t since;
+    c10::approx_time_t until;
+    std::size_t address;
+    std::size_t bytes;
   };
 
   // Where this call comes from, if that is kept of such calls.
@@ -105,6 +103,7 @@ class DeviceHistory {
   // By device.
   std::vector<std::deque<Entry>> entries_;
   ska::flat_hash_map<std::size_t, Live> live_;
+  std::deque<Call> calls_;
   std::optional<c10::ApproximateClockToUnixTimeConverter> clock_;
 };
 

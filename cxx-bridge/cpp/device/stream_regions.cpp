@@ -74,10 +74,13 @@ void StreamMemory::reserve(bool releases) {
 
 void StreamMemory::take_region(std::size_t index) {
   Region& region = regions_[index];
-  const DeviceHistory::Hidden hidden(around_.below);
+  auto since = c10::getApproximateTime();
   void* address = around_.below.raw_alloc_with_stream(region.bytes, handle_);
   const auto base = reinterpret_cast<std::size_t>(address);
+  around_.history.asked_for_region(since, base, region.bytes);
+  since = c10::getApproximateTime();
   const std::size_t held = region_length(around_.below, base, region.bytes);
+  around_.history.asked_for_region(since, 0, 0);
   // A region is no memory of the program's: what the allocator below says of it to a profiler or a tracer is made good.
   tell_of(around_.whole, address, -static_cast<std::int64_t>(held), stream_.device_index());
   around_.span.widen(base, region.bytes);
@@ -109,8 +112,9 @@ void StreamMemory::give_back(const rust::Vec<IdleRegion>& regions) {
     assert_no_lock_held("giving a region back");
     auto* const base = reinterpret_cast<void*>(it.base);
     tell_of(around_.whole, base, static_cast<std::int64_t>(it.held), device);
-    const DeviceHistory::Hidden hidden(around_.below);
+    const auto since = c10::getApproximateTime();
     delete_below_.load(std::memory_order_relaxed)(base);
+    around_.history.asked_for_region(since, it.base, it.bytes);
   }
   around_.below.resetPeakStats(device);
 }
