@@ -17,6 +17,8 @@ import numpy
 import torch
 
 MIB = 1 << 20
+# Seconds after which a process takes another one to have failed.
+PATIENCE = 300
 
 
 def main() -> None:
@@ -30,7 +32,7 @@ def main() -> None:
             made.flush()
         # Not forked: a child of a process that uses CUDA cannot.
         context = multiprocessing.get_context("spawn")
-        arguments = options.processes, options.file or made.name, context.Barrier(options.processes), context.Queue()
+        arguments = options.processes, options.file or made.name, context.Barrier(options.processes, timeout=PATIENCE), context.Queue()
         workers = [context.Process(target=work, args=(rank, *arguments)) for rank in range(options.processes)]
         for worker in workers:
             worker.start()

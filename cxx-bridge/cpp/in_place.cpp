@@ -9,7 +9,6 @@
 #include <c10/util/Exception.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -66,9 +65,8 @@ void delete_holder(void* context) {
 class PinnedMap final : public at::MapAllocator {
  public:
   PinnedMap(const at::MapAllocator& map, Holder* held)
-      : MapAllocator(at::WITH_FD, "", memory_file(), at::ALLOCATOR_MAPPED_FROMFD | at::ALLOCATOR_MAPPED_KEEPFD, 1),
-        holder(held) {
-    // Its own mapping, of a byte, goes.
+      : MapAllocator(at::WITH_FD, "", /*fd=*/-1, /*flags=*/0, /*size=*/0), holder(held) {
+    // It maps nothing, and closes nothing.
     MapAllocator::close();
     filename_ = map.filename();
     flags_ = map.flags();
@@ -77,17 +75,12 @@ class PinnedMap final : public at::MapAllocator {
     base_ptr_ = map.data();
   }
   ~PinnedMap() override {
+    // Its holder's mapping reports its end.
+    size_ = 0;
     delete_holder(holder);
   }
 
   Holder* const holder;
-
- private:
-  static int memory_file() {
-    const int file = memfd_create("pinbuddy", MFD_CLOEXEC);
-    TORCH_CHECK(file >= 0 && ftruncate(file, 1) == 0, "the kernel gives no file in memory");
-    return file;
-  }
 };
 
 Holder* holder_of(const c10::DataPtr& memory) {
@@ -162,14 +155,20 @@ void register_in_place(const Place& pages, bool read_only) {
 
 bool finish_devices() {
   assert_no_lock_held("waiting for devices");
-  const auto idle = c10::cuda::CaptureStatus::None;
-  if (something_is_captured() || c10::cuda::currentStreamCaptureStatusMayInitCtx() != idle) {
-    return false;
-  }
+  const auto captures = [] {
+    // Asked of a device without a context, the second would make one.
+    return something_is_captured() ||
+        (c10::cuda::hasPrimaryContext(c10::cuda::current_device()) &&
+         c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None);
+  };
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   for (c10::DeviceIndex device = 0; device < c10::cuda::device_count(); ++device) {
     if (!c10::cuda::hasPrimaryContext(device)) {
       continue;
+    }
+    // Each time: the wait for the last one may have been long.
+    if (captures()) {
+      return false;
     }
     const c10::cuda::CUDAGuard guard(device);
     const cudaError_t outcome = cudaDeviceSynchronize();

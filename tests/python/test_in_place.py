@@ -171,18 +171,31 @@ answer(both, held(), bool((there.cpu() == 7).all()))
 
 def test_a_capture_puts_the_end_off(answers):
     assert answers("""
-one, other = pinbuddy.pin_(shared()), pinbuddy.pin_(heap())
+one, other, third = pinbuddy.pin_(shared()), pinbuddy.pin_(heap()), pinbuddy.pin_(shared())
 graph, on_device = torch.cuda.CUDAGraph(), torch.zeros(8, device="cuda")
 with torch.cuda.graph(graph, capture_error_mode="global"):
     on_device += 1
     pinbuddy.unpin_(one)
+    pinbuddy.unpin_(third)
     del other
     during = held()[0], one.is_pinned()
 graph.replay()  # A capture that is broken off cannot be.
 torch.cuda.synchronize()
+pinbuddy.pin_(third)  # It goes on.
 pinbuddy.empty_cache()
-answer(during, one.is_pinned(), held()[0])
-""") == [[2, True], False, 0]
+answer(during, one.is_pinned(), third.is_pinned(), held()[0])
+""") == [[3, True], False, True, 1]
+
+
+def test_memory_of_any_length_that_glibc_maps_by_itself_is_pinned(answers):
+    assert answers("""
+for more in [*range(0, 4096, 512), *range(3940, 4097, 4)]:
+    tensor = torch.empty((40 << 20) + more, dtype=torch.uint8)
+    pinbuddy.pin_(tensor)
+    assert tensor.is_pinned() and held()[0] == 1, more
+    del tensor
+answer(held())
+""") == [NONE]
 
 
 def test_a_block_ends_its_pins_and_shared_memory_stays_what_other_processes_have(answers):

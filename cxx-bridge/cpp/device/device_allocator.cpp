@@ -302,7 +302,7 @@ class DeviceAllocator final : public Planning {
         .stream = reinterpret_cast<std::size_t>(entry.stream_),
         .address = entry.addr_,
         .bytes = entry.size_,
-        .rounded = round_up(entry.size_),
+        .rounded = entry.action_ == Entry::ALLOC ? round_up(entry.size_) : 0,
         .is_ordinary = entry.mempool_ == c10::MempoolId_t{0, 0} && asking == Asking::kOrdinary,
         .is_region = asking == Asking::kRegion,
     });

@@ -115,7 +115,7 @@ class AllStreams {
     StreamMemory* found = own.find(stream);
     if (C10_UNLIKELY(found == nullptr)) {
       found = own.add(around, stream);
-      if (device_streams_known()) {
+      if (found != nullptr && device_streams_known()) {
         most_.store(device_longest(), std::memory_order_relaxed);
       }
     }
@@ -130,7 +130,9 @@ class AllStreams {
   StreamMemory* owner_of(const void* address) {
     StreamMemory* owner = nullptr;
     if (C10_UNLIKELY(span_.holds(address))) {
-      each([&](StreamMemory& it) { owner = it.region_of(address) != nullptr ? &it : owner; });
+      for (int device = 0; device < devices() && owner == nullptr; ++device) {
+        all_[device].each([&](StreamMemory& it) { owner = it.region_of(address) != nullptr ? &it : owner; });
+      }
     }
     return owner;
   }

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import torch
 
 _LONGEST = 1 << 12
+_MOST_PROCESSES = 1 << 20
 _WHAT = "could not be pinned in place"
 
 
@@ -19,7 +20,8 @@ def pin_(tensor: "torch.Tensor", *, processes: int = 1) -> "torch.Tensor":
     and copies with ``non_blocking=True`` are asynchronous.
 
     It stays pinned until ``unpin_`` has been called as often as ``pin_``, or its memory goes; both wait for all work of all GPUs.
-    ``processes`` is how many processes pin the same memory: each counts its part in the budget. An interrupt stops it.
+    ``processes`` is how many processes pin the same memory: each counts its part in the budget. An interrupt stops it while
+    pages are brought in; what the driver does then is one call.
 
     Raises ``TypeError`` for what is no tensor, ``ValueError`` for one that is not in the CPU's memory or a number of processes
     below 1, and ``RuntimeError`` with the reason where it cannot be pinned: then none of it is.
@@ -58,8 +60,8 @@ def _pin(tensor: Any, processes: int) -> Any:
     import torch
 
     storage = _storage(tensor)
-    if processes < 1:
-        raise ValueError(f"memory {_WHAT}: found {processes} processes, expected 1 or more (see: pinbuddy explain '{_WHAT}')")
+    if not 1 <= processes <= _MOST_PROCESSES:
+        raise ValueError(f"memory {_WHAT}: found {processes} processes, expected 1 to {_MOST_PROCESSES} (see: pinbuddy explain '{_WHAT}')")
     if storage.nbytes() == 0:
         return None
     if torch.cuda.is_available():

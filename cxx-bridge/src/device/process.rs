@@ -138,7 +138,9 @@ pub(crate) fn device_report() -> Value {
 
 /// The streams that a plan is there for.
 fn planned() -> impl Iterator<Item = (Stream, &'static StreamPlan)> {
-    all().into_iter().filter(|(_, plan)| plan.regions() > 0)
+    let mut all = all();
+    all.sort_by_key(|(it, _)| (it.device, it.number));
+    all.into_iter().filter(|(_, plan)| plan.regions() > 0)
 }
 
 /// Whether requests have planned places.
@@ -168,15 +170,15 @@ pub(crate) fn device_longest() -> usize {
     regions.max().map_or(0, |&bytes| bytes as usize)
 }
 
-/// Whether each stream that has a plan has its number.
+/// Whether each stream that has a plan has its number, as far as its device is there.
 pub(crate) fn device_streams_known() -> bool {
     let Choice::Use(plan) = device_memory().choice() else {
         return true;
     };
     let known = all();
-    plan.plans
-        .iter()
-        .all(|(it, _)| known.iter().any(|(known, _)| known == it))
+    let devices = ffi::device_count() as u32;
+    let mut here = plan.plans.iter().filter(|(it, _)| it.device < devices);
+    here.all(|(it, _)| known.iter().any(|(known, _)| known == it))
 }
 
 /// Whether the run is recorded.

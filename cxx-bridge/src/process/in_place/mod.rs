@@ -82,13 +82,14 @@ impl InPlace {
         }
         said(ffi::initialise(ffi::current_device()))?;
         self.process.store(id(), Ordering::Relaxed);
-        self.end_what_waits();
         let mut known = 0;
         let memory = said(ffi::memory_of_storage(storage, asked & 1 != 0, &mut known))?;
         if let Some(pin) = self.at_rest(known).pins.get_mut(&known) {
+            // One whose end was put off goes on.
             pin.times += usize::from(pin.registered);
             return pin.registered.then_some(known).ok_or(BUSY.to_owned());
         }
+        self.end_what_waits();
         if asked & 2 != 0 {
             return Err(ALREADY.to_owned());
         }
@@ -109,7 +110,6 @@ impl InPlace {
 
     /// Goes on with a pin. False once it is made; after an error there is none.
     pub(crate) fn step(&self, number: u64) -> Result<bool, String> {
-        self.enter()?;
         let (place, filled) = {
             let mut state = self.state.lock();
             let pin = state.pins.get_mut(&number).filter(|it| !it.in_hand);
@@ -117,6 +117,7 @@ impl InPlace {
             if pin.registered {
                 return Ok(false);
             }
+            self.enter()?;
             pin.in_hand = true;
             (pin.place.clone(), pin.filled)
         };
@@ -172,12 +173,13 @@ impl InPlace {
         if self.is_child() {
             return true;
         }
-        let state = self.at_rest(number);
-        let Some(pin) = state.pins.get(&number) else {
-            return true;
-        };
-        if pin.registered && self.closed.load(Ordering::Relaxed) {
+        // A thread may hang that has it in hand.
+        if self.closed.load(Ordering::Relaxed) {
             return false;
+        }
+        let state = self.at_rest(number);
+        if !state.pins.contains_key(&number) {
+            return true;
         }
         self.end(state, number, owner).unwrap_or_else(|why| {
             if !self.has_warned.swap(true, Ordering::Relaxed) {
@@ -210,21 +212,22 @@ impl InPlace {
 
     /// The process is about to end: from now on nothing is registered, unregistered or given back, which the system does.
     pub(crate) fn close(&self) {
-        if self.enter().is_err() {
+        if !self.has_begun() {
             return;
         }
-        self.closed.store(true, Ordering::Relaxed);
         let until = Instant::now() + LAST;
         let mut state = self.state.lock();
+        // Under the lock: whoever takes a pin in hand looks at it there.
+        self.closed.store(true, Ordering::Relaxed);
         while Instant::now() < until && state.pins.values().any(|it| it.in_hand) {
             let woken = state.wait_until(&self.changed, Instant::now() + LOOK_AGAIN);
             state = woken.unwrap_or_else(|| self.state.lock());
         }
     }
 
-    /// What is pinned in place, in the engine's terms, once `act` has changed it; nothing in a child.
+    /// What is pinned in place, in the engine's terms, once `act` has changed it; nothing where nothing was pinned, as in a child.
     pub(crate) fn stats(&self, act: impl FnOnce(&mut Stats)) -> Stats {
-        if self.is_child() {
+        if !self.has_begun() {
             return Stats::default();
         }
         let mut state = self.state.lock();
@@ -232,6 +235,11 @@ impl InPlace {
         let mut stats = state.stats;
         (stats.active_blocks, stats.active_bytes) = (stats.segments, stats.pinned_bytes);
         stats
+    }
+
+    /// Whether this process has pinned: another one's child must not lock.
+    fn has_begun(&self) -> bool {
+        self.process.load(Ordering::Relaxed) == id()
     }
 
     fn is_child(&self) -> bool {
@@ -266,6 +274,9 @@ impl InPlace {
     /// as before. In both cases `owner` is let go later, unless it is 0.
     fn end(&self, mut state: Guard<'_, State>, number: u64, owner: usize) -> Result<bool, String> {
         let pin = state.pins.get_mut(&number).ok_or("found no pin")?;
+        if self.closed.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         pin.in_hand = true;
         let (registered, place) = (pin.registered, of(&pin.place));
         drop(state);

@@ -37,6 +37,9 @@ struct Area<'a> {
     name: &'a str,
 }
 
+/// So much more than was asked for has a chunk that `posix_memalign` aligned to 64 bytes.
+const MOST_SPARE: usize = 128;
+
 /// How much of a chunk lies before its memory.
 const HEADER: usize = 16;
 
@@ -67,7 +70,10 @@ pub(super) fn of(memory: Range<usize>) -> Result<Place, String> {
         0..0
     };
     let begins = memory.start == pages.start || own.start == pages.start;
-    if !begins || (memory.end != pages.end && own.end != pages.end) {
+    // An aligned chunk has some bytes more than were asked for, and these may reach into a page of its own.
+    let spare =
+        anonymous && own.end == pages.end + PAGE && own.end - memory.end <= PAGE + MOST_SPARE;
+    if !begins || (memory.end != pages.end && own.end != pages.end && !spare) {
         let edge = if begins {
             pages.end - PAGE
         } else {
@@ -78,15 +84,19 @@ pub(super) fn of(memory: Range<usize>) -> Result<Place, String> {
              or array, or a copy (tensor.pin_memory(), tensor.clone().share_memory_())"
         ));
     }
-    let parts = mapping
+    let mut parts = mapping
         .iter()
         .filter(|it| it.start < pages.end && pages.start < it.end);
     const IN_MEMORY: [&str; 4] = ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"];
+    let writable = parts.all(|it| it.flags.contains('w'));
     Ok(Place {
-        writable: parts.clone().all(|it| it.flags.contains('w')),
+        writable,
         shared,
         anonymous,
-        cached: !anonymous && !IN_MEMORY.iter().any(|it| first.name.starts_with(it)),
+        // Of a private mapping that may be written, each page is the process's own once it is brought in.
+        cached: !anonymous
+            && (shared || !writable)
+            && !IN_MEMORY.iter().any(|it| first.name.starts_with(it)),
         pages,
     })
 }
