@@ -15,8 +15,8 @@ use std::time::SystemTime;
 use anyhow::{Context as _, Result, bail};
 use pinbuddy_config::{Config, Surroundings, trusted};
 use pinbuddy_plan::Plan;
-use pinbuddy_plan::file::MOST_TEXT;
 use pinbuddy_plan::file::device::DevicePlan;
+use pinbuddy_plan::file::{MOST_TEXT, NO_PLAN};
 use pinbuddy_store::{Folder, Kept, Key, MOST_HEAD, body};
 use serde::Serialize;
 
@@ -199,7 +199,7 @@ fn show(kept: &Kept, json: bool) -> Result<()> {
 fn read(key: &Key, text: &str) -> Result<(u64, usize, u64)> {
     use pinbuddy_store::Memory::{Device, Pinned};
     let own = body(text);
-    if own.starts_with(r#"{"format":"pinbuddy-no-plan""#) {
+    if own.starts_with(&format!(r#"{{"format":"{NO_PLAN}""#)) {
         bail!("nothing of this program's can be planned");
     }
     let read = match key.memory {

@@ -9,7 +9,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pinbuddy_plan::file::MadeFor;
 use pinbuddy_store::{AUTO, Command, Disk, Folder, Key, Launch, Memory, Role, devices};
@@ -62,23 +62,28 @@ impl Place {
     }
 
     fn kept(memory: Memory, config: &Config, torch: &str) -> Result<Option<Self>, String> {
-        let words = fs::read("/proc/self/cmdline").unwrap_or_default();
-        let words: Vec<String> = words
-            .strip_suffix(b"\0")
-            .unwrap_or(&words)
-            .split(|it| *it == 0)
-            .map(|it| String::from_utf8_lossy(it).into_owned())
-            .collect();
-        Self::of_words(&words, memory, config, torch)
+        // Read once: a program may be long, and both memories ask.
+        static HERE: OnceLock<Option<Command>> = OnceLock::new();
+        let command = HERE.get_or_init(|| {
+            let words = fs::read("/proc/self/cmdline").unwrap_or_default();
+            let words: Vec<String> = words
+                .strip_suffix(b"\0")
+                .unwrap_or(&words)
+                .split(|it| *it == 0)
+                .map(|it| String::from_utf8_lossy(it).into_owned())
+                .collect();
+            Command::of(&words, &Disk)
+        });
+        Self::of_command(command.clone(), memory, config, torch)
     }
 
-    fn of_words(
-        words: &[String],
+    fn of_command(
+        command: Option<Command>,
         memory: Memory,
         config: &Config,
         torch: &str,
     ) -> Result<Option<Self>, String> {
-        let Some(command) = Command::of(words, &Disk) else {
+        let Some(command) = command else {
             let why = "the command line does not say which program this is: name a file";
             log::info(|| no_effect(memory, why));
             return Ok(None);

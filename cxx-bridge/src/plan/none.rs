@@ -4,12 +4,11 @@
 
 use std::io::{self, Write};
 
-use pinbuddy_plan::file::MadeFor;
+use pinbuddy_plan::file::{MadeFor, NO_PLAN};
 use serde::{Deserialize, Serialize};
 
 use super::unusable::Unusable;
 
-const FORMAT: &str = "pinbuddy-no-plan";
 const VERSION: u64 = 1;
 
 /// See the module's documentation.
@@ -31,7 +30,7 @@ impl NoPlan {
     /// Of a run with so many requests.
     pub(super) fn new(run: &MadeFor, requests: usize, why: &str) -> Self {
         Self {
-            format: FORMAT.to_owned(),
+            format: NO_PLAN.to_owned(),
             version: VERSION,
             torch: run.torch.clone(),
             world_size: run.world_size,
@@ -48,7 +47,7 @@ impl NoPlan {
             format: String,
         }
         let head: Head = serde_json::from_str(text).ok()?;
-        if head.format != FORMAT {
+        if head.format != NO_PLAN {
             return None;
         }
         let read = serde_json::from_str(text).map_err(|why| Unusable::stale(&why));

@@ -37,6 +37,9 @@ pub const MOST_LANES: usize = 4096;
 /// The longest text that is read or written: 64 MiB.
 pub const MOST_TEXT: usize = 64 << 20;
 
+/// The format of a file that says that a program has no plan. It is none of these, and stands where one would.
+pub const NO_PLAN: &str = "pinbuddy-no-plan";
+
 /// The run that a plan was made for; only the same run may use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MadeFor {

@@ -344,12 +344,18 @@ impl Course {
         Planned::Nothing
     }
 
+    /// The last sizes, the oldest first.
+    fn latest_sizes(&self) -> [usize; CLUE] {
+        let mut last = self.last_sizes;
+        last.rotate_left(self.oldest);
+        last
+    }
+
     /// Goes to the step that the last sizes lead up to; of several, to the one at which nearest as much was live as is now,
     /// and of these to the nearest.
     fn find(&mut self, live: usize) -> Planned {
         self.last_unserved = Unserved::Anywhere;
-        let mut last = self.last_sizes;
-        last.rotate_left(self.oldest);
+        let last = self.latest_sizes();
         let differs = |step| self.habits.as_ref().map_or(0, |it| it.differs(step, live));
         let far = |step: usize| (differs(step), step.abs_diff(self.at));
         // Hashes may be equal by chance, or since the plan's author has looked for that: a step with less would overlap others.

@@ -136,7 +136,8 @@ fn a_program_without_a_key_or_a_plan_is_not_warned_of() {
     let (config, _) = read(&[("BUDDY_PLAN_DIR", folder.path().to_str().unwrap())]);
     let words = ["python", "-i"].map(str::to_owned);
     for memory in [Memory::Pinned, Memory::Device] {
-        let place = Place::of_words(&words, memory, &config, "2.15.0").unwrap();
+        let command = Command::of(&words, &Disk);
+        let place = Place::of_command(command, memory, &config, "2.15.0").unwrap();
         assert!(place.is_none());
     }
     let place = at(folder.path(), Role::First);

@@ -57,9 +57,7 @@ impl Course {
 
     /// The last sizes, where the lane does not know what they lead up to.
     pub(crate) fn lost_with(&self) -> Option<[usize; CLUE]> {
-        let mut last = self.last_sizes;
-        last.rotate_left(self.oldest);
-        matches!(self.position, Position::Lost).then_some(last)
+        matches!(self.position, Position::Lost).then(|| self.latest_sizes())
     }
 
     /// The step that these sizes lead up to, while `live` bytes are in use; the cursor moves behind it.
