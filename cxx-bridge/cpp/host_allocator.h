@@ -40,8 +40,9 @@ void initialise(int32_t device);
 // The PCI address of a device, for instance 0000:1B:00.0. Throws c10::Error.
 rust::String pci_address(int32_t device);
 
-// Has CUDA lock memory that Rust mapped, with a context as for `pin_region`. Throws c10::Error, and leaves no sticky CUDA error.
-void register_mapped(std::size_t address, std::size_t bytes, int32_t device);
+// Has CUDA lock memory that is mapped, with a context as for `pin_region`, or without making one if the device is -1. With
+// `read_only` devices may not write there. Throws c10::Error, and leaves no sticky CUDA error.
+void register_mapped(std::size_t address, std::size_t bytes, bool read_only, int32_t device);
 
 // Tensors have one address, for the host and for kernels: throws c10::Error where registered memory has another.
 void check_mapped(std::size_t address);

@@ -140,11 +140,12 @@ void unpin(const PinnedRegion& region) {
   }
 }
 
-void register_mapped(std::size_t address, std::size_t bytes, int32_t device) {
+void register_mapped(std::size_t address, std::size_t bytes, bool read_only, int32_t device) {
   assert_no_lock_held("registering");
   const UsedDevice used(static_cast<c10::DeviceIndex>(device));
   c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-  C10_CUDA_CHECK(cudaHostRegister(reinterpret_cast<void*>(address), bytes, cudaHostRegisterPortable));
+  const unsigned flags = cudaHostRegisterPortable | (read_only ? cudaHostRegisterReadOnly : 0);
+  C10_CUDA_CHECK(cudaHostRegister(reinterpret_cast<void*>(address), bytes, flags));
 }
 
 void check_mapped(std::size_t address) {

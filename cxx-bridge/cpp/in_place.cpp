@@ -15,7 +15,6 @@
 #include <typeinfo>
 #include <utility>
 
-#include "host_allocator.h"
 #include "lock.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
 
@@ -133,24 +132,6 @@ void hold_storage(std::size_t at, std::uint64_t pin, std::size_t address) {
 
 void let_go(std::size_t owner) {
   delete reinterpret_cast<Holder*>(owner);
-}
-
-void register_in_place(const Place& pages, bool read_only) {
-  assert_no_lock_held("registering");
-  void* begin = reinterpret_cast<void*>(pages.address);
-  if (!read_only) {
-    register_mapped(pages.address, pages.bytes, /*device=*/-1);
-  } else {
-    c10::cuda::OptionalCUDAGuard used(c10::cuda::getDeviceIndexWithPrimaryContext());
-    c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
-    C10_CUDA_CHECK(cudaHostRegister(begin, pages.bytes, cudaHostRegisterPortable | cudaHostRegisterReadOnly));
-  }
-  try {
-    check_mapped(pages.address);
-  } catch (...) {
-    unregister_mapped(pages.address);
-    throw;
-  }
 }
 
 bool finish_devices() {

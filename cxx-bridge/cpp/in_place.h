@@ -23,9 +23,6 @@ void hold_storage(std::size_t storage, std::uint64_t pin, std::size_t address);
 // Gives memory back that could not go when its storage did.
 void let_go(std::size_t owner);
 
-// With `read_only` devices may not write there.
-void register_in_place(const Place& pages, bool read_only);
-
 // Waits for all work of all devices that have a context. False, at once, where that would break a capture off.
 bool finish_devices();
 

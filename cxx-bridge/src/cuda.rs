@@ -72,7 +72,7 @@ impl Driver for Cuda {
     }
 
     fn register(&self, region: Region, device: Device) -> Result<(), String> {
-        ffi::register_mapped(region.base, region.bytes, device.0)
+        ffi::register_mapped(region.base, region.bytes, false, device.0)
             .map_err(|error| first_line(error.what()))
     }
 

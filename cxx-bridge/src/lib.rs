@@ -365,7 +365,6 @@ mod ffi {
         fn memory_of_storage(storage: usize, shared: bool, pin: &mut u64) -> Result<Place>;
         fn hold_storage(storage: usize, pin: u64, address: usize) -> Result<()>;
         fn let_go(owner: usize);
-        fn register_in_place(pages: &Place, read_only: bool) -> Result<()>;
         fn finish_devices() -> Result<bool>;
         fn device_count() -> i32;
         fn current_device() -> i32;
@@ -376,7 +375,12 @@ mod ffi {
         fn unpin_region(address: usize, bytes: usize) -> Result<()>;
         fn initialise(device: i32) -> Result<()>;
         fn pci_address(device: i32) -> Result<String>;
-        fn register_mapped(address: usize, bytes: usize, device: i32) -> Result<()>;
+        fn register_mapped(
+            address: usize,
+            bytes: usize,
+            read_only: bool,
+            device: i32,
+        ) -> Result<()>;
         fn check_mapped(address: usize) -> Result<()>;
         fn unregister_mapped(address: usize) -> Result<bool>;
         fn segment_pinned(address: usize, bytes: usize, microseconds: i64) -> Result<()>;

@@ -11,6 +11,7 @@ from conftest import forking
 WORKS = Path(__file__).parents[1] / "programs"
 sys.path.append(str(WORKS))
 import measure_works as measure  # noqa: E402
+import restarts  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +28,16 @@ def test_a_work_runs_and_its_waits_are_recorded(name, tmp_path, monkeypatch):
     assert seen["pinned"] >= seen["live"] > 0
     assert 0 < seen["waits"] <= seen["requests"]
     assert seen["ms"] > 0
+
+
+@pytest.mark.slow("a minute; test_auto_plans has the parts")
+def test_a_job_starts_warm_when_it_is_started_again():
+    figures = restarts.measure(True, lambda line: None)
+    for name, found in restarts.written(figures)["again"].items():
+        stock, planned = found["stock"], found["pinbuddy-plan"]
+        assert (planned["starts"], planned["pins"]) == (1, 1), (name, found)
+        assert planned["over_live"] <= (1.08 if "vary" in name else 1.02), (name, found)
+        assert planned["waited_ms"] * 50 <= stock["waited_ms"], (name, found)
 
 
 def test_figures_are_medians_over_what_lived_at_most(monkeypatch):

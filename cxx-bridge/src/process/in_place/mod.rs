@@ -126,7 +126,7 @@ impl InPlace {
         let outcome = if filled < end {
             fill::fill(&place, filled..until, handle().fill_threads())
         } else {
-            said(ffi::register_in_place(&of(&place), !place.writable))
+            register(&of(&place), !place.writable)
         };
         let mut state = self.state.lock();
         if let Some(pin) = state.pins.get_mut(&number) {
@@ -340,6 +340,17 @@ const NOT_HERE: &str =
 const ALREADY: &str = "found that it is already pinned, by the allocator, by pin_ of another storage or by another library, expected \
                        pages that nobody has pinned";
 const BUSY: &str = "found that another thread is pinning its pages now, expected one at a time";
+
+fn register(memory: &Memory, read_only: bool) -> Result<(), String> {
+    said(ffi::register_mapped(
+        memory.address,
+        memory.bytes,
+        read_only,
+        -1,
+    ))?;
+    said(ffi::check_mapped(memory.address))
+        .inspect_err(|_| drop(ffi::unregister_mapped(memory.address)))
+}
 
 fn of(place: &Place) -> Memory {
     Memory {
