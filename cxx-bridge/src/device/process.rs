@@ -307,10 +307,14 @@ fn say_misfit() {
     let place = memory.asked.get().and_then(|it| it.place.as_ref());
     let name = place.map_or(Path::new(""), |it| &it.path).display();
     let Served { served, asked } = counted;
+    let rename = match place.is_some_and(Place::is_kept) {
+        true => "",
+        false => "give this program's plan another name, or ",
+    };
     log::warn(|| {
         format!(
             "the plan in {name} does not fit this program: it had a place for {served} of {asked} requests. The others are PyTorch's, \
-             beside the plan's regions: give this program's plan another name, or remove the file, and the next run is recorded"
+             beside the plan's regions: {rename}remove the file, and the next run is recorded"
         )
     });
 }
