@@ -4,7 +4,7 @@
 //! CUDA is initialised.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -28,8 +28,8 @@ struct Asked {
     recording: Option<super::Recording>,
     /// The name of the trace's file.
     trace: Option<String>,
-    /// The plan's file, and what `auto` chose.
-    plan: Option<PathBuf>,
+    /// Where the plan's file is, and what `auto` chose.
+    place: Option<Place>,
     chosen: Option<Chosen>,
 }
 
@@ -59,7 +59,7 @@ impl DeviceMemory {
             choice,
             recording,
             trace,
-            plan: place.map(|it| it.path.clone()),
+            place: place.cloned(),
             chosen,
         };
         self.asked.set(asked).is_ok()
@@ -238,12 +238,21 @@ pub(crate) fn device_borrowed(device: i8, bytes: usize) {
     });
 }
 
-/// Memory is short: plans are not used any more.
+/// Memory is short: plans are not used any more. Nor is one that `auto` chose in the next run, which may ask in this order, too.
 pub(crate) fn device_dropped(device: i8, bytes: usize) {
     let bytes = Bytes(bytes as u64);
+    let asked = device_memory().asked.get();
+    let is_gone = asked
+        .and_then(|it| it.place.as_ref())
+        .is_some_and(Place::forget);
+    let then = if is_gone {
+        ". The next run is recorded anew"
+    } else {
+        ""
+    };
     log::warn(|| {
         format!(
-            "device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back"
+            "device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back{then}"
         )
     });
 }
@@ -295,13 +304,17 @@ fn say_misfit() {
     if !counted.is_misfit() || SAID.swap(true, Ordering::Relaxed) {
         return;
     }
-    let name = memory.asked.get().and_then(|it| it.plan.as_deref());
-    let name = name.unwrap_or(Path::new("")).display();
+    let place = memory.asked.get().and_then(|it| it.place.as_ref());
+    let name = place.map_or(Path::new(""), |it| &it.path).display();
     let Served { served, asked } = counted;
+    let rename = match place.is_some_and(Place::is_kept) {
+        true => "",
+        false => "give this program's plan another name, or ",
+    };
     log::warn(|| {
         format!(
             "the plan in {name} does not fit this program: it had a place for {served} of {asked} requests. The others are PyTorch's, \
-             beside the plan's regions: give this program's plan another name, or remove the file, and the next run is recorded"
+             beside the plan's regions: {rename}remove the file, and the next run is recorded"
         )
     });
 }

@@ -126,6 +126,12 @@ impl Place {
         self.is_kept() && is_file(&self.path) && fs::File::open(&self.path).is_ok()
     }
 
+    /// Removes a kept plan that does harm. Whether it is gone: a file that a user has named is the user's.
+    #[cfg_attr(not(feature = "torch"), allow(dead_code))]
+    pub(crate) fn forget(&self) -> bool {
+        self.is_ours() && fs::remove_file(&self.path).is_ok()
+    }
+
     /// The run, whose plan may be another rank's of the same role.
     pub(crate) fn run(&self, run: MadeFor) -> MadeFor {
         let Some(kept) = &self.kept else {

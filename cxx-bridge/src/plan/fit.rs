@@ -47,7 +47,9 @@ impl Served {
 pub(super) struct Trial {
     /// None where the plan is an amount, or of a run that comes once: then it is an amount to any other.
     slots: Option<Slots>,
+    /// So much lives at once without a slot.
     amount: u64,
+    unslotted: u64,
     /// The most bytes that lived at once in the run that was planned.
     planned_peak: u64,
     /// So many requests tell.
@@ -67,9 +69,11 @@ impl Trial {
         let slots = (!plan.slots.is_empty() && !plan.comes_once())
             .then(|| Slots::new(&plan.layout(own)).ok())
             .flatten();
+        let room = if slots.is_some() { own } else { 0 };
         let mut trial = Self {
             slots,
-            amount: plan.reserved(),
+            amount: plan.regions[room..].iter().sum(),
+            unslotted: 0,
             planned_peak: plan.facts.peak,
             enough: plan.facts.requests.min(WHOLE) as usize,
             counted: Served::default(),
@@ -98,8 +102,9 @@ impl Trial {
             op => {
                 if let Some((slot, bytes)) = op.over().and_then(|id| self.live.remove(&id)) {
                     self.live_bytes -= bytes;
-                    if let (Some(slots), Some(slot)) = (&mut self.slots, slot) {
-                        slots.release(slot);
+                    match (&mut self.slots, slot) {
+                        (Some(slots), Some(slot)) => _ = slots.release(slot),
+                        _ => self.unslotted -= bytes,
                     }
                 }
             }
@@ -114,10 +119,10 @@ impl Trial {
         self.threads = self.threads.max(thread + 1);
         self.live_bytes += bytes;
         self.peak = self.peak.max(self.live_bytes);
-        let has_place = match self.slots {
-            Some(_) => slot.is_some(),
-            None => self.live_bytes <= self.amount,
-        };
+        if slot.is_none() {
+            self.unslotted += bytes;
+        }
+        let has_place = slot.is_some() || self.unslotted <= self.amount;
         self.counted.asked += 1;
         self.counted.served += usize::from(has_place);
         self.live.insert(id, (slot, bytes));
@@ -126,6 +131,11 @@ impl Trial {
     /// Whether enough was asked for.
     pub(super) fn is_over(&self) -> bool {
         self.counted.asked >= self.enough
+    }
+
+    /// Whether half of that was.
+    pub(super) fn tells(&self) -> bool {
+        self.counted.asked * 2 >= self.enough
     }
 
     pub(super) fn counted(&self) -> Served {
@@ -178,6 +188,17 @@ mod tests {
             let trial = tried(&of(&sizes), step.into_iter().cycle());
             assert!(trial.is_over() && trial.fits(), "{trial:?}");
         }
+    }
+
+    #[test]
+    fn what_a_plans_room_holds_has_a_place() {
+        // One size comes again, and batches of a length of their own lie in the room.
+        let sizes = || (0..60).map(|it| if it % 3 == 0 { 4 } else { 8 + it * 7 % 50 });
+        let mut plan = of(&[4; 60]);
+        let fits = |plan: &Plan| tried(plan, sizes()).fits();
+        assert!(plan.with_slots() == 1 && !fits(&plan));
+        plan.regions.push(60 * MIB);
+        assert!(fits(&plan));
     }
 
     #[test]

@@ -162,9 +162,12 @@ impl Sink for Recording {
     }
 
     fn end(&mut self) {
-        // It asked for less than the plan was made of.
+        // It asked for less than the plan was made of. One that ended early says nothing, unless its plan was asked for.
         if let Some((trial, beside)) = self.trial.take() {
-            self.judge(&trial, *beside);
+            match trial.tells() || (beside.update && !self.planner.is_kept()) {
+                true => self.judge(&trial, *beside),
+                false => self.is_over = true,
+            }
         }
         if !self.is_over {
             let record = std::mem::replace(&mut self.record, Record::new(0));
@@ -340,6 +343,8 @@ mod tests {
         beside(6000, &shapes[1]);
         let both = read();
         assert_eq!(both.lanes.len(), 2 * alone.lanes.len());
+        beside(5, &[9]);
+        assert_eq!(read(), both, "it ended early");
         for sizes in &shapes {
             beside(5000, sizes);
             assert_eq!(read(), both, "it fits: nothing is written");

@@ -51,10 +51,15 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// Says if most requests had no place. Not where memory was refused: then there are places, and nothing in them.
+    /// Says if most requests had no place. Not where memory was refused: then there are places, and nothing in them. What lies in the
+    /// plan's regions without slots, which are the engine's, waits for no pin.
     #[cold]
     pub(in crate::handle) fn say_misfit(&self, planned: &Planned) {
-        let served = planned.served();
+        let mut served = planned.served();
+        if self.settings.count > Some(0) {
+            let waited = self.waits.count.load(Ordering::Relaxed) as usize;
+            served.served = served.served.max(served.asked.saturating_sub(waited));
+        }
         let is_known = |it: &AtomicBool| it.load(Ordering::Relaxed);
         let known = [
             &planned.refused,

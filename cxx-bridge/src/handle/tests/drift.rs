@@ -2,7 +2,7 @@
 
 use pinbuddy_core::WarmUp;
 
-use super::planned::{layout, on};
+use super::planned::{beside, layout, on};
 use super::*;
 
 #[test]
@@ -39,4 +39,21 @@ fn a_plan_that_does_not_fit_any_more_is_counted_and_said_once() {
     let hits = plan("hits");
     round(&[32, 32, 16, 16]);
     assert_eq!(plan("hits") - hits, 4, "it fits again");
+}
+
+#[test]
+fn what_waits_for_no_pin_beside_the_slots_is_no_misfit() {
+    for (regions, is_said) in [(0, true), (1, false)] {
+        let handle = beside(regions, &layout(), WarmUp::Sync, &[]);
+        for _ in 0..100 {
+            assert!(handle.request_planned(0, 7 * MIB).is_none());
+        }
+        handle.say_misfit_at_the_end();
+        let planned = handle.planned.as_ref().unwrap();
+        assert_eq!(
+            planned.is_misfit(),
+            is_said,
+            "{regions} regions of the engine's"
+        );
+    }
 }

@@ -14,11 +14,21 @@ pub(super) fn on(layout: &Layout, warm_up: WarmUp, max_mb: usize) -> Tested {
 
 /// The same with these settings.
 pub(super) fn with(layout: &Layout, warm_up: WarmUp, variables: &[(&str, &str)]) -> Tested {
+    beside(0, layout, warm_up, variables)
+}
+
+/// The same with so many regions without slots.
+pub(super) fn beside(
+    count: usize,
+    layout: &Layout,
+    warm_up: WarmUp,
+    variables: &[(&str, &str)],
+) -> Tested {
     let variables = [&[("BUDDY_THRESHOLD_MB", "0")], variables].concat();
     let (config, warnings) = read(&variables);
     assert!(warnings.is_empty(), "{warnings:?}");
     let settings = Settings {
-        count: Some(0),
+        count: Some(count),
         growth: Growth::Exact,
         warm_up,
         ..config.of_the_provisioner()

@@ -254,3 +254,14 @@ fn this_process_has_a_file_of_its_own_for_each_memory() {
         "choosing writes nothing"
     );
 }
+
+#[test]
+fn a_kept_plan_that_does_harm_goes_and_a_named_one_is_its_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = at(folder.path(), Role::First);
+    let named = Place::named(folder.path().join("run.plan"));
+    for (place, goes) in [(kept, true), (named, false)] {
+        fs::write(&place.path, text(&place)).unwrap();
+        assert_eq!((place.forget(), place.path.exists()), (goes, !goes));
+    }
+}
