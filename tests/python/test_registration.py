@@ -34,7 +34,8 @@ STRAY = """
     ids=lambda it: ",".join(it.values()) or "default",
 )
 def test_a_stray_unregister_is_refused_and_unpins_nothing(run, settings):
-    outcome = run(STRAY, PINBUDDY_SIM_LOCK=0, **settings)
+    # Processes beside this one share what is not set.
+    outcome = run(STRAY, PINBUDDY_SIM_LOCK=0, BUDDY_MAX_MB=4096, **settings)
     assert outcome.value == [[NOT_REGISTERED], True, 12, 12, 0]
     assert outcome.warnings == []
 
