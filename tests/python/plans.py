@@ -103,17 +103,6 @@ TRAINING = """
         live.clear()
         if "mark" in steps:
             pinbuddy.iteration()
-        if "clear" in steps:
-            pinbuddy.empty_cache()
-        if "fork" in steps and iteration % 4 == 1:
-            child = os.fork()
-            if child == 0:
-                torch.empty(3 * MIB, dtype=torch.uint8)
-                os._exit(0)
-            assert os.waitpid(child, 0)[1] == 0
-        if "evaluation" in steps and iteration % 4 == 3:
-            for at in range(9):
-                end(ask((1 + at % 3) * MIB + 77))
         if "die" in steps and iteration == 11:
             from program import until
             until(lambda: os.path.exists(os.environ["BUDDY_PLAN"]))

@@ -146,8 +146,7 @@ def test_a_snapshot_says_who_asked_for_what_a_stream_still_uses(run):
 
 
 @needs(13, "this setting")
-@pytest.mark.parametrize("mib", [1, 8])
-@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("mib, background", [(1, True), (8, False)])
 def test_what_is_not_to_be_cached_is_unpinned_after_its_stream_whatever_is_asked_for_next(run, mib, background):
     """The simulator says what is unpinned: statistics may say so before it is."""
     program = f"""
@@ -173,27 +172,3 @@ def test_what_is_not_to_be_cached_is_unpinned_after_its_stream_whatever_is_asked
     own = {**SETTINGS, "BUDDY_BLOCK_SIZE_MB": "512"}
     for which in ("stock", "fork"):
         assert run(program, which, **settings, **own).value == [False], which
-
-
-@needs(13, "this setting")
-def test_what_is_not_to_be_cached_is_unpinned_when_it_is_freed(run):
-    program = """
-        from program import *
-        use_gpu()
-        keep = pinned(8)
-        def pinned_now():
-            return host_stats()["allocated_bytes.current"] // MIB
-        before, seen = pinned_now(), []
-        for _ in range(3):
-            large = pinned(300)
-            seen.append(pinned_now() - before)
-            del large
-            seen.append(pinned_now() - before)
-        answer(seen)
-    """
-    settings = {ALLOC_CONF: "pinned_max_cached_size_mb:64", "PINBUDDY_SIM_LOCK": "0"}
-    # With segments of this length, memory that the engine would keep is visible.
-    own = {**SETTINGS, "BUDDY_BLOCK_SIZE_MB": "512"}
-    stock = run(program, "stock", **settings).value
-    assert stock == [[300, 0] * 3]
-    assert run(program, "fork", **settings, **own).value == stock

@@ -13,7 +13,7 @@ from conftest import forking
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "PINBUDDY_SIM_SHARED": 1}
 ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SHARED = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
-EACH_WAY = [{}, {"BUDDY_HUGE_PAGES": "off"}, {"BUDDY_WARMUP": "sync"}, {"BUDDY_BACKING": "cuda"}]
+EACH_WAY = [{}, {"BUDDY_WARMUP": "sync"}, {"BUDDY_BACKING": "cuda"}]
 
 HEAD = """
 from program import *
@@ -72,19 +72,6 @@ statuses = [
 ]
 answer(statuses, int(kept[5]), bool((kept == 7).all()))
 """, [[0] * 5, 7, True])
-
-
-def test_a_pool_of_processes(run):
-    both(run, """
-import multiprocessing
-kept = torch.arange(2 << 20, dtype=torch.int64).pin_memory()
-def f(i):
-    kept[i] = -i
-    return int(kept[i + 1000])
-with multiprocessing.get_context("fork").Pool(2) as pool:
-    got = pool.map(f, range(1, 9))
-answer(got, [int(it) for it in kept[1:9]])
-""", [list(range(1001, 1009)), [-it for it in range(1, 9)]])
 
 
 DATA = '''

@@ -33,16 +33,6 @@ def test_a_request_that_is_served_when_tried_again_is_no_failure(with_plan):
     assert outcome.value == [[[], 0, 1, False], [True, [60 * MIB], 1, 2], 0, 0]
 
 
-def test_a_failure_counts_once_though_it_is_tried_twice(with_plan):
-    outcome = with_plan(OBSERVE + """
-    kept = block(12)
-    first = [fails(60), list(seen), failures(), retries(), counts()["dropped"]]
-    # There is nothing left to give way.
-    print(json.dumps([first, [fails(62), list(seen), failures(), retries()]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [[True, [60 * MIB], 1, 1, True], [True, [60 * MIB, 62 * MIB], 2, 2]]
-
-
 def test_a_failure_counts_once_though_it_is_tried_three_times(with_two):
     """Idle regions of another stream are given back first, and then the plan is dropped."""
     outcome = with_two(OBSERVE + """

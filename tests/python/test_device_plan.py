@@ -2,7 +2,6 @@
 
 import json
 
-import plans
 import pytest
 from device_plans import MIB, TRAINING, recorded
 
@@ -81,15 +80,6 @@ def test_a_plan_that_cannot_be_used_costs_a_line(run, plan, change):
     assert plan.read_text() == text
 
 
-def test_a_plan_of_pinned_memory_is_led_to_its_variable_and_kept(run, plan):
-    plans.write(plan, [MIB], [[MIB, 0, 0]], [[0]])
-    text = plan.read_text()
-    for update in ("0", "1"):
-        (warning,) = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), BUDDY_PLAN_UPDATE=update).warnings
-        assert "is not used: it is a plan of pinned memory" in warning and "BUDDY_PLAN takes it" in warning
-        assert plan.read_text() == text
-
-
 def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan):
     recorded(run, plan, TRAINING)
     ranked = plan.with_name("device.0.json")
@@ -108,38 +98,13 @@ def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan
 def test_what_differs_is_served_beside_the_plan(run, plan, changes):
     """The program itself looks whether anybody else has written to its blocks."""
     recorded(run, plan, TRAINING)
-    for seed in ("2", "3"):
-        other = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), SEED=seed, **changes)
-        stock = run(TRAINING, SEED=seed, **changes)
-        (stream,) = other.value["device"]
-        assert stream["hits"] >= 0.6 * other.value["asked"], (stream, other.value["asked"])
-        assert other.value["allocated"] == stock.value["allocated"]
-        # Not more than what the plan takes beyond what stock does.
-        assert other.value["reserved"] <= 1.25 * stock.value["reserved"], (other.value, stock.value["reserved"])
-
-
-def test_emptying_the_cache_gives_back_an_idle_region_only(twice):
-    _, planned = twice("""
-    from program import *
-    import pinbuddy
-    def step():
-        live = [block(size) for size in (3, 5, 4)]
-        del live[1]
-        return live
-    for _ in range(30):
-        step()
-    full = torch.cuda.memory_reserved()
-    live = step()
-    torch.cuda.empty_cache()
-    held = torch.cuda.memory_reserved()
-    del live
-    torch.cuda.empty_cache()
-    empty = torch.cuda.memory_reserved()
-    step()
-    device = pinbuddy.stats()["device"]
-    answer(full, held, empty, torch.cuda.memory_reserved(), device and device[0]["hits"])
-    """)
-    assert planned.value == [12 * MIB, 12 * MIB, 0, 12 * MIB, 96]
+    other = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), SEED="2", **changes).value
+    stock = run(TRAINING, SEED="2", **changes).value
+    (stream,) = other["device"]
+    assert stream["hits"] >= 0.6 * other["asked"], (stream, other["asked"])
+    assert other["allocated"] == stock["allocated"]
+    # Not more than what the plan takes beyond what stock does.
+    assert other["reserved"] <= 1.25 * stock["reserved"], (other, stock["reserved"])
 
 
 def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
@@ -177,23 +142,6 @@ def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
     assert hits == 2 + 3 * 31
     # The plan stays in force.
     assert planned.warnings == []
-
-
-def test_a_first_run_that_failed_at_once_does_not_keep_the_next_from_being_recorded(run, plan):
-    """Nothing came again in it, so there is nothing to plan."""
-    program = """
-    from program import *
-    import pinbuddy
-    weights = [block(mib) for mib in (3, 5, 7)]
-    for _ in range(int(os.environ["STEPS"])):
-        for mib in (12, 20):
-            block(mib)
-    print(json.dumps([it["hits"] for it in pinbuddy.stats()["device"] or []]))
-    """
-    run(program, BUDDY_DEVICE_PLAN=str(plan), STEPS="0")
-    assert json.loads(plan.read_text())["plans"] == []
-    assert run(program, BUDDY_DEVICE_PLAN=str(plan), STEPS="30").value == []
-    assert run(program, BUDDY_DEVICE_PLAN=str(plan), STEPS="30").value[0] >= 60
 
 
 def test_with_no_plan_nothing_stands_before_pytorch(run, tmp_path):

@@ -88,20 +88,19 @@ def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none(run, tmp_p
     assert first == second
 
 
-@pytest.mark.parametrize("steps", ["", "mark"])
-def test_record_plan_and_replay(run, tmp_path, steps):
+def test_record_plan_and_replay(run, tmp_path):
     """A trace, its plan, and a run with that: every request from 256 KiB on has its place."""
     file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
-    run(TRAINING, BUDDY_DEVICE_TRACE=str(file), STEPS=steps)
+    run(TRAINING, BUDDY_DEVICE_TRACE=str(file))
     said = plan(file, "--out", made, "--time-limit", "5")
     assert f"To use it: BUDDY_DEVICE_PLAN={made}" in said.stdout, said.stdout
-    outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made), STEPS=steps)
+    outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made))
     assert outcome.warnings == []
     (stream,) = outcome.value["device"]
     assert stream["hits"] == outcome.value["asked"] and stream["misses"] == stream["unplanned"] == 0, stream
     # As good as the plan that a run makes of itself.
     own = tmp_path / "own.json"
-    run(TRAINING, BUDDY_DEVICE_PLAN=str(own), STEPS=steps)
+    run(TRAINING, BUDDY_DEVICE_PLAN=str(own))
     reserved = [sum(json.loads(it.read_text())["plans"][0]["plan"]["regions"]) for it in (made, own)]
     assert reserved[0] <= reserved[1], reserved
 
@@ -150,13 +149,6 @@ def test_one_file_may_have_both_memories(traced, tmp_path):
     assert "it has that of: 0" in refused.stderr, refused.stderr
 
 
-def test_a_trace_of_pinned_memory_has_no_device(traced):
-    header, events, _, file = traced(HEAD + "    torch.empty(10, pin_memory=True), use_gpu()\n")
-    assert "memory" not in header and [it["op"] for it in events] == ["alloc", "free"]
-    refused = plan(file, "--device", "0", check=False)
-    assert refused.returncode == 1 and "BUDDY_DEVICE_TRACE=FILE" in refused.stderr, refused.stderr
-
-
 def test_what_no_plan_serves_is_told_apart(traced):
     """Captures, private pools, and memory for a stream that is not the current one."""
     events = traced(HEAD + """
@@ -189,31 +181,6 @@ def test_streams_that_a_library_allocates_for_do_not_shift_the_others(run, tmp_p
     for it in (own, made):
         (stream,) = run(program, BUDDY_DEVICE_PLAN=str(it)).value
         assert (stream["stream"], stream["hits"]) == (0, 60), (it, stream)
-
-
-def test_where_no_plan_is_better_none_is_made(traced, tmp_path):
-    made = tmp_path / "device.json"
-    file = traced(HEAD + "    for size in (3, 7, 2): block(size)\n", device=True).file
-    refused = plan(file, "--out", made, check=False)
-    assert refused.returncode == 1 and "no plan is better" in refused.stderr, refused.stderr
-    assert not made.exists()
-
-
-def test_a_child_records_nothing(traced):
-    _, events, outcome, _ = traced(HEAD + """
-    kept = [block(2), block(3)]
-    child = os.fork()
-    if child == 0:
-        pinbuddy.iteration()
-        kept.clear()
-        sys.exit(0)
-    status = os.waitpid(child, 0)[1]
-    last = block(4)
-    print(json.dumps(status))
-    """, device=True)
-    assert outcome.value == 0, outcome.stderr
-    assert [it[0] // MIB for it in requests(events)] == [2, 3, 4]
-    assert "iter" not in Counter(it["op"] for it in events)
 
 
 def test_enable_does_what_the_variables_do(run, tmp_path):

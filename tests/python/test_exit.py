@@ -90,19 +90,19 @@ print(time.time(), flush=True)
     assert [it for it in outcome.warnings if "BUDDY_MAX_MB is" not in it] == [], outcome.stderr
 
 
-@pytest.mark.parametrize("size", [8, pytest.param(200, marks=RELEASE)])
-def test_it_ends_while_another_thread_waits_for_a_pin(run, size):
+@RELEASE
+def test_it_ends_while_another_thread_waits_for_a_pin(run):
     """A daemon thread that returned from the wait would find the interpreter finalized. (One that returns during
     finalization, before exit handlers run, does so with stock, too.)"""
     outcome = run(
-        f"""
+        """
 from program import *
 import pinbuddy
 torch.cuda.init()
 pinbuddy.warm_up()
 until(lambda: len(segments()) == 1)
 filler = pinned(256)
-thread = threading.Thread(target=lambda: pinned({size}), daemon=True)
+thread = threading.Thread(target=lambda: pinned(200), daemon=True)
 thread.start()
 time.sleep(0.1)
 print(time.time(), flush=True)

@@ -3,7 +3,6 @@
 import inspect
 import json
 import operator
-import os
 import types
 import typing
 from pathlib import Path
@@ -187,55 +186,3 @@ def test_disabled_it_says_so_in_one_line(run, gpu):
     assert "off" in said["summary"] and "BUDDY_DISABLE=1" in said["summary"]
     assert "\n" not in said["summary"]
     assert outcome.stderr == ""
-
-
-def test_a_forked_child_can_ask_and_is_told_at_once(run):
-    """The locks of the parent's allocator may be held in any of these children, for ever."""
-    program = """
-        import json, os, pinbuddy, signal, threading, torch
-        # PyTorch's own function would wait for the lock, but not in every run.
-        torch.accelerator.empty_host_cache = torch._C._host_emptyCache = lambda: os._exit(3)
-        over = threading.Event()
-        def pin_and_give_back():
-            while not over.is_set():
-                blocks = [torch.empty(5 << 20, dtype=torch.uint8, pin_memory=True) for _ in range(9)]
-                small = [torch.empty(1 << 20, dtype=torch.uint8, pin_memory=True) for _ in range(9)]
-                del blocks, small
-                pinbuddy.empty_cache()
-        threads = [threading.Thread(target=pin_and_give_back) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        while not pinbuddy.segments():
-            pass
-        answers = []
-        for _ in range(30):
-            reading, writing = os.pipe()
-            child = os.fork()
-            if child == 0:
-                signal.alarm(20)  # which ends a child that waits for a lock
-                said = [pinbuddy.stats(), pinbuddy.enabled(), pinbuddy.segments(),
-                        pinbuddy.warm_up(wait=True), pinbuddy.empty_cache(),
-                        pinbuddy.memory_summary(), len(pinbuddy.config()) > 5]
-                os.write(writing, json.dumps(said).encode())
-                os._exit(0)
-            os.close(writing)
-            said = os.read(reading, 1 << 16)
-            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            answers.append([status, json.loads(said) if said else None])
-            os.close(reading)
-            if status != 0:
-                break
-        over.set()
-        for thread in threads:
-            thread.join()
-        print(json.dumps(answers))
-    """
-    answers = run(program, **SMALL).value
-    for status, said in answers:
-        assert status == 0, "the child waited for its parent's lock, or failed"
-        stats, *facts, summary, has_config = said
-        fits(stats, _types.Stats, "stats")
-        assert (stats["state"], facts) == ("forked", [False, [], False, None])
-        assert summary.startswith("pinbuddy is off: ") and "forked child" in summary
-        assert has_config
-    assert len(answers) == 30

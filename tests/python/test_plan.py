@@ -86,12 +86,6 @@ def test_requests_that_differ_at_random_are_served_beside_the_plan(run, plan):
     assert hits >= 0.9 * asked, f"{hits} of {asked}"
 
 
-def test_children_evaluations_and_clears_leave_the_plan_in_use(run, plan):
-    _, second = two_runs(run, plan, STEPS="fork evaluation clear mark")
-    asked = sum(second["plan"][name] for name in ("hits", "misses", "unplanned"))
-    assert second["plan"]["hits"] >= 0.9 * asked, second
-
-
 def test_a_plan_that_does_not_fit_any_more_is_said_once(run, plan):
     write(plan, [8 * MIB], [[4 * MIB, 0, 0], [4 * MIB, 0, 4 * MIB]], [[0, 1]])
     program = """
@@ -111,23 +105,11 @@ def test_a_plan_that_does_not_fit_any_more_is_said_once(run, plan):
     assert counts["drift"] >= 1 and counts["given_up"] >= 1, counts
 
 
-DAMAGE = {
-    "empty": (lambda text: "", "it is no plan"),
-    "cut off": (lambda text: text[: len(text) // 2], "it is no plan"),
-    "changed": (lambda text: text.replace('"requests":0', '"requests":1'), "checksum"),
-    "another torch": (None, "it was made for torch 1.2.3; this is torch"),
-    "another threshold": (None, "it was made for a threshold of 8388608 bytes"),
-}
-
-
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_a_plan_that_cannot_be_used_is_said_and_kept(run, plan, kind):
-    damage, why = DAMAGE[kind]
-    changed = {"another torch": {"torch": "1.2.3"}, "another threshold": {"threshold": 8 * MIB}}
-    plans.write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]], **({"threshold": MIB} | changed.get(kind, {})))
-    if damage is not None:
-        plan.write_text(damage(plan.read_text()))
-    before = plan.read_text()
+@pytest.mark.parametrize("threshold, why", [(MIB, "checksum"), (8 * MIB, "it was made for a threshold of 8388608 bytes")])
+def test_a_plan_that_cannot_be_used_is_said_and_kept(run, plan, threshold, why):
+    plans.write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]], threshold=threshold)
+    before = plan.read_text().replace('"requests":0', f'"requests":{int(why == "checksum")}')
+    plan.write_text(before)
     outcome = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS)
     (line,) = outcome.warnings
     assert str(plan) in line and why in line and "BUDDY_PLAN_UPDATE=1" in line
@@ -141,92 +123,18 @@ def test_a_plan_that_cannot_be_used_is_said_and_kept(run, plan, kind):
     assert run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS).value["pins"] == 1
 
 
-@pytest.mark.parametrize("content", [b"import torch\n", b"\x7fELF\xff", b'{"weights": 1}'], ids=["text", "binary", "json"])
-def test_a_file_that_is_no_plan_is_never_replaced(run, plan, content):
-    plan.write_bytes(content)
+def test_a_file_that_is_no_plan_is_never_replaced(run, plan):
+    plan.write_bytes(content := b"\x7fELF\xff")
     outcome = run(TRAINING, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", **SETTINGS)
     (line,) = outcome.warnings
     assert str(plan) in line and "is not used" in line and "name another one" in line
     assert plan.read_bytes() == content
 
 
-EARLY = """
-    import json, os, torch, pinbuddy
-
-    torch.cuda.init()
-    for step in range(int(os.environ["RUNS"])):
-        for mib in (5, 7, 6):
-            torch.empty(mib << 20, dtype=torch.uint8, pin_memory=True)
-        if step == 0 and os.environ.get("FAILS"):
-            raise ValueError("a mistake in the first step")
-    print(json.dumps(pinbuddy.stats()["plan"]))
-"""
-
-
-def test_the_plan_of_a_run_that_failed_early_is_replaced_by_a_whole_runs(run, plan):
-    def requests():
-        return json.loads(plan.read_text())["facts"]["requests"]
-
-    failed = run(EARLY, BUDDY_PLAN=str(plan), RUNS="200", FAILS="1", check=False, **SETTINGS)
-    assert failed.returncode != 0 and requests() == 3
-    # One that is as short, or hardly longer, leaves it.
-    run(EARLY, BUDDY_PLAN=str(plan), RUNS="3", **SETTINGS)
-    assert requests() == 3
-    second = run(EARLY, BUDDY_PLAN=str(plan), RUNS="200", **SETTINGS)
-    assert second.warnings == [] and requests() == 600
-    third = run(EARLY, BUDDY_PLAN=str(plan), RUNS="200", **SETTINGS)
-    assert third.value["hits"] == 600, third.value
-    assert requests() == 600
-
-
-def test_a_plan_that_is_wrong_costs_hits_and_nothing_else(run, plan):
-    # All in one place, and in an order that nobody asks in.
-    slots = [[size * MIB, 0, 0] for size in range(1, 6)]
-    plans.write(plan, [16 * MIB], slots, [[4, 3, 2, 1, 0]], threshold=MIB)
-    value = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS).value
-    assert value["plan"]["borrowed"] > 0
-    assert value["hits"] > 200
-
-
 def test_a_program_that_is_killed_leaves_a_plan(run, plan):
     died = run(TRAINING, BUDDY_PLAN=str(plan), STEPS="die", check=False, **SETTINGS)
     assert died.returncode == -signal.SIGKILL
     assert run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS).value["plan"]["hits"] > 0
-
-
-def test_each_rank_has_a_plan_of_its_own(run, plan):
-    ranks = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "1"}
-    run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **ranks)
-    (made,) = plan.parent.iterdir()
-    assert made.name == "plan.rank3.json"
-    read = json.loads(made.read_text())
-    assert (read["rank"], read["world_size"]) == (3, 8)
-    assert run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **ranks).value["pins"] == 1
-
-
-def test_more_than_the_budget_is_said_and_the_program_goes_on(run, plan):
-    plans.write(plan, [512 * MIB], [[4 * MIB, 0, 0]], [[0]], threshold=MIB)
-    outcome = run(TRAINING, BUDDY_PLAN=str(plan), BUDDY_MAX_MB="256", **SETTINGS)
-    (line,) = outcome.warnings
-    assert "the plan asks for 512 MiB of pinned memory: the budget is used up" in line
-    assert outcome.value["hits"] > 0 and outcome.value["plan"]["hits"] == 0
-
-
-def test_with_a_background_warm_up_nobody_waits(run, plan):
-    slots = [[4 * MIB, 0, 0]]
-    plans.write(plan, [256 * MIB], slots, [[0]])
-    value = run("""
-        import json, time, torch, pinbuddy
-        first = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
-        at_first = pinbuddy.stats()["plan"]
-        until = time.monotonic() + 60
-        while not pinbuddy.stats()["plan"]["pinned"] and time.monotonic() < until:
-            time.sleep(0.05)
-        second = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
-        print(json.dumps([at_first, pinbuddy.stats()["plan"]]))
-        """, BUDDY_PLAN=str(plan), BUDDY_WARMUP="background", PINBUDDY_SIM_PIN_MS_PER_GB="2000").value
-    assert value[0]["misses"] == 1 and not value[0]["pinned"]
-    assert value[1]["hits"] == 1 and value[1]["pinned"]
 
 
 def test_warm_up_pins_the_plan_and_empty_cache_returns_it(run, plan):

@@ -40,33 +40,6 @@ def test_the_next_launch_is_not_blamed(run, mode):
     assert refused >= 1 and arrived
 
 
-def test_completed_events_make_room_before_anything_else(run):
-    outcome = run("""
-        from program import *
-        tensor = pinned(30)
-        stream = torch.cuda.Stream()
-        with torch.cuda.stream(stream):
-            tensor.to("cuda", non_blocking=True)
-        address = tensor.data_ptr()
-        del tensor
-        stream.synchronize()
-        again = pinned(30)
-        answer(segments(), again.data_ptr() == address, sim()["pins_refused"])
-        """, **SETTINGS | {"BUDDY_BLOCK_COUNT": "1"}, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=33)
-    assert outcome.value == [[32], True, 0]
-
-
-def test_idle_memory_is_given_back_for_a_request_that_needs_it(run):
-    """Three idle blocks of 32 MiB and a request of 80: they are unpinned, and it is served."""
-    outcome = run("""
-        from program import *
-        kept = pinned(8).fill_(1)
-        large = pinned(80)
-        answer(segments(), of_engine(large), bool((kept == 1).all()))
-        """, **SETTINGS, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=120)
-    assert outcome.value == [[32, 80], True, True]
-
-
 def test_the_final_error_is_upstreams_with_whose_memory_it_is_and_the_engines_state(run):
     program = """
         from program import *

@@ -75,23 +75,3 @@ def test_many_sizes_hold_their_own_data(torch, pinned):
             live.append((tensor, mark))
     for tensor, mark in live:
         assert bool((tensor == mark).all())
-
-
-@pytest.mark.parametrize("size", [MIB, 5 * MIB + 3, 40 * MIB])
-def test_copies_both_ways_arrive_whole(torch, pinned, size):
-    source, back = pinned(size), pinned(size)
-    assert engine_segment(source) and engine_segment(back)
-    source.copy_(torch.arange(size, dtype=torch.int64).remainder_(251).to(torch.uint8))
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        on_device = source.to("cuda", non_blocking=True)
-        back.copy_(on_device, non_blocking=True)
-    stream.synchronize()
-    assert torch.equal(source, back)
-
-
-def test_views_and_pinned_copies_are_pinned(torch, pinned):
-    tensor = pinned(8 * MIB)
-    assert tensor[MIB : 2 * MIB].is_pinned()
-    copy = torch.ones(4 * MIB, dtype=torch.uint8).pin_memory()
-    assert copy.is_pinned() and engine_segment(copy) is not None and bool((copy == 1).all())

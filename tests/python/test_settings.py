@@ -14,42 +14,6 @@ PROBE = """
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 
 
-# Values that cannot be used, and what is used instead. A variable has one value, so they are tried in two programs.
-UNUSABLE = [
-    {
-        "BUDDY_BLOCK_COUNT": ("many", None),
-        "BUDDY_THRESHOLD_MB": ("99999999999999999999", 4),
-        "BUDDY_BLOCK_SIZE_MB": ("0", 1024),
-        "BUDDY_DISABLE": ("perhaps", False),
-        "BUDDY_WARMUP": ("eager", "background"),
-        "BUDDY_GROWTH": ("double", "segment"),
-        "BUDDY_MAX_MB": ("half", None),
-        "BUDDY_BACKING": ("mmap", "auto"),
-        "BUDDY_HUGE_PAGES": ("4M", "auto"),
-        "BUDDY_FORK": ("copy", "share"),
-        "BUDDY_PIN_THREADS": ("all", None),
-        "BUDDY_NUMA": ("near", "off"),
-        "BUDDY_LOG": ("loud", "warn"),
-    },
-    {
-        "BUDDY_BLOCK_COUNT": ("-1", None),
-        "BUDDY_THRESHOLD_MB": ("4.5", 4),
-        "BUDDY_PIN_THREADS": ("0", None),
-        "BUDDY_NUMA": ("-1", "off"),
-    },
-]
-
-
-@pytest.mark.parametrize("unusable", UNUSABLE, ids=["words", "numbers"])
-def test_an_unusable_value_warns_once_and_the_default_is_used(run, unusable):
-    outcome = run(PROBE, **{name: value for name, (value, _) in unusable.items()}, PINBUDDY_SIM_LOCK=0)
-    for name, (value, default) in unusable.items():
-        assert outcome.value[name] == default, name
-        (warning,) = [it for it in outcome.warnings if f"{name} " in it or f"{name}=" in it]
-        assert value in warning and "using the default" in warning
-    assert len(outcome.warnings) == len(unusable), outcome.stderr
-
-
 ONLY_IMPORTED = "import torch; print('[]')"
 when_imported = pytest.mark.real_start("what an import says is what is tested")
 
@@ -58,8 +22,6 @@ when_imported = pytest.mark.real_start("what an import says is what is tested")
     "variables, said",
     [
         pytest.param({"BUDDY_THRESHOLD_MB": "much"}, "BUDDY_THRESHOLD_MB", marks=[pytest.mark.release, when_imported]),
-        ({"BUDDY_BLOCKSIZE_MB": "4"}, "did you mean BUDDY_BLOCK_SIZE_MB?"),
-        ({"BUDDY_MAX_MB": "1073741824"}, "BUDDY_MAX_MB is 1073741824, more than the "),
         ({"BUDDY_TYPO": "1", "PINBUDDY_SIM_DEVICES": "0"}, "BUDDY_TYPO is no setting"),
         # A setting that is gone.
         ({"BUDDY_REGISTER_CHUNK_MB": "64"}, "is no setting and has no effect; `python -m pinbuddy` lists all"),
@@ -228,20 +190,6 @@ def test_a_plan_is_made_of_what_is_not_reserved(run, tmp_path):
     assert (beside, misses) == ([False, False, True, False], 0) and 228 <= peak < 232
 
 
-@pytest.mark.parametrize(
-    "pytorch, ours, said",
-    [
-        ("pinned_use_background_threads:True", {}, ["pinned_use_background_threads holds for requests below 4 MiB"]),
-        ("pinned_use_cuda_host_register:True,pinned_num_register_threads:4", {}, ["BUDDY_PIN_THREADS sets"]),
-        ("pinned_use_cuda_host_register:True,pinned_num_register_threads:4", {"BUDDY_PIN_THREADS": "4"}, []),
-        ("pinned_use_background_threads:True", {"BUDDY_DISABLE": "1"}, []),
-    ],
-)
-def test_what_stocks_settings_cannot_mean_is_said_when_torch_is_imported(run, pytorch, ours, said):
-    warnings = run(ONLY_IMPORTED, PYTORCH_CUDA_ALLOC_CONF=pytorch, **ours).warnings
-    assert len(warnings) == len(said) and all(text in line for text, line in zip(said, warnings, strict=True))
-
-
 # #192722: below the threshold and above what is rounded, blocks of different sizes share a list of stock's.
 LONGER = """
     from program import *
@@ -277,7 +225,6 @@ def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
     "level, said",
     [
         ("off", []),
-        ("warn", ["warning: "]),
         ("info", ["warning: ", "the warm-up has pinned "]),
         ("debug", ["warning: ", "the warm-up has pinned ", "debug: pinned "]),
     ],

@@ -1,7 +1,6 @@
 """Settings that files have: the site's, and the wheel's beside the library."""
 
 import json
-import os
 
 import pytest
 from conftest import command_line
@@ -49,14 +48,6 @@ def test_the_environment_counts_before_the_sites_file_and_each_bad_line_is_one_w
         assert part in warning
 
 
-def test_an_empty_value_turns_off_what_the_site_sets(run, site, tmp_path):
-    variables = site(f'BUDDY_PLAN = "{tmp_path}/site.plan"\nBUDDY_MAX_MB = 64\n')
-    outcome = run(PROBE, BUDDY_PLAN="", BUDDY_MAX_MB="", **variables)
-    config, is_early = outcome.value
-    assert [config[it]["value"] for it in ("BUDDY_PLAN", "BUDDY_MAX_MB")] == [None, None]
-    assert config["BUDDY_PLAN"]["origin"] == "built-in" and not is_early and outcome.warnings == []
-
-
 def test_the_settings_and_the_doctor_name_the_sites_file(site):
     variables = site('BUDDY_MAX_MB = 64\nBUDDY_LIVE = "0"\n')
     file = variables["PINBUDDY_SITE"]
@@ -65,16 +56,6 @@ def test_the_settings_and_the_doctor_name_the_sites_file(site):
     assert f"site file     {file}, sets BUDDY_MAX_MB, BUDDY_LIVE" in command_line("doctor", **variables).stdout.splitlines()
     report = json.loads(command_line("doctor", "--json", **variables).stdout)
     assert (report["site"], report["set_by"]) == (file, {"site": ["BUDDY_MAX_MB", "BUDDY_LIVE"]})
-
-
-def test_a_file_that_others_may_write_is_refused_in_one_line(run, site):
-    variables = site("BUDDY_MAX_MB = 64\n")
-    os.chmod(variables["PINBUDDY_SITE"], 0o666)
-    outcome = run(PROBE, **variables)
-    config, is_early = outcome.value
-    assert config["BUDDY_MAX_MB"]["origin"] == "built-in" and not is_early
-    (warning,) = outcome.warnings
-    assert f"{variables['PINBUDDY_SITE']} sets nothing: others may write it (mode 666)" in warning
 
 
 def test_a_site_that_turns_pinbuddy_off_is_named_by_the_doctor(site):

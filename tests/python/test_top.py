@@ -82,27 +82,6 @@ answer(files(), "pinbuddy-live" in threads, row["state"], row["remark"])
         assert "BUDDY_LIVE" in remark or variables
 
 
-def test_a_child_shows_nothing_of_its_parents(run):
-    outcome = run(HEAD + """
-kept = pinned(8)
-shown(os.getpid(), live_bytes=8 * MIB)
-read, write = os.pipe()
-child = os.fork()
-if child == 0:
-    os.write(write, json.dumps(files()).encode())
-    time.sleep(60)
-    os._exit(0)
-of_child = json.loads(os.read(read, 100))
-seen = top(child)["state"]
-more = pinned(8)
-shown(os.getpid(), live_bytes=16 * MIB)
-os.kill(child, signal.SIGKILL)
-os.waitpid(child, 0)
-answer(of_child, seen, top(child)["state"], top(os.getpid())["state"])
-""", **EXACT)
-    assert outcome.value == [[], "silent", "ended", "shown"]
-
-
 def test_a_child_of_a_parent_that_never_pinned_shows_its_own_and_leaves_nothing_behind(run):
     outcome = run(HEAD + """
 def left():

@@ -58,39 +58,3 @@ torch._C._host_emptyCache()
         *["clear", "alloc", "wait for a request", "alloc", "wait for a request", "free", "free"],
         *["wait", "clear", "wait", "clear"],
     ]
-
-
-def test_a_warm_run_waits_for_nothing(recorded):
-    events = recorded("""
-pinbuddy.warm_up()
-until(lambda: warm_up()["phase"] == "done")
-for step in range(3):
-    kept = [pinned(40), pinned(50)]
-    del kept
-""", PINBUDDY_SIM_PIN_MS_PER_GB="500", BUDDY_BLOCK_SIZE_MB="64", BUDDY_BLOCK_COUNT="2")
-    assert waits(events) == []
-
-
-def test_the_first_request_waits_for_the_whole_warm_up_if_it_is_told_to(recorded):
-    whole = {"BUDDY_WARMUP": "sync", "BUDDY_GROWTH": "segment", "BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2"}
-    events = recorded("kept = [pinned(40), pinned(50)]", **SLOW | whole)
-    check(waits(events), [(40, 512)])
-
-
-def test_each_thread_waits_for_its_own_pin(recorded):
-    """The driver pins one region at a time, so the last thread waits for all of them."""
-    threads = 4
-    events = recorded(f"""
-kept = []
-def work(mib):
-    kept.append(pinned(mib))
-together(*(lambda i=i: work(32 + i) for i in range({threads})))
-""", **SLOW)
-    found = [it for it in events if it["op"] == "wait"]
-    asked = {it["id"]: it["thread"] for it in events if it["op"] == "alloc"}
-    assert len(found) == threads == len({it["thread"] for it in found})
-    assert all(asked[it["id"]] == it["thread"] for it in found)
-    begins = [it["t"] - it["took"] for it in found]
-    assert max(it["t"] for it in found) - min(begins) >= threads * 32 * 4e6
-    # On a busy machine it may have asked near the end of the first pin.
-    assert max(it["took"] for it in found) >= (threads - 1) * 32 * 4e6

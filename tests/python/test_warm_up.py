@@ -12,20 +12,6 @@ BLOCKS = {"BUDDY_BLOCK_SIZE_MB": "256", "BUDDY_BLOCK_COUNT": "4"}
 SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4000", "PINBUDDY_SIM_LOCK": "0"}
 
 
-def test_in_sync_the_first_request_pins_every_block(run):
-    outcome = run("""
-        from program import *
-        states = [[segments(), warm_up()["phase"]]]
-        small = pinned(0.001)
-        states.append([segments(), warm_up()["phase"]])
-        large = pinned(8)
-        states.append([segments(), warm_up()["phase"]])
-        answer(*states)
-        """, BUDDY_WARMUP="sync", BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=3)
-    assert outcome.value == [[[], "cold"], [[], "cold"], [[32, 32, 32], "done"]]
-    assert outcome.warnings == []
-
-
 CONTEXTS = """
     from program import *
     import pinbuddy
@@ -82,27 +68,6 @@ def test_the_first_block_comes_as_soon_as_stocks_while_the_warm_up_goes_on(run):
     assert at_least(ratios) <= 1.1, ratios
 
 
-def test_in_the_background_segments_come_one_by_one(run):
-    outcome = run("""
-        from program import *
-        first = pinned(64)
-        seen = []
-        while warm_up()["phase"] == "running":
-            if not seen or seen[-1] != len(segments()):
-                seen.append(len(segments()))
-            time.sleep(0.01)
-        second = pinned(200)
-        answer(seen, segments(), of_engine(second), sim()["own_pins"])
-        """, **BLOCKS, **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": "1500"})
-    seen, segments, of_engine, own_pins = outcome.value
-    # Its own region first; each segment is seen before the next is pinned. With the first request's
-    # region a fourth would be more than was asked for.
-    assert seen[:3] == [1, 2, 3]
-    assert segments == [64, 256, 256, 256]
-    assert of_engine and own_pins == 1, "the thread pinned the segments"
-    assert outcome.warnings == []
-
-
 @pytest.mark.timing
 def test_a_request_pins_its_own_rather_than_wait_for_long(run):
     """Its own 200 MiB take 2.4 s, and may have to wait for the segment that the driver is pinning: three."""
@@ -119,34 +84,6 @@ def test_a_request_pins_its_own_rather_than_wait_for_long(run):
     taken, segments, phase = outcome.value
     assert taken < 6 and phase == "running"
     assert 200 in segments, "it did not wait for others to be pinned as well"
-
-
-def test_asked_for_it_is_warm_before_the_first_request(run):
-    outcome = run("""
-        from program import *
-        import pinbuddy
-        started = pinbuddy.warm_up(wait=True)
-        state = warm_up()
-        first = pinned(64)
-        answer(started, state["phase"], state["pinned"], segments(), sim()["pins"])
-        """, **BLOCKS, PINBUDDY_SIM_LOCK=0)
-    assert outcome.value == [True, "done", 4, [256] * 4, 4]
-
-
-def test_when_off_memory_is_pinned_as_it_is_needed(run):
-    outcome = run("""
-        from program import *
-        kept = [pinned(60)]
-        time.sleep(0.2)
-        states = [segments()]
-        kept += [pinned(60), pinned(60), pinned(60), pinned(60)]
-        states.append(segments())
-        answer(states, sim()["pins"], sim()["own_pins"])
-        """, **BLOCKS, BUDDY_WARMUP="off", PINBUDDY_SIM_LOCK=0)
-    (first, all_of_them), pins, own_pins = outcome.value
-    assert first == [60], "nobody knows yet that more is to come"
-    assert pins == own_pins <= 5, "by nobody else"
-    assert 300 <= sum(all_of_them) <= 300 * 1.2 + 128
 
 
 @pytest.mark.parametrize(
