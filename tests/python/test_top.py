@@ -153,7 +153,7 @@ sys.stdin.read()
 
 
 def test_who_else_holds_memory_stands_below_the_table_as_plain_text():
-    command = [sys.executable, "-c", LOCKS, "\x1b[2J"]
+    command = [sys.executable, "-X", "\x1b[2J", "-c", LOCKS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "0\n", "4 MiB may be locked"
         top = [sys.executable, "-m", "pinbuddy", "top", "--all"]

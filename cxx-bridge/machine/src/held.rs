@@ -12,7 +12,7 @@ use crate::claims::{Claim, claims};
 use crate::files::{Files, field, kib_field};
 
 /// No more characters of a command are kept.
-const LONGEST: usize = 100;
+const LONGEST: usize = 200;
 
 /// A process that holds memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
