@@ -82,6 +82,16 @@ answer(files(), "pinbuddy-live" in threads, row["state"], row["remark"])
         assert "BUDDY_LIVE" in remark or variables
 
 
+def test_what_a_process_that_shows_nothing_has_pinned_is_among_what_others_hold(run):
+    outcome = run(HEAD + """
+kept = pinned(8)
+command = [sys.executable, "-m", "pinbuddy", "top", "--all", "--json"]
+others = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)["others"]["processes"]
+answer([it["pinbuddy_bytes"] for it in others if it["pid"] == os.getpid()])
+""", **EXACT | {"BUDDY_LIVE": ""})
+    assert outcome.value == [8 << 20]
+
+
 def test_a_child_of_a_parent_that_never_pinned_shows_its_own_and_leaves_nothing_behind(run):
     outcome = run(HEAD + """
 def left():
@@ -110,6 +120,30 @@ answer(files(), of_engine(kept))
     outcome = run(program, PINBUDDY_SIM_FAULTS="memfd_create:1+=24", **EXACT)
     assert outcome.value == [[], True]
     assert len(outcome.warnings) == 1 and "BUDDY_LIVE=1 has no effect" in outcome.warnings[0]
+
+
+LOCKS = """
+import ctypes, mmap, sys
+memory = mmap.mmap(-1, 4 << 20)
+at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+print(ctypes.CDLL(None).mlock(ctypes.c_void_p(at), ctypes.c_size_t(4 << 20)), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_who_else_holds_memory_stands_below_the_table_as_plain_text():
+    command = [sys.executable, "-X", "\x1b[2J", "-c", LOCKS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "0\n", "4 MiB may be locked"
+        top = [sys.executable, "-m", "pinbuddy", "top", "--all"]
+        seen = json.loads(subprocess.run([*top, "--json"], capture_output=True, text=True).stdout)["others"]
+        table = subprocess.run(top, capture_output=True, text=True).stdout
+        other.stdin.close()
+    (found,) = (it for it in seen["processes"] if it["pid"] == other.pid)
+    assert (found["locked_bytes"], found["pinned_bytes"], found["user"]) == (4 << 20, 0, os.getuid())
+    assert seen["mlocked_bytes"] >= 4 << 20 and "?[2J" in found["command"]
+    (line,) = (it for it in table.splitlines() if it.split()[:1] == [str(other.pid)])
+    assert "4.00 MiB" in line and "\x1b" not in table
 
 
 SCRIPT = """

@@ -31,7 +31,7 @@ pub enum Command {
     Plans(Plans),
     /// Say what to set for the program that a trace is of, and what is wrong in it
     Advise(Advise),
-    /// Show how pinned memory stands in programs that run with BUDDY_LIVE=1
+    /// Show how pinned memory stands in programs that run with BUDDY_LIVE=1, and who else holds memory
     Top(Top),
     /// Show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try
     Report(Report),
@@ -150,8 +150,10 @@ pub struct Report {
 #[derive(Clone, Debug, Args)]
 #[command(
     group = ArgGroup::new("whom").required(true).args(["pids", "all", "launch"]),
-    after_help = "Reads only: a program that runs does not notice. Where the output is no terminal, the table is printed \
-                  once. Exit status 1 if nothing could be shown; with --launch, the command's."
+    after_help = "Others that hold memory follow: with PINBUDDY; LOCKED by mlock; PINNED, as far as the kernel counts it (RDMA does, CUDA's \
+                  driver does not); SHARED, of a process with a GPU open: what CUDA allocated is in it. What other programs \
+                  registered shows nowhere. Reads only: a program that runs does not notice. Where the output is no \
+                  terminal, the table is printed once. Exit status 1 if nothing could be shown; with --launch, the command's."
 )]
 pub struct Top {
     /// Show these processes

@@ -1,7 +1,7 @@
 //! A machine's files, below a root that tests choose. Knows formats, not meanings.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Most files fit, and then they are read at once: the kernel does not say how long they are.
@@ -23,11 +23,23 @@ impl Files {
 
     /// A whole file, without the line break at its end; `None` if it cannot be read.
     pub fn text(&self, path: &str) -> Option<String> {
-        let mut text = String::with_capacity(USUAL);
-        let file = File::open(self.root.join(path)).ok()?;
-        file.take(MOST).read_to_string(&mut text).ok()?;
-        text.truncate(text.trim_end().len());
-        Some(text)
+        self.read(path).ok()
+    }
+
+    /// The same, or why it cannot be read. What is no UTF-8, in the name of a process for instance, is replaced.
+    pub(crate) fn read(&self, path: &str) -> io::Result<String> {
+        let mut bytes = Vec::with_capacity(USUAL);
+        File::open(self.root.join(path))?
+            .take(MOST)
+            .read_to_end(&mut bytes)?;
+        bytes.truncate(bytes.trim_ascii_end().len());
+        Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()))
+    }
+
+    /// Where a link leads.
+    pub(crate) fn link(&self, path: &str) -> Option<PathBuf> {
+        fs::read_link(self.root.join(path)).ok()
     }
 
     /// A file that is one number.

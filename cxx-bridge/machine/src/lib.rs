@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod cgroup;
+pub mod claims;
 mod files;
+mod held;
 mod limits;
 mod lock;
 mod numa;
@@ -14,6 +16,7 @@ mod pages;
 
 pub use cgroup::{Cgroup, Group};
 pub use files::{Files, field, kib_field};
+pub use held::{Held, Holder};
 pub use limits::{Limit, Limits, Of};
 pub use lock::LockLimit;
 pub use numa::{Node, is_node, node_of, nodes, nodes_with_memory};

@@ -17,7 +17,7 @@ from pinbuddy import _match, _output
 COMMANDS = {
     "plan": "make a plan from a trace or snapshot: what to pin, and where each request goes",
     "plans": "list, show, move and remove the plans that BUDDY_PLAN=auto has made, and say which a command line has",
-    "top": "show how pinned memory stands in programs that run with BUDDY_LIVE=1",
+    "top": "show how pinned memory stands in programs that run with BUDDY_LIVE=1, and who else holds memory",
     "report": "show a trace or snapshot as a page: memory over time, a map of it, advice, settings to try",
     "advise": "say what to set for the program that a trace is of, and what is wrong in it",
     "explain": "say what a message of pinbuddy's means, and what to do about it",

@@ -16,40 +16,27 @@
 
 #![allow(unsafe_code)]
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::time::SystemTime;
 
+pub(crate) use pinbuddy_machine::claims::Claim;
+pub(super) use pinbuddy_machine::claims::{HELD, TIME};
+use pinbuddy_machine::claims::{LONGEST, claims};
+
 use crate::lock::Lock;
 use crate::nameless::Nameless;
 
-/// Start of the range whose length is the MiB pinned. It spells a name.
-pub(super) const HELD: i64 = i64::from_be_bytes(*b"pinbuddy");
-/// Start of the range whose length is a time, in seconds since 1970.
-pub(super) const TIME: i64 = HELD + (1 << 48);
-/// The longest range.
-const LONGEST: i64 = 1 << 40;
-/// At most so much of the list is read, and so many processes are counted.
+/// At most so much of the list is read.
 const MOST_TEXT: u64 = 1 << 20;
-const MOST_CLAIMS: usize = 4096;
 
 const MIB: u64 = 1 << 20;
 
 /// This process's claim, and the claims of others.
 #[derive(Debug, Default)]
 pub(crate) struct Claims(Lock<Told>);
-
-/// The claim of another process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Claim {
-    pub(crate) process: u32,
-    pub(crate) bytes: u64,
-    /// When it last pinned more, in seconds since 1970; 0 if unknown.
-    pub(crate) grew: u64,
-}
 
 #[derive(Debug, Default)]
 struct Told {
@@ -103,41 +90,6 @@ pub(super) fn now() -> u64 {
 pub(crate) fn held_in(locks: &str) -> Vec<(u32, u64)> {
     let claims = claims(locks, None).into_iter();
     claims.map(|it| (it.process, it.bytes)).collect()
-}
-
-/// The claims in a list of locks, without those on the file that is listed as `mine`.
-fn claims(locks: &str, mine: Option<&str>) -> Vec<Claim> {
-    let mut claims: BTreeMap<&str, Claim> = BTreeMap::new();
-    for line in locks.lines() {
-        // 1: POSIX  ADVISORY  READ 27696 00:01:1024 8100127873469539449 8100127873469539525
-        let mut words = line.split_whitespace().skip(1);
-        if [words.next(), words.next(), words.next()]
-            != [Some("POSIX"), Some("ADVISORY"), Some("READ")]
-        {
-            continue;
-        }
-        let (Some(process), Some(file)) = (words.next(), words.next()) else {
-            continue;
-        };
-        let mut number = || words.next()?.parse::<i64>().ok();
-        let (Some(first), Some(last), Ok(process)) = (number(), number(), process.parse()) else {
-            continue;
-        };
-        // The range includes `last`.
-        let length = last.checked_sub(first).and_then(|it| it.checked_add(1));
-        let length = length.unwrap_or(0);
-        let is_known = claims.len() < MOST_CLAIMS || claims.contains_key(file);
-        if !(1..LONGEST).contains(&length) || Some(file) == mine || !is_known {
-            continue;
-        }
-        match first {
-            HELD => claims.entry(file).or_default().bytes = length.unsigned_abs() * MIB,
-            TIME => claims.entry(file).or_default().grew = length.unsigned_abs(),
-            _ => continue,
-        }
-        claims.entry(file).or_default().process = process;
-    }
-    claims.into_values().filter(|it| it.bytes > 0).collect()
 }
 
 impl Told {

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pinbuddy_core::Refusal;
+use pinbuddy_core::{Refusal, Stats};
 
 use super::Handle;
 use super::pinner::Refused;
@@ -86,8 +86,9 @@ impl<M: Memory> Handle<M> {
             let why = refused.reason();
             self.once(&self.notices.refused, || {
                 format!(
-                    "could not pin {size}: {why}. {ends}; what does not fit in what is pinned \
-                     already is pinned by itself, or PyTorch's own"
+                    "could not pin {size}: {why}. {ends}{}; what does not fit in what is pinned \
+                     already is pinned by itself, or PyTorch's own",
+                    self.standing()
                 )
             });
         } else {
@@ -103,8 +104,9 @@ impl<M: Memory> Handle<M> {
         match why {
             Refusal::Driver => self.once(&self.notices.refused, || {
                 format!(
-                    "could not pin {size}: {words}. What does not fit in memory that is pinned \
-                     already is PyTorch's own"
+                    "could not pin {size}: {words}{}. What does not fit in memory that is pinned \
+                     already is PyTorch's own",
+                    self.standing()
                 )
             }),
             Refusal::Budget => {
@@ -112,23 +114,30 @@ impl<M: Memory> Handle<M> {
                 self.once(&self.notices.used_up, || {
                     let budget = self.pinner.quota().budget();
                     format!(
-                        "a pin of {size} would pass the budget of {}, {}. What does not fit in \
+                        "a pin of {size} would pass the budget of {}, {}{}. What does not fit in \
                          memory that is pinned already is PyTorch's own; BUDDY_MAX_MB sets another \
                          limit",
                         Bytes(budget.bytes as u64),
                         budget.why,
+                        self.standing(),
                     )
                 });
             }
             Refusal::Machine => self.once(&self.notices.full, || {
                 format!(
                     "a pin of {size} is left to PyTorch's own allocator: it is more than half of \
-                     what the machine has left. BUDDY_MAX_MB sets a limit that does not depend on \
-                     that"
+                     what the machine has left{}. BUDDY_MAX_MB sets a limit that does not depend \
+                     on that; pinbuddy top --all shows who else holds memory",
+                    self.standing()
                 )
             }),
             Refusal::Stopped => {}
         }
+    }
+
+    /// What is pinned, and why that does not serve.
+    fn standing(&self) -> String {
+        self.stats().as_ref().map_or_else(String::new, standing)
     }
 
     /// A child cannot read so many blocks of tensors.
@@ -164,5 +173,40 @@ impl<M: Memory> Handle<M> {
         if !self.cell.is_closed() && !given.swap(true, Ordering::Relaxed) {
             log::warn(line);
         }
+    }
+}
+
+/// As the end of a sentence.
+fn standing(of: &Stats) -> String {
+    let [pinned, idle, run] = [
+        of.pinned_bytes.current,
+        of.idle_bytes,
+        of.largest_free_run_bytes,
+    ];
+    match (pinned, idle) {
+        (0, _) => " (nothing is pinned)".to_owned(),
+        (_, 0) => format!(" ({} are pinned, none of it idle)", Bytes(pinned)),
+        _ => format!(
+            " ({} are pinned, {} of it idle, at most {} in one piece)",
+            Bytes(pinned),
+            Bytes(idle),
+            Bytes(run)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pinned_is_said_with_why_it_does_not_serve() {
+        let mut of = Stats::default();
+        assert_eq!(standing(&of), " (nothing is pinned)");
+        of.pinned_bytes.current = 5 << 20;
+        assert_eq!(standing(&of), " (5 MiB are pinned, none of it idle)");
+        (of.idle_bytes, of.largest_free_run_bytes) = (3 << 20, 1 << 20);
+        let expected = " (5 MiB are pinned, 3 MiB of it idle, at most 1 MiB in one piece)";
+        assert_eq!(standing(&of), expected);
     }
 }

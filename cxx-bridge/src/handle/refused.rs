@@ -51,7 +51,9 @@ fn obstacle(bytes: u64, pinned: u64, standing: &Standing) -> String {
         );
     }
     let to_do = match least.of {
-        Of::Machine => "end what else uses the machine's memory, or pin less",
+        Of::Machine => {
+            "end what else uses the machine's memory (pinbuddy top --all shows who holds it), or pin less"
+        }
         Of::Group => "raise the limit of the container or job, or pin less",
         Of::Process => "raise it (ulimit -l), or pin less",
     };

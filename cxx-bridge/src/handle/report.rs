@@ -138,17 +138,18 @@ impl<M: Memory> Handle<M> {
         let Some(stats) = self.stats() else {
             return format!("pinbuddy: the engine is {}", self.state());
         };
-        let budget = self.pinner.quota().budget().bytes as u64;
+        let budget = self.pinner.quota().budget();
         format!(
             "pinbuddy: {} pinned ({} live, {} pending, {} idle, the longest free run {}); segments: \
-             {}; budget: {}; warm-up: {}",
+             {}; budget: {}, {}; warm-up: {}",
             Bytes(stats.pinned_bytes.current),
             Bytes(stats.active_bytes.current - stats.pending_bytes.current),
             Bytes(stats.pending_bytes.current),
             Bytes(stats.idle_bytes),
             Bytes(stats.largest_free_run_bytes),
             stats.segments.current,
-            Bytes(budget),
+            Bytes(budget.bytes as u64),
+            budget.why,
             self.progress().map_or("done", |it| it.phase),
         )
     }

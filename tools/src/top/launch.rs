@@ -10,12 +10,13 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use pinbuddy_machine::Held;
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 
 use super::find::Who;
 use super::row::Row;
 use super::screen::Screen;
-use super::{PAPER, every, find, prometheus, row, text};
+use super::{PAPER, every, find, others, prometheus, row, text};
 use crate::{cli, effort, output};
 
 /// How often output is passed on.
@@ -31,6 +32,7 @@ pub(super) fn run(args: &cli::Top) -> Result<ExitCode> {
         every: every(args),
         args,
         last: Vec::new(),
+        others: Held::default(),
         looked: None,
     };
     let status = match output {
@@ -46,6 +48,7 @@ struct Shown<'a> {
     args: &'a cli::Top,
     /// The latest rows that showed anything.
     last: Vec<Row>,
+    others: Held,
     looked: Option<Instant>,
 }
 
@@ -64,6 +67,7 @@ impl Shown<'_> {
         if !rows.is_empty() {
             self.last = rows;
         }
+        self.others = others::read(&self.last);
         Ok(true)
     }
 
@@ -78,9 +82,12 @@ impl Shown<'_> {
             std::thread::sleep(PASS);
         };
         if self.args.json {
-            output::say(format_args!("{}\n", row::json(&self.last)));
+            output::say(format_args!("{}\n", row::json(&self.last, &self.others)));
         } else {
-            output::say(format_args!("{}", text(self.who, &self.last, PAPER, "")));
+            output::say(format_args!(
+                "{}",
+                text(self.who, &self.last, &self.others, PAPER, "")
+            ));
         }
         Ok(status)
     }
@@ -108,7 +115,7 @@ impl Shown<'_> {
             }
             if looked || ended.is_some() || lines.changed {
                 let (columns, _) = screen.size();
-                let table = lines.open() + &text(self.who, &self.last, columns, "");
+                let table = lines.open() + &text(self.who, &self.last, &self.others, columns, "");
                 screen.draw(&lines.take(), &table)?;
             }
             if let Some(status) = ended {

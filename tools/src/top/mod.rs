@@ -4,6 +4,7 @@
 //!   find        which processes
 //!   live        the page of one of them, read as what anybody may have written
 //!   row         what is known of a process; table: as text, as wide as there is room; prometheus: as samples
+//!   others      who else holds memory, below the table
 //!   screen      a few lines at the end of a terminal that are drawn again and again
 //!   launch      a program that is started, and shown until it ends
 //! ```
@@ -14,6 +15,7 @@
 mod find;
 mod launch;
 mod live;
+mod others;
 mod prometheus;
 mod row;
 mod screen;
@@ -25,6 +27,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use pinbuddy_machine::Held;
 
 use crate::{cli, effort, output};
 use find::Who;
@@ -64,9 +67,9 @@ fn once(args: &cli::Top, who: Who<'_>, rows: &[Row]) -> Result<ExitCode> {
         prometheus::write(file, rows)?;
     }
     if args.json {
-        output::print(&format_args!("{}\n", row::json(rows)))?;
+        output::print(&format_args!("{}\n", row::json(rows, &others::read(rows))))?;
     } else if args.prometheus.is_none() {
-        output::print(&text(who, rows, PAPER, ""))?;
+        output::print(&text(who, rows, &others::read(rows), PAPER, ""))?;
     }
     let shown = rows.iter().any(|it| it.page().is_some());
     Ok(if shown {
@@ -81,7 +84,8 @@ fn watch(who: Who<'_>, mut rows: Vec<Row>, every: Duration) -> Result<()> {
     let mut screen = Screen::open(true)?;
     loop {
         let (columns, _) = screen.size();
-        screen.draw(b"", &text(who, &rows, columns, "; q ends"))?;
+        let others = others::read(&rows);
+        screen.draw(b"", &text(who, &rows, &others, columns, "; q ends"))?;
         if who.is_over(&rows) || screen.wait(every)? {
             return Ok(());
         }
@@ -114,12 +118,13 @@ fn every(args: &cli::Top) -> Duration {
     Duration::from_secs_f64(args.interval).max(Duration::from_millis(200))
 }
 
-/// The table, or what to do where there is nothing to show.
-fn text(who: Who<'_>, rows: &[Row], columns: usize, hint: &str) -> String {
-    if rows.is_empty() {
-        return format!("{}{hint}\n", who.nobody());
-    }
-    table::table(rows, columns, hint)
+/// The table, or what to do where there is nothing to show; below it, who else holds memory.
+fn text(who: Who<'_>, rows: &[Row], others: &Held, columns: usize, hint: &str) -> String {
+    let table = match rows {
+        [] => format!("{}{hint}\n", who.nobody()),
+        _ => table::table(rows, columns, hint),
+    };
+    table + &others::text(others, columns)
 }
 
 /// Writes all at once, so that nobody sees half of it.

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use pinbuddy_live::Page;
+use pinbuddy_machine::Held;
 use serde_json::{Value, json};
 
 /// A process.
@@ -70,9 +71,9 @@ impl Row {
     }
 }
 
-/// All rows, in a line.
-pub(super) fn json(rows: &[Row]) -> Value {
-    json!({ "processes": rows.iter().map(Row::json).collect::<Vec<_>>() })
+/// All rows, and who else holds memory, in a line.
+pub(super) fn json(rows: &[Row], others: &Held) -> Value {
+    json!({ "processes": rows.iter().map(Row::json).collect::<Vec<_>>(), "others": others })
 }
 
 /// Nanoseconds since 1970.

@@ -165,7 +165,7 @@ fn bar(of: &Counters, columns: usize) -> String {
 }
 
 /// Three digits and a unit.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     let units = [
         (1_u64 << 40, "TiB"),
         (1 << 30, "GiB"),
@@ -192,7 +192,7 @@ fn hits(of: &Counters) -> String {
 }
 
 /// Words in lines; all but the first begin with `indent`.
-fn wrapped(text: &str, columns: usize, indent: &str) -> Vec<String> {
+pub(super) fn wrapped(text: &str, columns: usize, indent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split(' ') {

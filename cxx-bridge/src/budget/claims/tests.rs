@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+use pinbuddy_machine::claims::MOST_CLAIMS;
+
 use super::*;
 
 const HERE: &str = "/";

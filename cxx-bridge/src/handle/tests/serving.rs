@@ -145,7 +145,7 @@ fn the_report_is_what_people_read() {
     assert_eq!(
         handle.state_line(),
         "pinbuddy: 64 MiB pinned (8 MiB live, 16 MiB pending, 40 MiB idle, the longest free run \
-         40 MiB); segments: 1; budget: 1048576 GiB; warm-up: done"
+         40 MiB); segments: 1; budget: 1048576 GiB, as the test has it; warm-up: done"
     );
     handle.release(kept.block);
     handle.release(freed.block);
