@@ -15,6 +15,9 @@ use super::WHOLE;
 /// A plan that serves fewer than one in so many of its own number of requests is another program's.
 const ONE_IN: usize = 2;
 
+/// An amount promises room for all: one that lacks it for more than one in so many is too little.
+const LACKS_ONE_IN: usize = 10;
+
 /// A run of fewer requests says nothing.
 const FEWEST: usize = 64;
 
@@ -147,6 +150,12 @@ impl Trial {
         let is_used = self.slots.is_some() || self.peak.saturating_mul(2) >= self.planned_peak;
         is_used && self.counted.fits()
     }
+
+    /// Whether it does for this run as much as it promised, so that it needs not be renewed.
+    pub(super) fn keeps_its_word(&self) -> bool {
+        let Served { served, asked } = self.counted;
+        self.fits() && (self.slots.is_some() || (asked - served) * LACKS_ONE_IN <= asked)
+    }
 }
 
 #[cfg(test)]
@@ -226,5 +235,12 @@ mod tests {
             [4, 29, 30, 60, 64, 65].map(fits),
             [false, false, true, true, true, false]
         );
+        // Every third, and every twelfth, is larger than all of it.
+        let word = |one_in| {
+            let sizes = (1..).map(move |it| if it % one_in == 0 { 65 } else { 60 });
+            let trial = tried(&plan, sizes);
+            (trial.fits(), trial.keeps_its_word())
+        };
+        assert_eq!([3, 12].map(word), [(true, false), (true, true)]);
     }
 }

@@ -68,14 +68,19 @@ impl Recording {
 
     /// It is known whether the plan fits that this run uses.
     fn judge(&mut self, trial: &Trial, beside: Beside) {
-        if trial.fits() {
+        let is_kept = self.planner.is_kept();
+        let fits = match is_kept {
+            true => trial.keeps_its_word(),
+            false => trial.fits(),
+        };
+        if fits {
             // Only a plan of few requests is replaced by one of more.
             self.is_over = self.planner.is_for_others_only();
             return;
         }
         let Served { served, asked } = trial.counted();
         let path = self.planner.path().display();
-        let (is_kept, update) = (self.planner.is_kept(), beside.update);
+        let update = beside.update;
         let line = |whose, then| {
             format!(
                 "the plan in {path} does not fit this {whose}: of its first {asked} requests {served} had a place. {then}"
