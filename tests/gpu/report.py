@@ -106,6 +106,20 @@ def _bandwidth(it: dict) -> str:
     ])
 
 
+def _in_place(it: dict) -> str:
+    rows, said = [], []
+    for name, own in it.items():
+        costs, copies, ends = (own.get(part, {}) for part in ("costs", "copies", "ends"))
+        told = [copies.get(f"{which} {way}", {}) for way in ("to", "back") for which in ("pinned", "unpinned")]
+        cells = [f"{ranged(one['gb_per_s'])}{'' if one['returned_first'] else ', call waits'}" if one else "" for one in told]
+        waits = ", ".join(number(1e3 * ends[way]["act_s"]) for way in ("unpin_", "del") if way in ends)
+        rows.append([name, ranged(costs.get("pin")), ranged(costs.get("unpin")), *cells, waits])
+        said += [f"- {name}: {part}: {told['error'].splitlines()[-1]}" for part, told in own.items() if part != "bytes" and "error" in told]
+        said += [f"- {name}: the driver's attribute for it: {own['driver']}"] if "driver" in own else []
+    head = ["in place", "pin, s a GiB", "unpin", "to, GB/s", "unpinned", "back, GB/s", "unpinned", "unpin_, del in a copy, ms"]
+    return table(head, rows) + "\n\n" + "\n".join(said)
+
+
 def _beside_stock(title: str, it: dict, words: dict[str, str]) -> str:
     """A column for each way of running the same, each but stock's with its ratio to stock."""
     rows = []
@@ -198,6 +212,7 @@ PARTS = {
     "first": _first,
     "pairs": _pairs,
     "bandwidth": _bandwidth,
+    "in place": _in_place,
     "transformer": lambda it: _beside_stock("a transformer, activations offloaded", it, STEP_ROWS),
     "optimizer": lambda it: _beside_stock("an offloaded optimizer's step", it, STEP_ROWS),
     "device": _device,

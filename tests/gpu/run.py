@@ -17,6 +17,7 @@ from pathlib import Path
 
 import machine
 import measure_clients
+import measure_in_place
 import measure_questions
 import measuring
 import report
@@ -44,6 +45,7 @@ MEASUREMENTS = {
     "first": (["measure_first.py"], 30),
     "pairs": (["measure_pairs.py"], 20),
     "bandwidth": (["measure_bandwidth.py"], 25),
+    "in place": (["measure_in_place.py"], 40),
     "transformer": (["measure_steps.py", "transformer"], 110),
     "optimizer": (["measure_steps.py", "optimizer"], 55),
     "device": (["measure_device.py"], 90),
@@ -173,6 +175,7 @@ class Run:
         measured = self.results["measured"]
         wrong += measure_questions.broken(measured.get("questions", {}), self.options.simulator)
         wrong += measure_clients.broken(measured.get("clients", {}))
+        wrong += measure_in_place.broken(measured.get("in place", {}), self.options.simulator)
         if self.options.strict:
             missed = [it for it in self.results["targets"] if it["verdict"] == "missed"]
             wrong += [f"missed: {it['name']}" for it in missed]
