@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows within thirteen minutes what only a GPU can, with this machine's python3 and torch: tests, measurements,
+# Shows within fourteen minutes what only a GPU can, with this machine's python3 and torch: tests, measurements,
 # results.json and a table. Run it in the folder that ci/gpu/pack.sh made, or in a checkout with --stock and --fork.
 # Nothing else may use the GPU meanwhile: tests would fail for want of memory, and figures be wrong.
 #

@@ -23,7 +23,7 @@ def test_a_warm_up_shrinks_to_the_maximum_and_says_so_once(run):
         assert number in warning
 
 
-@pytest.mark.parametrize(("memory", "part"), [("", 2), ("coherent", 4)])
+@pytest.mark.parametrize(("memory", "part"), [("", 2), ("integrated", 4), ("coherent", 4)])
 def test_where_the_gpu_shares_the_memory_the_budget_is_smaller(run, memory, part):
     outcome = run(STATE, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=2, PINBUDDY_SIM_MEMORY=memory)
     _, budget, peak = outcome.value

@@ -165,7 +165,7 @@ class Sanitizer:
 
     def find(self, defect: dict) -> None:
         """A list that is corrupt may end a process before a sanitizer sees why: such a run is one that did not find it."""
-        name, otherwise = defect.get("program", "churn"), ""
+        name, otherwise, hung = defect.get("program", "churn"), "", 0
         for number in range(1, TRIES + 1):
             arguments = f"4 4 200 {number}" if name == "churn" else PROGRAMS[name][1]
             well, said = self.run(OUT / f"seeded-{name}-{self.name}", arguments, {"PINBUDDY_SEEDED": defect["name"]}, PATIENCE // 10)
@@ -174,6 +174,9 @@ class Sanitizer:
                 self.ran += 1
                 return
             otherwise = otherwise if well else f"\nand a run without it ended so:\n{said}"
+            hung += "still running after" in said
+            if hung == 3:
+                break
         raise Failure(
             f"the {self.name} sanitizer missed a defect: {defect['name']}\n"
             f"  expected  one of {TRIES} runs with {defect['says']}\n"

@@ -69,14 +69,18 @@ template <class Allocate, class Borrow>
     return idle;
   }
   const bool drops = all.give_way(GiveBack::ForGood);
-  if (drops) {
-    device_dropped(device, bytes);
-  }
   Failures::forget();
   const Setting last(Failures::is_last, true);
   try {
-    return allocate();
+    std::invoke_result_t<Allocate> given = allocate();
+    if (drops) {
+      device_dropped(device, bytes, /*served=*/true);
+    }
+    return given;
   } catch (c10::OutOfMemoryError& error) {
+    if (drops) {
+      device_dropped(device, bytes, /*served=*/false);
+    }
     Failures::tell();
     tell_idle(error, device, drops ? "before that the plan of this device was dropped, and its idle memory given back" : "");
     throw;

@@ -1,8 +1,9 @@
 //! Which processes hold memory that the kernel cannot take back, as far as `/proc` says.
 //!
-//! What CUDA's driver pins is in no count of locked memory (seen on an H100 with driver 580). What it allocates is part of
-//! a process's shared memory; what a program registers shows nowhere, but processes with pinbuddy say it. Invariants: no file is read for which the
-//! kernel walks a process's memory (`smaps`), so that no process waits; a command comes out as plain characters.
+//! What CUDA's driver pins is in no count of locked memory (seen on an H100 with driver 580). What it allocates is part of a process's
+//! shared memory; what a program registers shows nowhere, but processes with pinbuddy say it. Invariants: no file is read for which
+//! the kernel walks a process's memory (`smaps`), so that none waits for this one, which may wait for one that maps memory; a command
+//! comes out as plain characters.
 
 use std::io::{self, ErrorKind};
 
@@ -13,6 +14,9 @@ use crate::files::{Files, field, kib_field};
 
 /// No more characters of a command are kept.
 const LONGEST: usize = 200;
+
+/// No more open files of a process are looked at.
+const MOST_FILES: usize = 4096;
 
 /// A process that holds memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -131,14 +135,13 @@ fn has_gpu(files: &Files, pid: u32) -> bool {
         let target = files.link(&format!("{folder}/{name}"));
         target.is_some_and(|it| it.to_string_lossy().starts_with("/dev/nvidia"))
     };
-    names.iter().any(is_gpu)
+    names.iter().take(MOST_FILES).any(is_gpu)
 }
 
-/// Letters, digits and signs alone: whoever names a process writes to terminals else.
+/// ASCII alone, each as wide as any: whoever names a process writes to terminals else.
 fn plain(text: &str) -> String {
     let plain = |it: char| match it {
         ' '..='~' => it,
-        it if it.is_alphanumeric() => it,
         _ => '?',
     };
     text.chars().take(LONGEST).map(plain).collect()

@@ -12,7 +12,7 @@ use pinbuddy_plan::file::device::{DevicePlan, Stream};
 use pinbuddy_slots::{Counts, Slots};
 use serde_json::{Value, json};
 
-use super::all::{self, all};
+use super::all::{self, all, device_idle};
 use super::stream::StreamPlan;
 use crate::ffi;
 use crate::log::{self, Bytes};
@@ -238,13 +238,13 @@ pub(crate) fn device_borrowed(device: i8, bytes: usize) {
     });
 }
 
-/// Memory is short: plans are not used any more. Nor is one that `auto` chose in the next run, which may ask in this order, too.
-pub(crate) fn device_dropped(device: i8, bytes: usize) {
+/// Memory is short: plans are not used any more, and the request was served then or not. If it had been served without the plan,
+/// a plan that `auto` chose is none for the next run, which may ask in this order, too.
+pub(crate) fn device_dropped(device: i8, bytes: usize, served: bool) {
+    let harms = served || device_idle(device) >= bytes;
     let bytes = Bytes(bytes as u64);
-    let asked = device_memory().asked.get();
-    let is_gone = asked
-        .and_then(|it| it.place.as_ref())
-        .is_some_and(Place::forget);
+    let place = device_memory().asked.get().and_then(|it| it.place.as_ref());
+    let is_gone = harms && place.is_some_and(Place::forget);
     let then = if is_gone {
         ". The next run is recorded anew"
     } else {

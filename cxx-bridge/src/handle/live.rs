@@ -23,7 +23,7 @@ pub struct Caches {
 /// Requests that waited for memory to be pinned, and for how long.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    pub(super) count: AtomicU64,
+    count: AtomicU64,
     nanoseconds: AtomicU64,
 }
 

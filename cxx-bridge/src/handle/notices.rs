@@ -137,7 +137,10 @@ impl<M: Memory> Handle<M> {
 
     /// What is pinned, and why that does not serve.
     fn standing(&self) -> String {
-        self.stats().as_ref().map_or_else(String::new, standing)
+        // Pins in place count, too.
+        let taken = self.pinner.quota().taken() as u64;
+        let standing = |it: Stats| standing(&it, taken.max(it.pinned_bytes.current));
+        self.stats().map_or_else(String::new, standing)
     }
 
     /// A child cannot read so many blocks of tensors.
@@ -177,12 +180,8 @@ impl<M: Memory> Handle<M> {
 }
 
 /// As the end of a sentence.
-fn standing(of: &Stats) -> String {
-    let [pinned, idle, run] = [
-        of.pinned_bytes.current,
-        of.idle_bytes,
-        of.largest_free_run_bytes,
-    ];
+fn standing(of: &Stats, pinned: u64) -> String {
+    let (idle, run) = (of.idle_bytes, of.largest_free_run_bytes);
     match (pinned, idle) {
         (0, _) => " (nothing is pinned)".to_owned(),
         (_, 0) => format!(" ({} are pinned, none of it idle)", Bytes(pinned)),
@@ -202,11 +201,14 @@ mod tests {
     #[test]
     fn what_is_pinned_is_said_with_why_it_does_not_serve() {
         let mut of = Stats::default();
-        assert_eq!(standing(&of), " (nothing is pinned)");
-        of.pinned_bytes.current = 5 << 20;
-        assert_eq!(standing(&of), " (5 MiB are pinned, none of it idle)");
+        assert_eq!(standing(&of, 0), " (nothing is pinned)");
+        let pinned = 5 << 20;
+        assert_eq!(
+            standing(&of, pinned),
+            " (5 MiB are pinned, none of it idle)"
+        );
         (of.idle_bytes, of.largest_free_run_bytes) = (3 << 20, 1 << 20);
         let expected = " (5 MiB are pinned, 3 MiB of it idle, at most 1 MiB in one piece)";
-        assert_eq!(standing(&of), expected);
+        assert_eq!(standing(&of, pinned), expected);
     }
 }

@@ -136,9 +136,10 @@ impl Trial {
         self.counted.asked >= self.enough
     }
 
-    /// Whether half of that was.
+    /// Whether half of that was, or most had no place of their own.
     pub(super) fn tells(&self) -> bool {
-        self.counted.asked * 2 >= self.enough
+        let is_misfit = self.slots.is_some() && self.counted.is_misfit();
+        is_misfit || self.counted.asked * 2 >= self.enough
     }
 
     pub(super) fn counted(&self) -> Served {

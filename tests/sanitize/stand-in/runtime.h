@@ -25,6 +25,7 @@ constexpr unsigned cudaEventDisableTiming = 2;
 constexpr unsigned cudaHostAllocDefault = 0;
 constexpr unsigned cudaHostRegisterDefault = 0;
 constexpr unsigned cudaHostRegisterPortable = 1;
+constexpr unsigned cudaHostRegisterReadOnly = 8;
 
 enum cudaDeviceAttr { cudaDevAttrIntegrated = 18, cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100 };
 

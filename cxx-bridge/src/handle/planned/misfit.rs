@@ -51,22 +51,17 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// Says if most requests had no place. Not where memory was refused: then there are places, and nothing in them. What lies in the
-    /// plan's regions without slots, which are the engine's, waits for no pin.
+    /// Says if most requests had no place. Not where memory was refused: then there are places, and nothing in them.
     #[cold]
     pub(in crate::handle) fn say_misfit(&self, planned: &Planned) {
-        let mut served = planned.served();
-        if self.settings.count > Some(0) {
-            let waited = self.waits.count.load(Ordering::Relaxed) as usize;
-            served.served = served.served.max(served.asked.saturating_sub(waited));
-        }
+        let served = planned.served();
         let is_known = |it: &AtomicBool| it.load(Ordering::Relaxed);
         let known = [
             &planned.refused,
             &planned.given_up,
             &planned.judged_elsewhere,
         ];
-        if !served.is_misfit() || known.into_iter().any(is_known) {
+        if !served.is_misfit() || known.into_iter().any(is_known) || self.room_is_enough() {
             return;
         }
         self.once(&planned.misfit, || {
@@ -78,6 +73,13 @@ impl<M: Memory> Handle<M> {
                  the next run's plan replaces it"
             )
         });
+    }
+
+    /// Whether the plan's regions without slots, which are the engine's, held all that had no slot.
+    fn room_is_enough(&self) -> bool {
+        let room = self.settings.count.unwrap_or(0) as u64;
+        let most = || Some(self.cell.provisioner()?.engine().stats().segments.peak);
+        room > 0 && self.cell.guarded(most).is_some_and(|it| it <= room)
     }
 
     /// The process ends.

@@ -42,9 +42,11 @@ fn a_plan_that_does_not_fit_any_more_is_counted_and_said_once() {
 }
 
 #[test]
-fn what_waits_for_no_pin_beside_the_slots_is_no_misfit() {
-    for (regions, is_said) in [(0, true), (1, false)] {
+fn what_the_plans_room_holds_beside_the_slots_is_no_misfit() {
+    for (regions, live, is_said) in [(0, 1, true), (1, 1, false), (1, 3, true)] {
         let handle = beside(regions, &layout(), WarmUp::Sync, &[]);
+        let blocks: Vec<_> = (0..live).map(|_| handle.request(600 * MIB)).collect();
+        assert!(blocks.iter().all(Option::is_some));
         for _ in 0..100 {
             assert!(handle.request_planned(0, 7 * MIB).is_none());
         }
@@ -53,7 +55,7 @@ fn what_waits_for_no_pin_beside_the_slots_is_no_misfit() {
         assert_eq!(
             planned.is_misfit(),
             is_said,
-            "{regions} regions of the engine's"
+            "{live} beside {regions} regions of the engine's"
         );
     }
 }
