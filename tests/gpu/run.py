@@ -1,4 +1,4 @@
-"""Runs everything that only a GPU can show, within thirteen minutes: `run.py --out DIR`, or ci/gpu/run.sh.
+"""Runs everything that only a GPU can show, within fourteen minutes: `run.py --out DIR`, or ci/gpu/run.sh.
 
 Each stage has a time budget; a stage that exceeds it is stopped and reported, and the others continue. results.json
 is written after every stage; results.md, which is printed, at the end. Exits with 1 if a test fails that
