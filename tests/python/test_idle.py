@@ -26,6 +26,7 @@ LOCKED = """
 """
 
 
+@pytest.mark.simulated("what a driver locks is in no count")
 def test_locked_memory_goes_back_and_comes_again(run):
     outcome = run(LOCKED + """
     kept = pinned(8)
@@ -44,6 +45,7 @@ def test_locked_memory_goes_back_and_comes_again(run):
     assert after <= 10 and returned >= 48 and again >= 56, outcome.value
 
 
+@pytest.mark.simulated("what a driver locks is in no count")
 def test_a_plan_sleeps_after_one_clear_and_wakes_with_its_first_request(run, tmp_path):
     """By default: the clear is foreseen, since the recorded loop goes on after it, and then nobody asks for anything."""
     program = LOCKED + """

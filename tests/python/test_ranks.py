@@ -134,7 +134,8 @@ def test_ranks_share_memory_and_cores_and_speak_one_at_a_time(tmp_path, cores):
     before = found(tmp_path, "before")
     check_shares(torchrun, before, ranks, cores)
     assert all(it["segments"] == [16, 16] for it in before.values())
-    assert torchrun.left == [], "ranks write no files"
+    # .nv: what CUDA caches.
+    assert set(torchrun.left) <= {".nv"}, "ranks write no files"
 
 
 def test_a_killed_rank_and_one_that_cannot_pin_leave_the_others(tmp_path, cores):
