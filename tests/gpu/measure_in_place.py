@@ -5,7 +5,6 @@ computes no kernels: there the device compares nothing. Copies are of a quarter 
 """
 
 import contextlib
-import ctypes
 import mmap
 import os
 import tempfile
@@ -126,12 +125,6 @@ def ends(kind: str, path: str, words: int, simulated: bool) -> dict:
     return told | {"right": all(it["returned_first"] and it["over"] and it["data"] for it in told.values())}
 
 
-def driver() -> dict:
-    """Whether the driver says that it registers for reading: attribute 113."""
-    value = ctypes.c_int(-1)
-    return {"status": ctypes.CDLL("libcuda.so.1").cuDeviceGetAttribute(ctypes.byref(value), 113, 0), "value": value.value}
-
-
 def measure(it: measuring.Fixture) -> None:
     whole, shm = 160 << 20 if it.simulated else 256 << 20 if it.quick else 1 << 30, os.statvfs("/dev/shm")
     sizes = dict.fromkeys([STOCK, *KINDS], whole)
@@ -140,7 +133,6 @@ def measure(it: measuring.Fixture) -> None:
         workers = {name: Worker(it.ways["stock" if name == STOCK else "ours"], "measure_in_place", BUDDY_WARMUP="off") for name in sizes}
         seen: dict = {name: {"bytes": size} for name, size in sizes.items()}
         with together(workers):
-            seen[READ]["driver"] = asked(workers[READ], "driver")
             for part in PARTS:
                 for at, (name, size) in enumerate(sizes.items()):
                     if (name, part) != (STOCK, "ends") and it.left() > 3:

@@ -115,7 +115,6 @@ def _in_place(it: dict) -> str:
         waits = ", ".join(number(1e3 * ends[way]["act_s"]) for way in ("unpin_", "del") if way in ends)
         rows.append([name, ranged(costs.get("pin")), ranged(costs.get("unpin")), *cells, waits])
         said += [f"- {name}: {part}: {told['error'].splitlines()[-1]}" for part, told in own.items() if part != "bytes" and "error" in told]
-        said += [f"- {name}: the driver's attribute for it: {own['driver']}"] if "driver" in own else []
     head = ["in place", "pin, s a GiB", "unpin", "to, GB/s", "unpinned", "back, GB/s", "unpinned", "unpin_, del in a copy, ms"]
     return table(head, rows) + "\n\n" + "\n".join(said)
 

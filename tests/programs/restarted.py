@@ -10,7 +10,7 @@ import os
 import random
 import time
 
-from case import COUNTED, MIB, PACED, of_bytes, pins, settings, sim
+from case import COUNTED, MIB, PACED, Requests, pins, settings, sim
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--batch", type=int, default=int(os.environ.get("BATCH", 8)))
@@ -22,12 +22,11 @@ parser.add_argument("--seed", type=int, default=0)
 
 class Program:
     def __init__(self):
-        self.live = self.peak = self.seconds = 0
+        self.requests = Requests()
+        self.live = self.peak = 0
 
     def request(self, size: int):
-        begin = time.perf_counter()
-        tensor = of_bytes(size)
-        self.seconds += time.perf_counter() - begin
+        tensor = self.requests.make(size / MIB)
         self.live += size
         self.peak = max(self.peak, self.live)
         return tensor
@@ -57,7 +56,7 @@ def main() -> None:
     program = Program()
     # Outside of Python's generator of numbers, which torch seeds.
     program.train(options.batch, options.steps, options.vary, random.Random(options.seed))
-    answer = {"live": program.peak, "pinned": sim()["pinned_peak_bytes"], "pins": pins(), "waited_s": program.seconds}
+    answer = {"live": program.peak, "pinned": sim()["pinned_peak_bytes"], "pins": pins(), "waited_s": program.requests.figures["in_requests"]}
     if os.environ.get("BUDDY_PLAN") == "auto":
         import pinbuddy
 
