@@ -18,6 +18,7 @@ from measuring import Worker, in_order, ratio, spread, together
 
 FIRST = 10
 WAYS = {"stock": "stock", "warmed": "ours", "defaults": "ours", "planned": "ours"}
+# `steady`: how many steps each takes in turn, and in how many turns.
 WORKLOADS = {
     "transformer": {
         "module": "transformer",
@@ -25,11 +26,14 @@ WORKLOADS = {
         # sizes that are not powers of two.
         "sizes": {"words": 16000, "width": 2048, "heads": 16, "layers": 20, "batch": 4, "length": 896},
         "small": {"words": 64, "width": 256, "heads": 4, "layers": 2, "batch": 4, "length": 1024},
+        "steady": (5, 3),
     },
     "optimizer": {
         "module": "offloaded_optimizer",
-        "sizes": {"width": 2048, "layers": 8},
+        # Its Adam runs on the CPU: 200 million parameters, and few steady steps, so that a round ends.
+        "sizes": {"width": 2048, "layers": 4},
         "small": {"width": 512, "layers": 2},
+        "steady": (3, 1),
     },
 }
 SMALL = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2, "BUDDY_THRESHOLD_MB": 1}
@@ -134,7 +138,7 @@ def steps(count: int) -> dict:
 def measure(it: measuring.Fixture) -> None:
     workload = WORKLOADS[sys.argv[3]]
     sizes = workload["small" if it.simulated else "sizes"]
-    steady, turns = (2, 1) if it.simulated else (5, 3)
+    steady, turns = (2, 1) if it.simulated else workload["steady"]
     ways, plan, failed = list(WAYS), it.out.with_suffix(".plan"), None
     try:
         record(it, workload["module"], sizes, plan)

@@ -46,8 +46,8 @@ MEASUREMENTS = {
     "pairs": (["measure_pairs.py"], 20),
     "bandwidth": (["measure_bandwidth.py"], 25),
     "in place": (["measure_in_place.py"], 40),
-    "transformer": (["measure_steps.py", "transformer"], 110),
-    "optimizer": (["measure_steps.py", "optimizer"], 55),
+    "transformer": (["measure_steps.py", "transformer"], 95),
+    "optimizer": (["measure_steps.py", "optimizer"], 70),
     "device": (["measure_device.py"], 90),
     "clients": (["measure_clients.py"], 120),
 }
