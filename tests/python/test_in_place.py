@@ -121,12 +121,13 @@ def test_a_refusal_by_cuda_leaves_nothing_pinned_and_a_file_that_becomes_shorter
     assert answers("""
 tensor, small = heap(), torch.from_file(FILE, shared=True, size=N, dtype=torch.int32)
 why = refused(lambda: pinbuddy.pin_(tensor))
+to_write = refused(lambda: pinbuddy.pin_(torch.from_file(FILE + ".new", shared=True, size=9 * N, dtype=torch.int32)))
 pinbuddy.pin_(small)
 os.truncate(FILE, 1 << 20)
 pinbuddy.unpin_(small)
 shorter = refused(lambda: pinbuddy.pin_(small))
-answer("out of memory" in why, "has become shorter" in shorter, int(small[9]), tensor.is_pinned(), small.is_pinned(), held())
-""", PINBUDDY_SIM_FAIL_PIN_AFTER_MB=24, BUDDY_WARMUP="off") == [True, True, 9, False, False, NONE]
+answer("out of memory" in why and "disk" not in why, "disk's file" in to_write, "has become shorter" in shorter, int(small[9]), tensor.is_pinned(), small.is_pinned(), held())
+""", PINBUDDY_SIM_FAIL_PIN_AFTER_MB=24, BUDDY_WARMUP="off") == [True, True, True, 9, False, False, NONE]
 
 
 def test_an_interrupt_stops_a_pin_and_takes_it_back(answers):

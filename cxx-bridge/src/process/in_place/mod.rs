@@ -126,7 +126,7 @@ impl InPlace {
         let outcome = if filled < end {
             fill::fill(&place, filled..until, handle().fill_threads())
         } else {
-            register(&of(&place), !place.writable)
+            register(&of(&place), !place.writable).map_err(|said| place.refused(said))
         };
         let mut state = self.state.lock();
         if let Some(pin) = state.pins.get_mut(&number) {

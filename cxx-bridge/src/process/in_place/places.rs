@@ -26,6 +26,20 @@ pub(super) struct Place {
     pub(super) cached: bool,
 }
 
+impl Place {
+    /// Why the driver did not register it, from the driver's words: for people.
+    pub(super) fn refused(&self, said: String) -> String {
+        if self.cached && self.writable {
+            format!(
+                "{said}; Linux pins no pages of a disk's file that is mapped shared to be written: map it to be read, or privately, or \
+                 keep it in /dev/shm"
+            )
+        } else {
+            said
+        }
+    }
+}
+
 /// A line of the list.
 struct Area<'a> {
     start: usize,
