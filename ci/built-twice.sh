@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sourced by what builds wheels for a release: builds one twice from scratch, and fails if the bytes differ. Writes its
-# bill of materials beside it and beside the hash that the build writes.
+# Sourced by what builds wheels for a release: builds one twice from scratch, and fails if the bytes differ. The build
+# writes its hash beside it.
 #
 # usage: built_twice DIR COMMAND...     (COMMAND takes --out and --json)
 
@@ -25,14 +25,5 @@ built_twice() {
         diff <(unzip -v "$out/$name") <(unzip -v "$again/$name") >&2 || true
         return 1
     fi
-    python3 - "$out/$name" "$out/${name%.whl}.cdx.json" <<'PYTHON'
-import sys
-import zipfile
-
-wheel, bill = sys.argv[1:]
-with zipfile.ZipFile(wheel) as archive:
-    [entry] = [it for it in archive.namelist() if it.endswith("/sboms/pinbuddy.cdx.json")]
-    open(bill, "wb").write(archive.read(entry))
-PYTHON
     cat "$out/$name.sha256"
 }

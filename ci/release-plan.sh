@@ -1,30 +1,17 @@
 #!/usr/bin/env bash
-# Lists the fork wheels of a release: each supported torch with each Python that has an official wheel, as JSON on
-# standard output, and as the output `include` of a workflow's step.
+# Lists the fork wheels of a release: each supported torch with each Python that patches/versions.toml names, as JSON on
+# standard output, and as the output `include` of a workflow's step. Not 3.9: the Python package needs 3.10.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-pythons=(3.10 3.11 3.12 3.13 3.14 3.15)
-mapfile -t releases < <(ci/releases.sh)
-include=()
-for python in "${pythons[@]}"; do
-    published=$(python3 -m pip index versions torch --only-binary=:all: --python-version "$python" \
-        --implementation cp --abi "cp${python/./}" --platform manylinux_2_28_x86_64 2>/dev/null |
-        sed -n 's/^Available versions: //p' | tr -d ' ')
-    for release in "${releases[@]}"; do
-        if [[ ,$published, == *,$release,* ]]; then
-            include+=("{\"torch\":\"$release\",\"python\":\"$python\"}")
-        fi
-    done
-done
-if ((${#include[@]} == 0)); then
-    echo "release-plan: the index names no official wheel of ${releases[*]}" >&2
-    exit 1
-fi
-json="[$(
-    IFS=,
-    echo "${include[*]}"
-)]"
+json=$(awk -F'"' '
+    /^\[/ { wheel = $0 == "[[release]]" }
+    wheel && /^version = / { torch = $2 }
+    wheel && /^pythons = / {
+        for (i = 2; i < NF; i += 2)
+            if ($i != "3.9") printf "%s{\"torch\":\"%s\",\"python\":\"%s\"}", n++ ? "," : "[", torch, $i
+    }
+    END { print "]" }' patches/versions.toml)
 echo "$json"
 if [[ -n ${GITHUB_OUTPUT:-} ]]; then
     echo "include=$json" >>"$GITHUB_OUTPUT"

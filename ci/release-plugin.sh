@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the plug-in for every supported torch twice from scratch, and fails if the bytes differ: one wheel that people
-# install with pip and nothing else. Writes its hash and its bill of materials beside it.
+# install with pip and nothing else.
 #
 # usage: ci/release-plugin.sh [DIR] [OPTION...]     (default: target/release-wheels --all; OPTION: build-plugin's)
 set -euo pipefail

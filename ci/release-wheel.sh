@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Builds a fork wheel twice from scratch, and fails if the bytes differ. Writes its hash and its bill of materials
-# beside it.
+# Builds a fork wheel twice from scratch, and fails if the bytes differ.
 #
 # usage: ci/release-wheel.sh TORCH PYTHON [DIR]     (default: target/release-wheels)
 set -euo pipefail

@@ -27,6 +27,7 @@ _GPU = Elsewhere(_ROWS, 'GPU: &str = "a run for a GPU, tried in the simulator"')
 _PROPOSAL = Elsewhere("tests/checkout/test_upstream_pr.py", "def test_a_branch_and_patches_and_nothing_else_changes")
 _RANKS = Elsewhere("tests/python/test_ranks.py", '("ddp", "fork"), ("fsdp", "fork")', "a GPU for each rank, with NCCL")
 _REPLAYED = Elsewhere("tools/src/simulate/tests.rs", "fn a_file_is_replayed_as_what_it_was_written_from")
+_INDEX = Elsewhere("tests/checkout/test_index.py", "class Image", "what serves and builds an image is not ours, and needs docker")
 _SOURCE = Elsewhere("ci/full-source-build.sh", "cargo xtask build-wheel --source", "PyTorch's source, and hours")
 
 # Beginnings of commands; of several that fit, the longest counts.
@@ -57,6 +58,9 @@ ELSEWHERE = {
     "torchrun ": _RANKS,
     "BUDDY_LIVE=1 torchrun ": _RANKS,
     "git clone ": _SOURCE,
+    "ci/index.py ": _INDEX,
+    "python -m http.server ": _INDEX,
+    "docker ": _INDEX,
 }
 
 

@@ -144,6 +144,8 @@ def read_block(kind: str, text: str, folder: Path, bin: Path) -> None:
         (folder / "site.toml").write_text(text)
         done = run(["python", "-m", "pinbuddy"], folder, bin, PINBUDDY_SITE=str(folder / "site.toml"))
         assert "site.toml" in done.stdout and "site.toml" not in done.stderr, done.stderr
+    elif kind == "dockerfile":
+        assert ROOT.joinpath("docs/deploy.md").read_text().count(text) == 1, "test_index.py runs the one of that page"
     elif kind == "sh":
         run(["bash", "-n", "-c", text], folder, bin)
     elif kind == "c++":
