@@ -30,7 +30,7 @@ pub(super) enum Filled {
     /// All of it has huge pages.
     Whole,
     /// A slice of huge pages cost much more than one of 4 KiB pages. Everything before `until` is
-    /// filled.
+    /// filled, which may be all of it.
     Stalled {
         until: usize,
         huge: Duration,
@@ -40,7 +40,11 @@ pub(super) enum Filled {
 
 /// Compaction stalls of the last [`AGAIN`].
 #[derive(Debug, Default)]
-pub(super) struct Stalls(Lock<Seen>);
+pub(super) struct Stalls {
+    seen: Lock<Seen>,
+    /// The last slice of any mapping, in nanoseconds, if it cost more than the limit; else 0.
+    last: AtomicU64,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -53,7 +57,7 @@ struct Seen {
 impl Stalls {
     /// Whether filling stalled so recently that huge pages are not worth trying.
     pub(super) fn was_just_seen(&self) -> bool {
-        self.0.lock().stall.is_some_and(is_recent)
+        self.seen.lock().stall.is_some_and(is_recent)
     }
 
     /// Fills `mapping` with transparent huge pages until compaction stalls it.
@@ -66,18 +70,18 @@ impl Stalls {
         let touch = |from, judge: &(dyn Fn(Duration) -> bool + Sync)| {
             toucher.touch_while(mapping, from..mapping.len(), pages, judge)
         };
-        let limit = self.0.lock().limit.filter(|it| is_recent(it.1));
+        let limit = self.seen.lock().limit.filter(|it| is_recent(it.1));
         let small = || {
             let small = cost_of_small(mapping.fork(), toucher)?;
             if let Some(small) = small {
-                self.0.lock().limit = Some((small * WORTH, Instant::now()));
+                self.seen.lock().limit = Some((small * WORTH, Instant::now()));
             }
             Ok(small)
         };
         let limit = limit.map_or(SURELY_FAST, |it| it.0.max(SURELY_FAST));
-        let filled = fill_unless_it_stalls(mapping.len(), limit, touch, small)?;
+        let filled = fill_unless_it_stalls(mapping.len(), limit, &self.last, touch, small)?;
         if filled != Filled::Whole {
-            self.0.lock().stall = Some(Instant::now());
+            self.seen.lock().stall = Some(Instant::now());
         }
         Ok(filled)
     }
@@ -108,19 +112,19 @@ fn cost_of_small(fork: Fork, toucher: Toucher<'_>) -> Result<Option<Duration>, U
 /// Stops when two slices in a row cost more than [`WORTH`] times what `small` measures for a slice of
 /// 4 KiB pages, if it can measure it.
 ///
-/// Two slices, since others may have held a lock during one. A slice that costs no more than `limit`
-/// is not compared.
+/// Two slices, since others may have held a lock during one; `last` has what the one before cost, also another mapping's, since a
+/// program's first mappings have one slice or two. A slice that costs no more than `limit` is not compared.
 fn fill_unless_it_stalls(
     length: usize,
     mut limit: Duration,
+    last: &AtomicU64,
     mut touch: impl FnMut(usize, &(dyn Fn(Duration) -> bool + Sync)) -> Result<usize, Unfilled>,
     mut small: impl FnMut() -> Result<Option<Duration>, Unfilled>,
 ) -> Result<Filled, Unfilled> {
     let mut filled = 0;
     loop {
-        // In nanoseconds: the last slice if it cost more than the limit, and the quicker of two such
-        // slices in a row; 0 for none.
-        let (last, slow) = (AtomicU64::new(0), AtomicU64::new(0));
+        // In nanoseconds: the quicker of two slices in a row that cost more than the limit; 0 for none.
+        let slow = AtomicU64::new(0);
         let judge = |cost: Duration| {
             let over = if cost > limit { nanos(cost) } else { 0 };
             let before = last.swap(over, Ordering::Relaxed);
@@ -131,19 +135,22 @@ fn fill_unless_it_stalls(
             false
         };
         filled = touch(filled, &judge)?;
+        let huge = Duration::from_nanos(slow.into_inner());
+        if !huge.is_zero() {
+            last.store(0, Ordering::Relaxed);
+            limit = match small()? {
+                Some(small) if huge > small * WORTH => {
+                    let until = filled.min(length);
+                    return Ok(Filled::Stalled { until, huge, small });
+                }
+                // Small pages are as slow: their measured cost is the new limit.
+                Some(small) => small * WORTH,
+                None => Duration::MAX,
+            };
+        }
         if filled >= length {
             return Ok(Filled::Whole);
         }
-        let huge = Duration::from_nanos(slow.into_inner());
-        limit = match small()? {
-            Some(small) if huge > small * WORTH => {
-                let until = filled;
-                return Ok(Filled::Stalled { until, huge, small });
-            }
-            // Small pages are as slow: their measured cost is the new limit.
-            Some(small) => small * WORTH,
-            None => Duration::MAX,
-        };
     }
 }
 
@@ -164,10 +171,20 @@ mod tests {
     /// Fills `slices` slices that cost `huge` milliseconds in turn, the last value repeated, where a
     /// slice of small pages costs `small`. Also returns how often a small slice was measured.
     fn fill(slices: usize, huge: &[u32], small: Option<u32>) -> (Filled, usize) {
+        fill_after(&AtomicU64::new(0), slices, huge, small)
+    }
+
+    fn fill_after(
+        last: &AtomicU64,
+        slices: usize,
+        huge: &[u32],
+        small: Option<u32>,
+    ) -> (Filled, usize) {
         let (mut at, mut asked) = (0, 0);
         let filled = fill_unless_it_stalls(
             slices * SLICE,
             SURELY_FAST,
+            last,
             |from, judge| {
                 assert_eq!(from, at * SLICE);
                 while at < slices {
@@ -220,6 +237,20 @@ mod tests {
         assert_eq!(fill(256, &slower, Some(5)), (stalled(6, 30, 5), 2));
     }
 
+    /// A program that pinned 8 MiB for each of its first requests never compared: its mappings had no third slice.
+    #[test]
+    fn a_stall_is_seen_in_mappings_of_one_slice_or_two() {
+        assert_eq!(fill(2, &[9], Some(2)), (stalled(2, 9, 2), 1));
+        assert_eq!(fill(2, &[9], Some(5)), (Filled::Whole, 1));
+        let last = AtomicU64::new(0);
+        let mut next = |huge| fill_after(&last, 1, &[huge], Some(2));
+        assert_eq!(next(9), (Filled::Whole, 0));
+        assert_eq!(next(1), (Filled::Whole, 0));
+        assert_eq!(next(9), (Filled::Whole, 0));
+        assert_eq!(next(12), (stalled(1, 9, 2), 1));
+        assert_eq!(next(12), (Filled::Whole, 0));
+    }
+
     #[test]
     fn one_slice_or_no_measurement_is_no_stall() {
         assert_eq!(fill(1, &[500], Some(1)), (Filled::Whole, 0));
@@ -231,6 +262,7 @@ mod tests {
         let failed = fill_unless_it_stalls(
             4 * SLICE,
             SURELY_FAST,
+            &AtomicU64::new(0),
             |_, _| Err(Unfilled::Failed(io::Error::from_raw_os_error(libc::ENOMEM))),
             || Ok(Some(MS)),
         );
@@ -263,9 +295,10 @@ mod tests {
             assert!(judge(9 * MS) && !judge(9 * MS));
             Ok(2 * SLICE)
         };
-        let outcome = fill_unless_it_stalls(4 * SLICE, SURELY_FAST, slow, || {
-            cost_of_small(Fork::Share, toucher)
-        });
+        let outcome =
+            fill_unless_it_stalls(4 * SLICE, SURELY_FAST, &AtomicU64::new(0), slow, || {
+                cost_of_small(Fork::Share, toucher)
+            });
         assert!(matches!(outcome, Err(Unfilled::Stopped)), "{outcome:?}");
     }
 
@@ -273,9 +306,9 @@ mod tests {
     fn huge_pages_are_tried_again_some_time_after_a_stall() {
         let stalls = Stalls::default();
         assert!(!stalls.was_just_seen());
-        stalls.0.lock().stall = Some(Instant::now());
+        stalls.seen.lock().stall = Some(Instant::now());
         assert!(stalls.was_just_seen());
-        stalls.0.lock().stall = Instant::now().checked_sub(AGAIN);
+        stalls.seen.lock().stall = Instant::now().checked_sub(AGAIN);
         assert!(!stalls.was_just_seen());
     }
 }
