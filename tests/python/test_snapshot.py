@@ -28,8 +28,8 @@ RECORD = """
 
 def test_it_has_every_segment_and_block_with_where_it_was_asked_for_and_their_lives_and_pytorchs_viewer_opens_it(run, tmp_path):
     outcome = run(RECORD + """
-    torch.cuda.memory._dump_snapshot(os.environ["FILE"])
     snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._dump_snapshot(os.environ["FILE"])
     entries = snapshot["host_segments"]
     def total(state):
         blocks = [block for it in entries for block in it["blocks"]]
