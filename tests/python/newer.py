@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import sys
 
-from program import MIB, answer, ctypes, host_stats, pinned, threading, torch, use_gpu
+from program import MIB, answer, ctypes, host_stats, pinned, refused, torch, together, use_gpu
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
 
 SIZES = (0.03125, 0.5, 8, 32)
@@ -60,11 +60,7 @@ def use(tensor) -> None:
 
 def refusal(act) -> str:
     """The first line of the error, without the address or the number of a call."""
-    try:
-        act()
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
-    return "none"
+    return (refused(act) or "none").splitlines()[0]
 
 
 @where(COUNTS_WHAT_IS_ACTIVE)
@@ -126,9 +122,7 @@ def freed_on_another_thread(size):
             blocks.pop()
         seen.append(pinned(size).is_pinned())
 
-    thread = threading.Thread(target=free)
-    thread.start()
-    thread.join()
+    together(free)
     return [seen, active("requests")]
 
 
@@ -253,9 +247,9 @@ def settings_that_are_refused(_):
 def requests_that_are_refused(_):
     empty = [torch.empty(shape, pin_memory=True) for shape in (0, (3, 0, 2))]
     too_much = [1 << 50, 1 << 62]
-    refused = [refusal(lambda n=n: torch.empty(n, dtype=torch.uint8, pin_memory=True)) for n in too_much]
+    errors = [refusal(lambda n=n: torch.empty(n, dtype=torch.uint8, pin_memory=True)) for n in too_much]
     after = pinned(8)
-    return [[it.is_pinned() for it in empty], refused, after.is_pinned()]
+    return [[it.is_pinned() for it in empty], errors, after.is_pinned()]
 
 
 @subject

@@ -3,6 +3,7 @@
 Works with stock PyTorch too; what only the fork has is imported where it is used.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -14,8 +15,8 @@ import torch
 from release import host_stats
 
 __all__ = [
-    "MIB", "answer", "block", "ctypes", "forked", "hold", "host_stats", "json", "let_go", "of_engine", "os", "pinned", "seconds", "segments", "sim", "sys",
-    "threading", "time", "together", "torch", "until", "use_gpu", "warm_up",
+    "MIB", "answer", "block", "contextlib", "ctypes", "elsewhere", "forked", "hold", "host_stats", "json", "let_go", "of_engine", "os", "pinned", "refused",
+    "seconds", "segments", "sim", "sys", "threading", "time", "together", "torch", "until", "use_gpu", "warm_up",
 ]
 
 MIB = 1 << 20
@@ -71,6 +72,34 @@ def together(*acts) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+@contextlib.contextmanager
+def elsewhere(context):
+    """Another thread is within the context meanwhile."""
+    opened, over = threading.Event(), threading.Event()
+
+    def keep_open():
+        with context:
+            opened.set()
+            over.wait()
+
+    thread = threading.Thread(target=keep_open)
+    thread.start()
+    opened.wait()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def refused(act) -> str | None:
+    """The type and the text of the error that it ends with."""
+    try:
+        act()
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def forked(act, end=os._exit) -> int | str:

@@ -65,12 +65,7 @@ FOREIGN = """
         del block
         graph = ctypes.c_void_p()
         ended = C.cudaStreamEndCapture(ctypes.c_void_p(stream.cuda_stream), ctypes.byref(graph))
-    def attempt(act):
-        try:
-            act()
-        except Exception:
-            return False
-        return True
+    attempt = lambda act: refused(act) is None
     kept = []
     requests = [attempt(lambda: kept.append(pinned(SIZE))) for _ in range(6)]
     cleared = attempt(torch._C._host_emptyCache)

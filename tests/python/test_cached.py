@@ -1,11 +1,10 @@
 """Freed blocks that are cached whole for the next request of their size look idle: they cost no segment, and the
 statistics' totals are as if nothing were cached."""
 
-import threading
-
 import pinbuddy
 import pytest
 from conftest import BLOCK_MB, BLOCKS, MIB, counts_active, engine_segment, needs
+from program import together
 from release import host_stats
 
 
@@ -16,9 +15,7 @@ def engine():
 def in_a_thread(work):
     """What `work` returns in a thread of its own."""
     results = []
-    thread = threading.Thread(target=lambda: results.append(work()))
-    thread.start()
-    thread.join()
+    together(lambda: results.append(work()))
     return results[0]
 
 

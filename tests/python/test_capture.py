@@ -56,14 +56,12 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
     source = torch.ones(1000, pin_memory=True)
     small = torch.zeros(1000, device="cuda")
     del warm
-    def elsewhere():
+    def grow():
         # The request reaps an event, then grows the pool.
         kept = [pinned(8) for _ in range(12)]
     with torch.cuda.graph(graph):
         small.copy_(source, non_blocking=True)
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
+        together(grow)
     graph.replay()
     torch.cuda.synchronize()
     print(json.dumps([bool((small.cpu() == 1).all()), len(pinbuddy.stats()["segments"])]))
@@ -77,12 +75,10 @@ def test_clearing_and_releasing_during_and_after_a_capture(run):
     graph and its pool."""
     outcome = run(HEAD + """
     # Entering a capture already clears the cache; a block that another thread uses then is new.
-    elsewhere = threading.Thread(target=pinned, args=[8])
     with torch.cuda.graph(graph):
         inside = pinned(8)
         on_device.copy_(inside, non_blocking=True)
-        elsewhere.start()
-        elsewhere.join()
+        together(lambda: pinned(8))
         before = len(pinbuddy.stats()["segments"])
         torch._C._host_emptyCache()
         during = len(pinbuddy.stats()["segments"])

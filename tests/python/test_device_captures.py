@@ -4,25 +4,14 @@ from device_plans import MIB
 from release import from_minor
 
 
-# Threads open a pool each, and keep it open while `act` runs in this one.
 POOL = """
-    import threading
-    def beside_a_pool(act):
-        opened, over, pooled = threading.Event(), threading.Event(), []
-        def keep_open():
-            with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
-                pooled.append(block(16))
-                opened.set()
-                over.wait()
-                pooled.append(block(12))
-        thread = threading.Thread(target=keep_open)
-        thread.start()
-        opened.wait()
-        try:
-            return act(), [planned(it) for it in pooled]
-        finally:
-            over.set()
-            thread.join()
+    pooled = []
+    @contextlib.contextmanager
+    def pool():
+        with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+            pooled.append(block(16))
+            yield
+            pooled.append(block(12))
 """
 
 
@@ -31,28 +20,27 @@ def test_beside_a_pool_of_another_thread_the_plan_serves(with_plan):
     outcome = with_plan(POOL + """
     before = counts()
     for _ in range(5):
-        _, inside = beside_a_pool(step)
-        assert not any(inside), inside
+        with elsewhere(pool()):
+            step()
     after = counts()
+    assert not any(planned(it) for it in pooled)
     served = [after[name] - before[name] for name in ("hits", "misses", "unplanned")]
     side = torch.cuda.Stream()
-    def freed():
+    with elsewhere(pool()):
         it = block(12)
         it.record_stream(side)
         del it
-        return planned(block(12))
-    again, _ = beside_a_pool(freed)
+        again = planned(block(12))
     # The plan's place is free again, and the lane finds it.
     for _ in range(3):
         step()
     found = planned(block(12))
-    def emptied():
+    torch.cuda.synchronize()
+    with elsewhere(pool()):
         before = torch.cuda.memory_reserved()
         torch.cuda.empty_cache()
-        return before - torch.cuda.memory_reserved()
-    torch.cuda.synchronize()
-    given_back, _ = beside_a_pool(emptied)
-    print(json.dumps([served, again, found, given_back > 0]))
+        given_back = before > torch.cuda.memory_reserved()
+    answer(served, again, found, given_back)
     """)
     served, again, found, given_back = outcome.value
     assert (served, again, found) == ([15, 0, 0], from_minor(15), True)
@@ -66,20 +54,11 @@ def test_a_recording_has_what_is_asked_beside_a_pool(twice):
     import pinbuddy
     # The plan has a place for it, too: PyTorch would have a segment of 2 MiB.
     use_gpu()
-    opened, over = threading.Event(), threading.Event()
-    def keep_open():
-        with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
-            pooled = block(16)
-            opened.set()
-            over.wait()
-    thread = threading.Thread(target=keep_open)
-    thread.start()
-    opened.wait()
-    for _ in range(30):
-        for mib in (3, 5):
-            block(mib)
-    over.set()
-    thread.join()
+""" + POOL + """
+    with elsewhere(pool()):
+        for _ in range(30):
+            for mib in (3, 5):
+                block(mib)
     answer(*pinbuddy.stats()["device"] or [])
     """)
     (stream,) = outcome.value
@@ -91,14 +70,11 @@ def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_pla
     outcome = with_plan("""
     side, there = torch.cuda.Stream(), block(12)
     there.record_stream(side)
-    graph, text = torch.cuda.CUDAGraph(), ""
+    graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         # It has to wait for the other stream, where no event may be recorded.
         del there
-        try:
-            block(60)
-        except torch.cuda.OutOfMemoryError as error:
-            text = str(error)
+        text = refused(lambda: block(60))
         inside = block(1.5)
         inside.zero_()
     graph.replay()
@@ -112,7 +88,7 @@ def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_pla
     assert outcome.warnings == []
 
 
-def test_storages_of_a_pool_that_is_put_back_have_the_deleter_that_pytorch_looks_for(with_plan):
+def test_storages_of_a_pool_that_is_put_back_and_what_is_freed_while_caching_is_off_are_pytorchs(with_plan):
     """What graph trees do between two generations: a pool's blocks are as they were, and so are who owns them."""
     outcome = with_plan("""
     graph = torch.cuda.CUDAGraph()
@@ -125,14 +101,7 @@ def test_storages_of_a_pool_that_is_put_back_have_the_deleter_that_pytorch_looks
     torch._C._cuda_setCheckpointPoolState(0, state, [], [again._cdata])
     standard = torch._C._has_Standard_Deleter(again._cdata)
     del again
-    print(json.dumps(standard))
-    """)
-    assert outcome.value is True
-
-
-def test_memory_that_is_freed_while_caching_is_off_goes_back_to_the_cache(with_plan):
-    """Else CUDA would be asked to free a part of a segment, or a segment in which others live."""
-    outcome = with_plan("""
+    # What is freed while caching is off goes back to the cache. Else CUDA would be asked to free a part of a segment, or a segment in which others live.
     small = [torch.empty(1000, dtype=torch.uint8, device="cuda").fill_(it) for it in range(4)]
     step()
     before = torch.cuda.memory_allocated()
@@ -147,9 +116,9 @@ def test_memory_that_is_freed_while_caching_is_off_goes_back_to_the_cache(with_p
         step()
     hits = counts()["hits"]
     step()
-    print(json.dumps([freed, again.data_ptr() == address, counts()["hits"] - hits]))
+    answer(standard, freed, again.data_ptr() == address, counts()["hits"] - hits)
     """)
-    assert outcome.value == [2048, True, 3]
+    assert outcome.value == [True, 2048, True, 3]
 
 
 def test_who_wants_no_cache_has_no_plan(with_plan):

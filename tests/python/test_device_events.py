@@ -41,7 +41,6 @@ def test_where_memory_is_short_or_the_cache_is_emptied_it_waits_for_other_stream
 def test_who_is_short_of_memory_waits_though_another_thread_waits_already(with_plan):
     """The other one has the freed blocks in hand."""
     outcome = with_plan(USED + """
-    import threading, time
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(34 * MIB)
     # The region lies elsewhere now.
@@ -64,10 +63,7 @@ def test_who_is_short_of_memory_waits_though_another_thread_waits_already(with_p
 def test_a_dropped_region_goes_though_its_last_block_waited(with_plan):
     outcome = with_plan(USED + """
     it = used(100_000_000)
-    try:
-        block(60)
-    except torch.cuda.OutOfMemoryError:
-        pass
+    refused(lambda: block(60))
     stands = [stand()]
     del it
     torch.cuda.synchronize()
@@ -78,39 +74,21 @@ def test_a_dropped_region_goes_though_its_last_block_waited(with_plan):
     assert outcome.value == [[20, 20, True], [20, 0, True], 12]
 
 
-CAPTURE = """
-    import threading
-    graph, begun, over = torch.cuda.CUDAGraph(), threading.Event(), threading.Event()
-    def capture():
-        with torch.cuda.graph(graph, stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
-            torch.empty(1000, device="cuda")
-            begun.set()
-            over.wait()
-    thread = threading.Thread(target=capture)
-    def beside_a_capture(act):
-        thread.start()
-        begun.wait()
-        try:
-            return act()
-        finally:
-            over.set()
-            thread.join()
-"""
-
-
 @needs(15, "an allocator that gives back its cache beside a capture")
 def test_beside_a_capture_the_cache_is_emptied_and_tries_count_as_pytorchs(with_plan):
-    outcome = with_plan(CAPTURE + """
-    def act():
+    outcome = with_plan("""
+    @contextlib.contextmanager
+    def capture():
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
+            torch.empty(1000, device="cuda")
+            yield
+    with elsewhere(capture()):
         torch.cuda.empty_cache()
         emptied = counts()["reserved_bytes"]
         kept = block(12)
-        try:
-            block(60)
-        except torch.cuda.OutOfMemoryError:
-            stats = torch.cuda.memory_stats()
-            return [emptied, stats["num_ooms"], stats["num_alloc_retries"]]
-    print(json.dumps(beside_a_capture(act)))
+        refused(lambda: block(60))
+        stats = torch.cuda.memory_stats()
+    answer(emptied, stats["num_ooms"], stats["num_alloc_retries"])
     """, PINBUDDY_SIM_DEVICE_MB="64")
     assert outcome.value == [0, 1, 1]
 
@@ -120,11 +98,7 @@ def test_an_error_about_an_event_loses_no_block(with_plan):
     it = used(1000)
     del it
     torch.cuda.synchronize()
-    try:
-        block(12)
-        error = None
-    except RuntimeError as it:
-        error = str(it)
+    error = refused(lambda: block(12))
     torch.cuda.empty_cache()
     print(json.dumps([error, torch.cuda.memory_stats()["active_bytes.all.current"], stand()]))
     """, PINBUDDY_SIM_FAULTS="cudaEventQuery:1=1")
@@ -136,15 +110,9 @@ def test_an_error_about_an_event_loses_no_block(with_plan):
 def test_an_error_before_a_region_is_taken_is_the_programs(with_plan):
     """CUDA tells of it with the next call, which is the one that asks for the region."""
     outcome = with_plan("""
-    import ctypes
     torch.cuda.empty_cache()
-    runtime = ctypes.CDLL(None)
-    runtime.cudaSetDevice(99)
-    try:
-        block(12)
-        error = None
-    except RuntimeError as it:
-        error = str(it)
+    ctypes.CDLL(None).cudaSetDevice(99)
+    error = refused(lambda: block(12))
     dropped = counts()["dropped"]
     it = block(12)
     print(json.dumps([error, dropped, counts()["dropped"], counts()["reserved_bytes"] >> 20]))

@@ -31,25 +31,38 @@ def test_a_planned_block_is_in_the_history_with_its_stack(with_plan, run):
     assert [it[0] for it in planned[:3]] == ["alloc", "free_requested", "free_completed"]
 
 
-def test_a_region_is_not_in_the_history(with_plan):
-    """It is taken while the history is recorded, and given back."""
+def test_a_region_is_not_in_the_history_and_a_block_that_another_stream_used_is_completed_later(with_plan):
+    """The region is taken while the history is recorded, and given back."""
     outcome = with_plan(HISTORY + """
     torch.cuda.empty_cache()
     begin()
     step()
     torch.cuda.empty_cache()
     torch.cuda.synchronize()
-    print(json.dumps([short(entries()), [it["action"] for it in entries()]]))
+    blocks, actions = short(entries()), [it["action"] for it in entries()]
+    begin(clear_history=True)
+    side = torch.cuda.Stream()
+    it = block(12)
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(3_000_000)
+        it.record_stream(side)
+    del it
+    at_once = short(entries())
+    torch.cuda.synchronize()
+    other = block(20)
+    answer(blocks, actions, at_once, short(entries()))
     """)
-    blocks, actions = outcome.value
+    blocks, actions, at_once, later = outcome.value
     sizes = [12 * MIB, 20 * MIB, 16 * MIB]
     expected = [[what, size] for size in sizes for what in ("alloc", "free_requested", "free_completed")]
     assert blocks[:-1] == expected and blocks[-1] == ["segment_free", 20 * MIB]
     # The program's first one: the second snapshot does not show itself.
     assert actions.count("snapshot") == 1 and actions[0] == "segment_alloc", actions
+    assert at_once == [["alloc", 12 * MIB], ["free_requested", 12 * MIB]]
+    assert later == at_once + [["free_completed", 12 * MIB], ["alloc", 20 * MIB]]
 
 
-def test_a_history_keeps_as_much_as_was_asked_for(with_plan):
+def test_a_history_keeps_as_much_as_was_asked_for_and_a_block_says_for_life_who_asked_for_it(with_plan):
     outcome = with_plan(HISTORY + """
     begin(max_entries=4)
     for _ in range(5):
@@ -63,16 +76,8 @@ def test_a_history_keeps_as_much_as_was_asked_for(with_plan):
     again = short(entries())
     begin(skip_actions=["free_requested"])
     step()
-    print(json.dumps([few, off, again, short(entries())]))
-    """)
-    few, off, again, skipped = outcome.value
-    assert few == [["free_completed", 20 * MIB], *([what, 16 * MIB] for what in ("alloc", "free_requested", "free_completed"))]
-    assert (off, again) == ([], [])
-    assert [it[0] for it in skipped] == ["alloc", "free_completed"] * 3
-
-
-def test_a_block_says_who_asked_for_it_for_as_long_as_it_lives(with_plan):
-    outcome = with_plan(HISTORY + """
+    skipped = short(entries())
+    torch.cuda.memory._record_memory_history(None)
     def frames(tensor):
         blocks = [it for one in torch.cuda.memory._snapshot()["segments"] for it in one["blocks"]]
         (found,) = [it for it in blocks if it["address"] == tensor.data_ptr()]
@@ -83,6 +88,7 @@ def test_a_block_says_who_asked_for_it_for_as_long_as_it_lives(with_plan):
     begin("state")
     said = [frames(before)]
     del before
+    rest()
     kept = asks()
     said.append(frames(kept))
     torch.cuda.memory._record_memory_history(None)
@@ -91,46 +97,24 @@ def test_a_block_says_who_asked_for_it_for_as_long_as_it_lives(with_plan):
     traceback = getattr(torch.cuda.memory, "_allocation_traceback", None)
     if traceback:
         assert asked_by(traceback(kept.data_ptr())) == said[-1]
-    print(json.dumps([there, said]))
+    answer(few, off, again, skipped, there, said)
     """)
-    assert outcome.value == [True, [[], ["block", "asks"], ["block", "asks"]]]
-
-
-def test_a_block_that_another_stream_used_is_completed_later(with_plan):
-    outcome = with_plan(HISTORY + """
-    begin()
-    side = torch.cuda.Stream()
-    it = block(12)
-    with torch.cuda.stream(side):
-        torch.cuda._sleep(3_000_000)
-        it.record_stream(side)
-    del it
-    at_once = short(entries())
-    torch.cuda.synchronize()
-    other = block(20)
-    print(json.dumps([at_once, short(entries())]))
-    """)
-    at_once, later = outcome.value
-    assert at_once == [["alloc", 12 * MIB], ["free_requested", 12 * MIB]]
-    assert later == at_once + [["free_completed", 12 * MIB], ["alloc", 20 * MIB]]
+    few, off, again, skipped, *said = outcome.value
+    assert few == [["free_completed", 20 * MIB], *([what, 16 * MIB] for what in ("alloc", "free_requested", "free_completed"))]
+    assert (off, again) == ([], [])
+    assert [it[0] for it in skipped] == ["alloc", "free_completed"] * 3
+    assert said == [True, [[], ["block", "asks"], ["block", "asks"]]]
 
 
 def test_threads_that_ask_and_free_while_a_history_is_taken(with_plan):
     """Contexts are gathered with Python's lock; nobody waits for it under a lock of the plan."""
     outcome = with_plan(HISTORY + """
-    import threading
     begin(max_entries=5000)
     def work():
         for _ in range(300):
             it = block(1.5)
             del it
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for it in threads:
-        it.start()
-    for _ in range(10):
-        taken = entries()
-    for it in threads:
-        it.join()
+    together(*[work] * 4, lambda: [entries() for _ in range(10)])
     taken = [it for it in entries() if it["action"] in ("alloc", "free_completed")]
     live = set()
     for it in taken:

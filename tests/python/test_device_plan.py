@@ -11,19 +11,14 @@ def plan(tmp_path):
     return tmp_path / "device.json"
 
 
-def two_runs(run, plan, **variables):
-    """The answers of a run that is recorded, and of one with its plan."""
-    first = recorded(run, plan, TRAINING, **variables)
+@pytest.mark.parametrize("settings", [{}, {"STEPS": "mark"}])
+def test_the_second_run_is_served_from_one_region_and_counted_as_blocks(run, plan, settings):
+    first = recorded(run, plan, TRAINING, **settings)
     assert first["device"] is None
     assert json.loads(plan.read_text())["format"] == "pinbuddy-device-plan"
-    second = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), **variables)
-    assert second.warnings == []
-    return first, second.value
-
-
-@pytest.mark.parametrize("steps", ["", "mark"])
-def test_the_second_run_is_served_from_one_region(run, plan, steps):
-    first, second = two_runs(run, plan, STEPS=steps)
+    outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), **settings)
+    assert outcome.warnings == []
+    second = outcome.value
     (stream,) = second["device"]
     assert stream["hits"] == second["asked"] and stream["misses"] == stream["unplanned"] == 0, stream
     assert not stream["dropped"]
@@ -33,10 +28,7 @@ def test_the_second_run_is_served_from_one_region(run, plan, steps):
     peak = made["plan"]["facts"]["peak"]
     assert peak <= stream["reserved_bytes"] <= 1.01 * peak + 2 * MIB, (peak, stream)
     assert second["stats"]["reserved_bytes.large_pool.peak"] == stream["reserved_bytes"]
-
-
-def test_statistics_and_snapshots_count_blocks_as_blocks_and_the_region_once(run, plan):
-    first, second = two_runs(run, plan)
+    # Statistics and snapshots count blocks as blocks, and the region once.
     counts = lambda which: {
         f"{name}.{when}": which["stats"][f"{name}.{pool}.{when}"]
         for name in ("allocation", "active")

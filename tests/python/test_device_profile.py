@@ -1,6 +1,5 @@
 """What torch.profiler and snapshots say of planned blocks: as much came as went, and how much was asked for."""
 
-import pytest
 from device_plans import MIB, recorded
 
 
@@ -13,8 +12,8 @@ HEAD = """
         step()
 """
 
-# The region is given back before, and comes and goes while the profiler listens.
-PROFILE = HEAD + """
+PROGRAM = HEAD + """
+    # The region is given back before, and comes and goes while the profiler listens.
     from torch.profiler import ProfilerActivity, profile
     del torch._inductor  # The profiler needs it.
     torch.cuda.empty_cache()
@@ -28,33 +27,8 @@ PROFILE = HEAD + """
     came = changes(lambda: kept.extend(step()))
     went = changes(kept.clear)
     both = changes(lambda: (step(), torch.cuda.empty_cache()))
-    print(json.dumps([came, went, both]))
-"""
 
-
-@pytest.fixture
-def stock_and_planned(run, tmp_path):
-    """What a program answers with stock, and with a plan of HEAD."""
-
-    def both(program):
-        recorded(run, tmp_path / "device.json", HEAD)
-        return run(program, "stock").value, run(program, BUDDY_DEVICE_PLAN=str(tmp_path / "device.json")).value
-
-    return both
-
-
-def test_a_profiler_is_told_of_frees_and_not_of_regions(stock_and_planned):
-    stock, planned = stock_and_planned(PROFILE)
-    asked = 12 * MIB + 1512
-    for came, went, both in (stock, planned):
-        assert asked <= sum(came) <= asked + 3 * MIB, (stock, planned)
-        assert sum(went) == -sum(came) and sum(both) == 0, (stock, planned)
-        assert max(it for it in went) < 0, (stock, planned)
-    blocks = sorted(it for it in planned[0] if 0 < it < 6 * MIB)
-    assert blocks == [3 * MIB + 1024, 4 * MIB, 5 * MIB + 512], planned
-
-
-SNAPSHOT = HEAD + """
+    # What a snapshot shows.
     kept, side = step(), torch.cuda.Stream()
     with torch.cuda.stream(side):
         torch.cuda._sleep(400_000_000)
@@ -63,38 +37,44 @@ SNAPSHOT = HEAD + """
     segments = torch.cuda.memory_snapshot()
     busy = not side.query()
     blocks = [(b["state"], b["requested_size"]) for it in segments for b in it["blocks"] if b["state"] != "inactive"]
-    print(json.dumps([busy, sorted(blocks), sum(it["requested_size"] for it in segments),
-                      torch.cuda.memory_stats()["requested_bytes.all.current"]]))
-"""
+    seen = [busy, sorted(blocks), sum(it["requested_size"] for it in segments), torch.cuda.memory_stats()["requested_bytes.all.current"]]
+    torch.cuda.synchronize()
+    kept.clear()
 
-
-def test_a_snapshot_has_what_was_asked_for(stock_and_planned):
-    stock, planned = stock_and_planned(SNAPSHOT)
-    assert planned == stock and planned[0], (planned, stock)
-    live, pending = "active_allocated", "active_pending_free"
-    assert planned[1] == [[live, 3 * MIB + 1000], [live, 4 * MIB], [pending, 5 * MIB + 512]], planned
-
-
-def test_a_tracer_is_told_of_blocks_and_of_no_region(stock_and_planned):
-    """What CUDA's sanitizer in torch listens to: an address that comes twice confuses it."""
-    program = HEAD + """
+    # CUDA's sanitizer in torch listens to the tracer: an address that comes twice confuses it.
     import torch.cuda._gpu_trace as gpu_trace
     torch.cuda.empty_cache()
     live, wrong, told = set(), [], []
-    def came(address):
+    def begun(address):
         told.append(1)
         wrong.extend([address] if address in live else [])
         live.add(address)
-    def went(address):
+    def ended(address):
         wrong.extend([] if address in live else [address])
         live.discard(address)
-    gpu_trace.register_callback_for_memory_allocation(came)
-    gpu_trace.register_callback_for_memory_deallocation(went)
+    gpu_trace.register_callback_for_memory_allocation(begun)
+    gpu_trace.register_callback_for_memory_deallocation(ended)
     torch._C._activate_gpu_trace()
     for _ in range(2):
         step()
         torch.cuda.empty_cache()
     kept = step()
-    print(json.dumps([len(told) >= 9, len(live), wrong]))
-    """
-    assert stock_and_planned(program) == ([True, 3, []],) * 2
+    answer([came, went, both], seen, len(told) >= 9, len(live), wrong)
+"""
+
+
+def test_profilers_snapshots_and_tracers_are_told_of_blocks_and_of_no_region(run, tmp_path):
+    recorded(run, tmp_path / "device.json", HEAD)
+    stock = run(PROGRAM, "stock").value
+    planned = run(PROGRAM, BUDDY_DEVICE_PLAN=str(tmp_path / "device.json")).value
+    asked = 12 * MIB + 1512
+    for came, went, both in (stock[0], planned[0]):
+        assert asked <= sum(came) <= asked + 3 * MIB, (stock, planned)
+        assert sum(went) == -sum(came) and sum(both) == 0, (stock, planned)
+        assert max(went) < 0, (stock, planned)
+    blocks = sorted(it for it in planned[0][0] if 0 < it < 6 * MIB)
+    assert blocks == [3 * MIB + 1024, 4 * MIB, 5 * MIB + 512], planned
+    assert planned[1:] == stock[1:] and planned[1][0], (planned, stock)
+    live, pending = "active_allocated", "active_pending_free"
+    assert planned[1][1] == [[live, 3 * MIB + 1000], [live, 4 * MIB], [pending, 5 * MIB + 512]], planned
+    assert planned[2:] == [True, 3, []], planned

@@ -57,6 +57,9 @@ REGION = """
             # With nothing cached, what is reserved is active, or idle in a segment.
             idle = stats["inactive_split_bytes.all.current"]
             held.append([stats["reserved_bytes.all.current"], stats["active_bytes.all.current"] + idle])
+        for pool in ("all", "small_pool", "large_pool"):
+            idle = [stats[f"inactive_split_bytes.{pool}.{when}"] for when in ("current", "allocated", "freed")]
+            assert idle[0] == idle[1] - idle[2], (pool, idle)
         if pinbuddy.stats()["device"]:
             regions.append(pinbuddy.stats()["device"][0]["reserved_bytes"])
     cuda.init()

@@ -10,82 +10,43 @@ STAND = """
         it = counts()
         return [torch.cuda.memory_reserved() >> 20, it["reserved_bytes"] >> 20, it["dropped"], it["given_back"]]
     def fails(mib):
-        try:
-            block(mib)
-        except torch.cuda.OutOfMemoryError as error:
-            return str(error)
+        return refused(lambda: block(mib))
 """
 
 
-def test_an_idle_region_is_given_back_and_the_plan_stays(with_plan):
+def test_an_idle_region_is_given_back_for_longer_each_time_and_the_plan_stays(with_plan):
     outcome = with_plan(STAND + """
-    stands = [stand()]
-    # More than there is beside the region.
-    large = block(60)
-    stands.append(stand())
-    del large
-    # For an iteration at least the allocator's own memory serves; then the region is there again.
-    hits = []
-    for _ in range(30):
-        step()
-        hits.append(counts()["hits"])
-    stands.append(stand())
-    print(json.dumps([stands, hits[0] == hits[20], hits[-1] - hits[-2]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    # The region lies in what the allocator had cached.
-    assert outcome.value == [[[20, 20, False, 0], [60, 0, False, 1], [60, 20, False, 1]], True, 3]
-    assert outcome.warnings == []
-
-
-def test_each_time_the_region_stays_away_for_longer(with_plan):
-    outcome = with_plan(STAND + """
-    waits = []
+    stands, waits = [stand()], []
     for _ in range(6):
+        # More than there is beside the region.
         large = block(60)
+        stands.append(stand())
         del large
+        # For an iteration at least the allocator's own memory serves; then the region is there again.
         hits, requests = counts()["hits"], 0
         while counts()["hits"] == hits:
             it = block(12)
             del it
             requests += 1
         waits.append(requests)
-    print(json.dumps([waits, stand()]))
+        # The region lies in what the allocator had cached.
+        stands.append(stand())
+        rest()
+    hits = counts()["hits"]
+    step()
+    beside = torch.cuda.caching_allocator_alloc(30 * MIB)
+    text = fails(50)
+    answer(waits, stands, counts()["hits"] - hits, text, stand())
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    waits, stands = outcome.value
+    waits, stands, hits, text, last = outcome.value
     # The large request takes none of them, and the first planned one comes behind them.
     first = waits[0] - 1
     assert first >= 64 and [it - 1 for it in waits] == [first * times for times in (1, 2, 4, 8, 8, 8)]
-    assert stands[2:] == [False, 6]
-
-
-def test_a_region_that_holds_a_block_stays_and_the_plan_is_dropped(with_plan):
-    outcome = with_plan(STAND + """
-    kept = block(12)
-    mark = torch.full(kept.shape, 7, dtype=torch.uint8)
-    kept.copy_(mark)
-    text = fails(60)
-    stands = [stand()]
-    whole = torch.equal(kept.cpu(), mark)
-    del kept
-    large = block(60)
-    print(json.dumps([text, [*stands, stand()], whole]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    text, stands, whole = outcome.value
-    assert "the plan of this device was dropped" in text and whole
-    assert stands == [[20, 20, True, 0], [60, 0, True, 0]]
-    (warning,) = outcome.warnings
-    assert "its plan is dropped" in warning
-
-
-def test_where_giving_back_is_not_enough_the_error_says_so(with_plan):
-    outcome = with_plan(STAND + """
-    beside = torch.cuda.caching_allocator_alloc(30 * MIB)
-    text = fails(50)
-    print(json.dumps([text, stand()]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    text, stands = outcome.value
-    assert "which was idle, was given back" in text
-    assert stands == [30, 0, False, 1]
+    away = [[[60, 0, False, times], [60, 20, False, times]] for times in range(1, 7)]
+    assert stands == [[20, 20, False, 0], *sum(away, [])]
+    assert hits == 3
+    # Where giving back is not enough, the error says so.
+    assert "which was idle, was given back" in text and last == [60, 0, False, 7]
     assert outcome.warnings == []
 
 
@@ -104,7 +65,6 @@ def test_idle_regions_of_other_streams_go_first(with_two, conf):
 def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(with_plan):
     """For a moment the region is no plan's and not PyTorch's yet: who asks then would be told that there is no memory."""
     outcome = with_plan(STAND + """
-    import threading
     import torch.cuda._gpu_trace
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(34 * MIB)
@@ -133,7 +93,8 @@ def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(wit
 
 @pytest.mark.parametrize("conf", ["expandable_segments:False", "expandable_segments:True"])
 def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(with_plan, conf):
-    """The next request wants it, which is four times as long: so it is lent to nobody as long as there is other memory."""
+    """The next request wants it, which is four times as long: so it is lent to nobody as long as there is other memory. PyTorch is
+    asked once, and not in vain for each request: each time it would give back all that it has cached, and wait for the device."""
     outcome = with_plan(STAND + """
     kept = block(12)
     elsewhere = planned(block(5))
@@ -141,45 +102,54 @@ def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(with_pla
     beside = torch.cuda.caching_allocator_alloc(40 * MIB)
     seen = []
     torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
-    it = block(5)
-    served = [planned(it), stand()[2:]]
+    torch.cuda.memory._record_memory_history()
+    served = []
+    for _ in range(20):
+        it = block(5)
+        served.append(planned(it))
+        del it
+    asked = sum(it["action"] == "oom" for it in torch.cuda.memory._snapshot()["device_traces"][0])
+    served = [all(served), asked, stand()[2:]]
     ooms = torch.cuda.memory_stats()["num_ooms"]
-    del kept, it
+    del kept
     hits = counts()["hits"]
     step()
     step()
     print(json.dumps([elsewhere, served, seen, ooms, counts()["hits"] - hits]))
-    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf)
+    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf, BUDDY_LOG="info")
     elsewhere, served, seen, ooms, hits = outcome.value
     assert not elsewhere
-    assert served == [True, [False, 0]]
+    assert served == [True, 1, [False, 0]]
     assert (seen, ooms) == ([], 0), "no request has failed"
     assert hits >= 3, "the plan is in force"
-    assert outcome.warnings == []
+    assert sum("a part of its plan that is idle serves" in line for line in outcome.stderr.splitlines()) == 1
+    assert not any("warning" in line for line in outcome.warnings)
 
 
-def test_a_region_that_a_dropped_plan_leaves_is_not_lost(with_plan):
-    """A block that stays keeps the whole region reserved: what is idle there serves what PyTorch has no room for."""
+def test_a_region_that_holds_a_block_stays_when_the_plan_is_dropped_and_is_not_lost(with_plan):
+    """The block keeps the whole region reserved: what is idle there serves what PyTorch has no room for."""
     outcome = with_plan(STAND + """
     kept = block(12)
-    fails(60)
+    dropped = fails(60)
+    stands = [stand()]
     beside = torch.cuda.caching_allocator_alloc(torch.cuda.mem_get_info()[0])
-    its = [block(3), block(4), block(0.5)]
+    its = [kept, block(3), block(4), block(0.5)]
     marks = [torch.full(it.shape, 1 + at, dtype=torch.uint8) for at, it in enumerate(its)]
     for it, mark in zip(its, marks):
         it.copy_(mark)
     served = [planned(it) for it in its]
     text = fails(20)
-    stands = [stand()]
+    stands.append(stand())
     whole = [torch.equal(it.cpu(), mark) for it, mark in zip(its, marks)]
     del kept, its, it
     large = block(20)
-    print(json.dumps([served, text, whole, [*stands, stand()]]))
+    answer(served, dropped, text, whole, [*stands, stand()])
     """, PINBUDDY_SIM_DEVICE_MB="64")
-    served, text, whole, stands = outcome.value
+    served, dropped, text, whole, stands = outcome.value
     assert all(served) and all(whole)
+    assert "the plan of this device was dropped" in dropped
     assert "was dropped" not in text and "idle in regions of this device's plan" in text
-    assert stands == [[62, 20, True, 0], [62, 0, True, 0]]
+    assert stands == [[20, 20, True, 0], [62, 20, True, 0], [62, 0, True, 0]]
     (warning,) = outcome.warnings
     assert "its plan is dropped" in warning, "said once"
 
@@ -203,25 +173,6 @@ def test_a_dropped_plans_region_goes_though_small_blocks_come_and_go(with_plan):
     print(json.dumps([lent, stand()[1:]]))
     """, PINBUDDY_SIM_DEVICE_MB="64")
     assert outcome.value == [True, [0, True, 0]]
-
-
-def test_pytorch_is_not_asked_in_vain_for_each_request(with_plan):
-    """Each time it would give back all that it has cached, and wait for the device."""
-    outcome = with_plan(STAND + """
-    torch.cuda.empty_cache()
-    kept = block(12)
-    beside = torch.cuda.caching_allocator_alloc(40 * MIB)
-    torch.cuda.memory._record_memory_history()
-    served = []
-    for _ in range(20):
-        it = block(5)
-        served.append(planned(it))
-        del it
-    entries = torch.cuda.memory._snapshot()["device_traces"][0]
-    print(json.dumps([all(served), sum(entry["action"] == "oom" for entry in entries), stand()[2:]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64", BUDDY_LOG="info")
-    assert outcome.value == [True, 1, [False, 0]]
-    assert sum("a part of its plan that is idle serves" in line for line in outcome.stderr.splitlines()) == 1
 
 
 # A server: weights, a forward to see what that takes, a pool in what is left, and then requests.

@@ -4,7 +4,6 @@ import functools
 import json
 from collections import Counter
 
-import pytest
 from conftest import command_line
 from device_plans import TRAINING
 from recorded import ops, read
@@ -76,31 +75,24 @@ def test_a_program_is_recorded_as_it_ran(traced):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none(run, tmp_path):
-    made, files = tmp_path / "device.json", [tmp_path / "first", tmp_path / "second"]
+def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none_and_a_trace_becomes_a_plan_as_good(run, tmp_path):
+    own, made, *files = (tmp_path / it for it in ("own.json", "device.json", "first", "second"))
     for file in files:
-        outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made), BUDDY_DEVICE_TRACE=str(file))
+        outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(own), BUDDY_DEVICE_TRACE=str(file))
         assert outcome.warnings == []
     assert outcome.value["device"][0]["hits"] == outcome.value["asked"]
     first, second = (read(file)[1] for file in files)
     assert requests(first) == requests(second)
     first, second = (Counter(it["op"] for it in events if "segment" not in it["op"]) for events in (first, second))
     assert first == second
-
-
-def test_record_plan_and_replay(run, tmp_path):
-    """A trace, its plan, and a run with that: every request from 256 KiB on has its place."""
-    file, made = tmp_path / "trace.jsonl", tmp_path / "device.json"
-    run(TRAINING, BUDDY_DEVICE_TRACE=str(file))
-    said = plan(file, "--out", made, "--time-limit", "5")
+    # A trace, its plan, and a run with that: every request from 256 KiB on has its place.
+    said = plan(files[0], "--out", made, "--time-limit", "5")
     assert f"To use it: BUDDY_DEVICE_PLAN={made}" in said.stdout, said.stdout
     outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made))
     assert outcome.warnings == []
     (stream,) = outcome.value["device"]
     assert stream["hits"] == outcome.value["asked"] and stream["misses"] == stream["unplanned"] == 0, stream
     # As good as the plan that a run makes of itself.
-    own = tmp_path / "own.json"
-    run(TRAINING, BUDDY_DEVICE_PLAN=str(own))
     reserved = [sum(json.loads(it.read_text())["plans"][0]["plan"]["regions"]) for it in (made, own)]
     assert reserved[0] <= reserved[1], reserved
 
@@ -200,34 +192,17 @@ def test_enable_does_what_the_variables_do(run, tmp_path):
 
 
 def test_enable_says_why_it_does_not(run, tmp_path):
-    refused = HEAD + """
-    def refused(**what):
-        try:
-            pinbuddy.device.enable(**what)
-        except (RuntimeError, ValueError) as why:
-            return str(why)
-    path = os.environ["FILE"]
+    head = HEAD + """
+    enable = lambda **what: refused(lambda: pinbuddy.device.enable(**what))
     """
-    program = refused + """
-    first = refused()
-    fine = refused(trace=path)
-    twice = refused(trace=path)
-    print(json.dumps([first, fine, twice]))
-    """
-    nothing, fine, twice = run(program, FILE=str(tmp_path / "file")).value
+    nothing, fine, twice = run(head + f"answer(enable(), *(enable(trace={str(tmp_path)!r} + '/file') for _ in range(2)))").value
     assert "enable(plan='device.plan')" in nothing
     assert fine is None
     assert "in force already" in twice
-    program = refused + """
+    (late,) = run(head + """
     use_gpu()
-    print(json.dumps([refused(plan=path)]))
-    """
-    (late,) = run(program, FILE=str(tmp_path / "plan")).value
+    answer(enable(plan="device.plan"))
+    """).value
     assert "CUDA not to be initialised" in late and "BUDDY_DEVICE_PLAN" in late
-    (off,) = run(HEAD + """
-    try:
-        pinbuddy.device.enable(plan="device.plan")
-    except RuntimeError as why:
-        print(json.dumps([str(why)]))
-    """, BUDDY_DISABLE="1").value
+    (off,) = run(head + 'answer(enable(plan="device.plan"))', BUDDY_DISABLE="1").value
     assert "off" in off

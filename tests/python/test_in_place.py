@@ -32,12 +32,6 @@ def busy(act):  # On a stream that is busy for a while.
         torch.cuda._sleep(300_000_000)
         return stream, act(), not stream.query()
 
-def refused(act):
-    try:
-        act()
-    except BaseException as error:
-        return type(error).__name__ + ": " + str(error)
-
 def held():
     bytes_of = pinbuddy.stats()["in_place"]["bytes"], host_stats()["allocated_bytes.current"] - before
     return sim()["host_registers"] - sim()["host_unregisters"] - registered, *bytes_of

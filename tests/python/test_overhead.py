@@ -4,10 +4,10 @@ Machines are noisy, so each measurement takes turns with stock's, as many as are
 lower bound of its median, at 95 %, is above what is allowed: seven of eight rounds, or nine of ten, were slower.
 """
 
-import os
 import sys
 
 import pytest
+from conftest import interpreter
 from measure import MIB, at_least, compare_import_work, compare_loading, compare_pairs, torch_folder
 
 ROUNDS = 8
@@ -19,9 +19,7 @@ PER_PROCESS = pytest.mark.slow("a figure of a release: what a process pays once"
 
 @pytest.fixture(scope="module")
 def pythons():
-    stock = os.environ.get("PINBUDDY_STOCK_PYTHON")
-    assert stock, "PINBUDDY_STOCK_PYTHON is not set; run the tests with `cargo xtask test`"
-    return stock, sys.executable
+    return interpreter("stock"), sys.executable
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The Python package on a machine with a GPU, without one, and when disabled."""
 
 import inspect
-import json
 import operator
 import types
 import typing

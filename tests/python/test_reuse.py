@@ -37,19 +37,6 @@ def test_the_simulator_shows_a_source_that_is_overwritten_too_early(torch, pinne
     assert bool((on_device.cpu() == 2).all())
 
 
-def test_a_freed_source_is_not_handed_out_before_its_copy_has_run(torch, pinned):
-    source = pinned(SIZE).fill_(1)
-    used = span(source)
-    hold()
-    on_device = source.to("cuda", non_blocking=True)
-    del source
-    assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 1
-    others = [pinned(SIZE).fill_(2) for _ in range(12)]
-    assert not any(overlap(used, span(other)) for other in others)
-    let_go()
-    assert bool((on_device.cpu() == 1).all())
-
-
 def test_a_freed_destination_is_not_handed_out_before_its_copy_has_run(torch, pinned):
     on_device = torch.full((SIZE,), 1, dtype=torch.uint8).cuda()
     destination = pinned(SIZE)
@@ -165,22 +152,26 @@ def test_nothing_is_pinned_while_any_of_many_streams_is_done_with_a_block(torch,
     assert host_stats()["num_host_alloc"] == calls and engine_segment(again)
 
 
-@pytest.mark.parametrize("alias", ["from_blob", "storage_view"])
-def test_a_copy_through_an_alias_counts(torch, pinned, alias):
-    source = pinned(SIZE).fill_(1)
+@pytest.mark.parametrize("alias", ["itself", "below the threshold", "from_blob", "storage_view"])
+def test_a_freed_source_is_not_handed_out_before_its_copy_has_run_through_whatever_alias(torch, pinned, alias):
+    below = alias == "below the threshold"
+    size = 64 * 1024 if below else SIZE
+    seen = source = pinned(size).fill_(1)
     used = span(source)
+    assert (engine_segment(source) is None) == below
     if alias == "from_blob":
         import ctypes
 
         # A foreign context with our address: the block is found by its pointer.
         buffer = (ctypes.c_uint8 * SIZE).from_address(source.data_ptr())
         seen = torch.frombuffer(buffer, dtype=torch.uint8)
-    else:
+    elif alias == "storage_view":
         seen = source.view(torch.int32)
     hold()
     on_device = seen.to("cuda", non_blocking=True)
     del seen, source
-    others = [pinned(SIZE).fill_(2) for _ in range(12)]
+    assert below or pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 1
+    others = [pinned(size).fill_(2) for _ in range(12)]
     assert not any(overlap(used, span(other)) for other in others)
     let_go()
     assert bool((on_device.cpu().view(torch.uint8) == 1).all())
@@ -197,18 +188,6 @@ def test_an_idle_segment_stays_while_a_copy_is_outstanding(torch, pinned):
     assert bool((on_device.cpu() == 1).all())
     torch._C._host_emptyCache()
     assert pinbuddy.stats()["segments"] == []
-
-
-def test_below_the_threshold_the_same_holds(torch, pinned):
-    source = pinned(64 * 1024).fill_(1)
-    assert engine_segment(source) is None
-    hold()
-    on_device = source.to("cuda", non_blocking=True)
-    del source
-    others = [pinned(64 * 1024).fill_(2) for _ in range(12)]
-    let_go()
-    assert bool((on_device.cpu() == 1).all())
-    del others
 
 
 def test_with_pytorchs_background_thread_blocks_wait_and_come_back(run):

@@ -1,6 +1,5 @@
 """The BUDDY_ variables, bad ones included, and the program's life around the allocator."""
 
-import json
 import os
 
 import pytest
@@ -94,17 +93,13 @@ DECISIONS = """
 
 
 @pytest.mark.release
-def test_disabled_every_decision_is_stocks(run):
+def test_disabled_and_below_the_threshold_every_decision_is_stocks(run):
     """I7: the same blocks are handed out, and the same counts come of it."""
     stock = run(DECISIONS, "stock").value
     assert run(DECISIONS, "fork", BUDDY_DISABLE=1).value == stock
+    assert run(DECISIONS, "fork", BUDDY_THRESHOLD_MB=1000).value == stock
     # Control: the engine decides otherwise.
     assert run(DECISIONS, "fork", **SMALL).value != stock
-
-
-def test_below_the_threshold_every_decision_is_stocks(run):
-    stock = run(DECISIONS, "stock").value
-    assert run(DECISIONS, "fork", BUDDY_THRESHOLD_MB=1000).value == stock
 
 
 @pytest.mark.parametrize(

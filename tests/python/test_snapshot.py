@@ -26,9 +26,10 @@ RECORD = """
 """
 
 
-def test_every_segment_and_block_is_in_it_with_where_it_was_asked_for(run):
+def test_it_has_every_segment_and_block_with_where_it_was_asked_for_and_their_lives_and_pytorchs_viewer_opens_it(run, tmp_path):
     outcome = run(RECORD + """
     snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._dump_snapshot(os.environ["FILE"])
     entries = snapshot["host_segments"]
     def total(state):
         blocks = [block for it in entries for block in it["blocks"]]
@@ -44,16 +45,7 @@ def test_every_segment_and_block_is_in_it_with_where_it_was_asked_for(run):
     mine = next(it for it in entries if it["address"] == kept.data_ptr())
     names = [frame["name"] for frame in mine["blocks"][0]["frames"]]
     states = ("active_allocated", "active_pending_free", "inactive")
-    answer([total(state) for state in states], tiled, "first_user" in names)
-    """, **SETTINGS)
-    totals, tiled, has_frames = outcome.value
-    # Live: 8 MiB of the engine and 0.5 of upstream; 16 are pending; the rest of 128 is idle.
-    assert totals == [8.5, 16, 104]
-    assert tiled == [True, True] and has_frames
-
-
-def test_the_trace_tells_the_life_of_blocks_and_segments_in_order(run):
-    outcome = run(RECORD + """
+    seen = [[total(state) for state in states], tiled, "first_user" in names]
     address = kept.data_ptr()
     torch.cuda.synchronize()
     del kept
@@ -63,18 +55,16 @@ def test_the_trace_tells_the_life_of_blocks_and_segments_in_order(run):
     block = [it["action"] for it in trace if it["addr"] == address and it["size"] == 8 << 20]
     actions = [it["action"] for it in trace if it["size"] == 64 << 20]
     pending = [it["action"] for it in trace if it["size"] == 16 << 20]
-    answer(block, actions, pending)
-    """, **SETTINGS)
-    block, segments, pending = outcome.value
+    answer(*seen, block, actions, pending)
+    """, **SETTINGS, FILE=str(dump := tmp_path / "snapshot.pickle"))
+    totals, tiled, has_frames, block, segments, pending = outcome.value
+    # Live: 8 MiB of the engine and 0.5 of upstream; 16 are pending; the rest of 128 is idle.
+    assert totals == [8.5, 16, 104]
+    assert tiled == [True, True] and has_frames
     life = ["alloc", "free_requested", "free_completed"]
     assert block == life * 2
     assert segments == ["segment_alloc"] * 2 + ["segment_free"] * 2
     assert pending == life
-
-
-def test_pytorchs_own_viewer_opens_it(run, tmp_path):
-    dump = tmp_path / "snapshot.pickle"
-    run(RECORD + f"\n    torch.cuda.memory._dump_snapshot({str(dump)!r})\n    answer()", **SETTINGS)
     for plot in ("trace_plot", "segment_plot"):
         page = tmp_path / f"{plot}.html"
         command = [forking(), "-m", "torch.cuda._memory_viz", plot, str(dump), "-o", str(page)]

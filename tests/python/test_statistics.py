@@ -1,7 +1,7 @@
 """PyTorch's host statistics count engine memory, every byte once (I8); empty_cache unpins it."""
 
 import pinbuddy
-from conftest import BLOCK_MB, BLOCKS, MIB, counts_active
+from conftest import BLOCK_MB, MIB, counts_active
 from program import hold
 from release import host_stats
 

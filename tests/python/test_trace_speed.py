@@ -10,6 +10,7 @@ from pathlib import Path
 
 import native
 import pytest
+from conftest import interpreter
 from measure import SOURCE, Pairs, at_least, torch_folder
 from plugin import for_cpp
 from recorded import read
@@ -22,9 +23,7 @@ MOST_NS = 30 * 1.1
 
 @pytest.fixture(scope="module")
 def torch_folders():
-    stock = os.environ.get("PINBUDDY_STOCK_PYTHON")
-    assert stock, "PINBUDDY_STOCK_PYTHON is not set; run the tests with `cargo xtask test`"
-    return torch_folder(stock), torch_folder(sys.executable)
+    return torch_folder(interpreter("stock")), torch_folder(sys.executable)
 
 
 def pairs_of(torch_folders, size: int, **variables) -> Pairs:

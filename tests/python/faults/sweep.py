@@ -7,7 +7,6 @@ step that fails with pinbuddy alone, an error that does not name the cause, memo
 engine's audit finds.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from faults.cases import ALL, KINDS, Case, cases, is_cuda
