@@ -203,7 +203,7 @@ def check_versions(fork, official):
 def check_platform(fork, official):
     """The official tag, and no newer symbol version in what we add than it and the official libraries need."""
     assert fork.path.name.split("-")[-1] == official.path.name.split("-")[-1], fork.path.name
-    tag = re.search(r"manylinux_2_(\d+)_x86_64\.whl$", official.path.name)
+    tag = re.search(r"manylinux_2_(\d+)_(x86_64|aarch64)\.whl$", official.path.name)
     torch = [version for library in ("libc10.so", "libc10_cuda.so", "libtorch_cpu.so")
              for version in elf_strings(official.zip.read(f"torch/lib/{library}"))[2]]
     for file in (f"torch/lib/{LIBRARY}", "torch/lib/libtorch.so", PROGRAM):
@@ -225,7 +225,7 @@ def check_loading(fork, official):
     assert soname == LIBRARY, soname
     assert len(library) <= 3 << 20, f"{len(library)} bytes"
     known = {name.rsplit("/", 1)[-1] for name in fork.by_name}
-    system = r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux-x86-64|libcudart)\.so\.\d+"
+    system = r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux-(x86-64|aarch64)|libcudart)\.so\.\d+"
     for name in needed:
         assert name in known or re.fullmatch(system, name), f"{LIBRARY} needs {name}"
     program = fork.zip.read(PROGRAM)

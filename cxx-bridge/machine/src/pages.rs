@@ -36,9 +36,47 @@ impl Pool {
     }
 }
 
+/// The size of the kernel's transparent huge pages where the smallest have `page` bytes. A kernel without them has the same
+/// size in a pool: what one page of page table maps, with eight bytes an entry.
+pub fn huge_page_bytes(files: &Files, page: usize) -> usize {
+    let said = files.number(&format!("{TRANSPARENT}/hpage_pmd_size"));
+    let said = said.and_then(|it| usize::try_from(it).ok());
+    said.filter(|it| it.is_power_of_two() && *it > page)
+        .unwrap_or(page * (page / 8))
+}
+
 /// The word in brackets in a file below [`TRANSPARENT`]; `None` if there is no such file.
 pub fn transparent_mode(files: &Files, name: &str) -> Option<String> {
     let text = files.text(&format!("{TRANSPARENT}/{name}"))?;
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_page_is_what_the_kernel_says_or_what_a_page_of_page_table_maps() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::below(folder.path());
+        let at = folder.path().join(TRANSPARENT);
+        std::fs::create_dir_all(&at).unwrap();
+        let (kib, mib) = (1 << 10, 1 << 20);
+        for (page, said, huge) in [
+            (4 * kib, None, 2 * mib),
+            (16 * kib, None, 32 * mib),
+            (64 * kib, None, 512 * mib),
+            (64 * kib, Some(2 * mib), 2 * mib),
+            (4 * kib, Some(4 * kib), 2 * mib),
+            (4 * kib, Some(3 * mib), 2 * mib),
+        ] {
+            let file = at.join("hpage_pmd_size");
+            let _ = std::fs::remove_file(&file);
+            if let Some(said) = said {
+                std::fs::write(&file, format!("{said}\n")).unwrap();
+            }
+            assert_eq!(huge_page_bytes(&files, page), huge, "{page} {said:?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Fills shared memory with huge pages where a touch brings small ones.
 //!
-//! That is usual: `shmem_enabled` is `never`. So one page of each 2 MiB is touched, and the kernel is
+//! That is usual: `shmem_enabled` is `never`. So one small page of each huge one is touched, and the kernel is
 //! told to collapse them into huge pages (`MADV_COLLAPSE`, Linux 6.1 and later), which it does with any
 //! setting but `deny`. It can refuse, temporarily or because memory is fragmented. Knows what the
 //! kernel's answers mean, and makes no calls. Invariant: on success every page is present.
@@ -8,7 +8,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::pages::{LARGE, PAGE};
+use super::pages::Sizes;
 
 /// The kernel's calls on offsets in one mapping.
 pub(super) trait Kernel {
@@ -18,7 +18,7 @@ pub(super) trait Kernel {
     fn collapse(&self, part: Range<usize>) -> io::Result<()>;
 }
 
-/// Memory that stayed in 4 KiB pages instead of huge ones.
+/// Memory that stayed in small pages instead of huge ones.
 #[derive(Debug)]
 pub(super) struct Scattered {
     pub(super) bytes: usize,
@@ -28,12 +28,16 @@ pub(super) struct Scattered {
 
 /// Fills `part`, which begins at a huge-page boundary; a shorter end gets small pages. `None` if all
 /// whole huge pages were collapsed.
-pub(super) fn fill(kernel: &impl Kernel, part: Range<usize>) -> io::Result<Option<Scattered>> {
-    let whole = part.start..part.end - part.len() % LARGE;
-    for at in whole.clone().step_by(LARGE) {
-        kernel.fill(at..at + PAGE)?;
+pub(super) fn fill(
+    kernel: &impl Kernel,
+    part: Range<usize>,
+    sizes: Sizes,
+) -> io::Result<Option<Scattered>> {
+    let whole = part.start..part.end - part.len() % sizes.large;
+    for at in whole.clone().step_by(sizes.large) {
+        kernel.fill(at..at + sizes.page)?;
     }
-    let scattered = put_together(kernel, whole.clone());
+    let scattered = put_together(kernel, whole.clone(), sizes.large);
     if scattered.is_some() {
         kernel.fill(part)?;
     } else if whole.end < part.end {
@@ -43,7 +47,7 @@ pub(super) fn fill(kernel: &impl Kernel, part: Range<usize>) -> io::Result<Optio
 }
 
 /// Collapses all at once, then what is left one by one: the kernel stops at the first that fails.
-fn put_together(kernel: &impl Kernel, whole: Range<usize>) -> Option<Scattered> {
+fn put_together(kernel: &impl Kernel, whole: Range<usize>, large: usize) -> Option<Scattered> {
     if whole.is_empty() {
         return None;
     }
@@ -53,9 +57,9 @@ fn put_together(kernel: &impl Kernel, whole: Range<usize>) -> Option<Scattered> 
         return Some(Scattered { bytes, why });
     }
     let mut scattered: Option<Scattered> = None;
-    for at in whole.step_by(LARGE) {
-        if let Err(why) = kernel.collapse(at..at + LARGE) {
-            let bytes = scattered.map_or(0, |it| it.bytes) + LARGE;
+    for at in whole.step_by(large) {
+        if let Err(why) = kernel.collapse(at..at + large) {
+            let bytes = scattered.map_or(0, |it| it.bytes) + large;
             scattered = Some(Scattered { bytes, why });
         }
     }
@@ -75,6 +79,7 @@ fn is_of_the_moment(why: &io::Error) -> bool {
 mod tests {
     use std::cell::{Cell, RefCell};
 
+    use super::super::pages::tests::KERNELS;
     use super::*;
 
     /// Answers calls to `collapse` in turn, then succeeds.
@@ -111,6 +116,7 @@ mod tests {
     }
 
     const M: usize = 1 << 20;
+    const HERE: Sizes = KERNELS[0];
 
     fn are(parts: &RefCell<Vec<Range<usize>>>, expected: &[(usize, usize)]) -> bool {
         let parts = parts.borrow();
@@ -120,29 +126,39 @@ mod tests {
 
     #[test]
     fn a_page_of_each_is_touched_and_all_are_put_together_at_once() {
-        let kernel = made_up(&[]);
-        assert!(fill(&kernel, 4 * M..8 * M).unwrap().is_none());
-        assert!(are(&kernel.asked, &[(4 * M, 8 * M)]));
-        let touched = [(4 * M, 4 * M + PAGE), (6 * M, 6 * M + PAGE)];
-        assert!(are(&kernel.filled, &touched));
+        for sizes in KERNELS {
+            let Sizes { page, large } = sizes;
+            let kernel = made_up(&[]);
+            assert!(
+                fill(&kernel, 2 * large..4 * large, sizes)
+                    .unwrap()
+                    .is_none()
+            );
+            assert!(are(&kernel.asked, &[(2 * large, 4 * large)]));
+            let touched = [2, 3].map(|it| (it * large, it * large + page));
+            assert!(are(&kernel.filled, &touched));
+        }
     }
 
     #[test]
     fn an_end_that_is_no_huge_page_is_filled_with_small_ones() {
-        let kernel = made_up(&[]);
-        assert!(fill(&kernel, 0..2 * M + PAGE).unwrap().is_none());
-        assert!(are(&kernel.asked, &[(0, 2 * M)]));
-        assert!(are(&kernel.filled, &[(0, PAGE), (2 * M, 2 * M + PAGE)]));
-        let kernel = made_up(&[Some(libc::EINVAL)]);
-        assert!(fill(&kernel, 0..M).unwrap().is_none());
-        assert!(are(&kernel.asked, &[]) && are(&kernel.filled, &[(0, M)]));
+        for sizes in KERNELS {
+            let Sizes { page, large } = sizes;
+            let kernel = made_up(&[]);
+            assert!(fill(&kernel, 0..large + page, sizes).unwrap().is_none());
+            assert!(are(&kernel.asked, &[(0, large)]));
+            assert!(are(&kernel.filled, &[(0, page), (large, large + page)]));
+            let kernel = made_up(&[Some(libc::EINVAL)]);
+            assert!(fill(&kernel, 0..large / 2, sizes).unwrap().is_none());
+            assert!(are(&kernel.asked, &[]) && are(&kernel.filled, &[(0, large / 2)]));
+        }
     }
 
     #[test]
     fn what_was_refused_for_a_moment_is_tried_again_one_by_one() {
         for moment in [libc::EAGAIN, libc::ENOMEM, libc::EBUSY] {
             let kernel = made_up(&[Some(moment), None, None]);
-            assert!(fill(&kernel, 0..4 * M).unwrap().is_none(), "{moment}");
+            assert!(fill(&kernel, 0..4 * M, HERE).unwrap().is_none(), "{moment}");
             let asked = [(0, 4 * M), (0, 2 * M), (2 * M, 4 * M)];
             assert!(are(&kernel.asked, &asked));
         }
@@ -151,7 +167,7 @@ mod tests {
     #[test]
     fn where_memory_is_in_pieces_small_pages_fill_what_is_left() {
         let kernel = made_up(&[Some(libc::ENOMEM), None, Some(libc::ENOMEM)]);
-        let scattered = fill(&kernel, 0..4 * M).unwrap().unwrap();
+        let scattered = fill(&kernel, 0..4 * M, HERE).unwrap().unwrap();
         assert_eq!(scattered.bytes, 2 * M);
         assert_eq!(scattered.why.raw_os_error(), Some(libc::ENOMEM));
         assert_eq!(kernel.filled.borrow().last(), Some(&(0..4 * M)));
@@ -160,7 +176,7 @@ mod tests {
     #[test]
     fn a_kernel_that_never_does_it_is_asked_once() {
         let kernel = made_up(&[Some(libc::EINVAL)]);
-        let scattered = fill(&kernel, 0..4 * M).unwrap().unwrap();
+        let scattered = fill(&kernel, 0..4 * M, HERE).unwrap().unwrap();
         assert_eq!((scattered.bytes, kernel.asked.borrow().len()), (4 * M, 1));
         assert_eq!(kernel.filled.borrow().last(), Some(&(0..4 * M)));
     }
@@ -169,7 +185,7 @@ mod tests {
     fn a_page_that_does_not_come_is_an_error() {
         let kernel = made_up(&[]);
         kernel.fills.set(false);
-        assert!(fill(&kernel, 0..4 * M).is_err());
+        assert!(fill(&kernel, 0..4 * M, HERE).is_err());
         assert_eq!(kernel.asked.borrow().len(), 0);
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::background;
 use super::mapping::Mapping;
 use super::pages::Pages;
-use super::touch::{SLICE, Toucher, Unfilled};
+use super::touch::{self, SLICE, Toucher, Unfilled};
 use crate::config::memory::Fork;
 use crate::lock::Lock;
 
@@ -72,7 +72,9 @@ impl Stalls {
         };
         let limit = self.seen.lock().limit.filter(|it| is_recent(it.1));
         let small = || {
-            let small = cost_of_small(mapping.fork(), toucher)?;
+            // One huge page may be larger than a slice of small ones.
+            let times = u32::try_from(touch::slice(pages) / SLICE).unwrap_or(1);
+            let small = cost_of_small(mapping.fork(), toucher)?.map(|it| it * times);
             if let Some(small) = small {
                 self.seen.lock().limit = Some((small * WORTH, Instant::now()));
             }

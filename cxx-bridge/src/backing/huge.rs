@@ -1,10 +1,10 @@
-//! Which pages to try for a region: the chain 1 GiB -> 2 MiB -> transparent -> 4 KiB, and why a link is
+//! Which pages to try for a region: the chain 1 GiB -> huge -> transparent -> small, and why a link is
 //! left out. Memory shared with children gets transparent huge pages by other means than private memory.
 //!
-//! A pure function of the settings and the machine. Invariant: the chain ends in 4 KiB pages, which are
+//! A pure function of the settings and the machine. Invariant: the chain ends in small pages, which are
 //! always available.
 
-use super::machine::{Machine, Shared, Transparent, pool_folder};
+use super::machine::{Machine, Shared, Transparent};
 use super::pages::Pages;
 use crate::config::memory::{Fork, HugePages};
 use crate::log::Bytes;
@@ -53,10 +53,12 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
             set_aside: false,
         };
         let link = match pages {
-            Pages::Giant | Pages::Large if wastes(wanted.bytes, pages) => continue,
+            Pages::Giant | Pages::Large if wastes(wanted.bytes, pages, machine) => continue,
             Pages::Giant | Pages::Large => {
                 from_pool(wanted, pages, machine).map(|set_aside| Link { pages, set_aside })
             }
+            // None would fit into it.
+            Pages::Transparent | Pages::Collapsed if wanted.bytes < machine.sizes.large => continue,
             Pages::Transparent | Pages::Collapsed => transparent(wanted, machine).map(ordinary),
             Pages::Small => Ok(ordinary(pages)),
         };
@@ -72,15 +74,15 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
 pub(super) fn set_aside(asked: HugePages, bytes: usize, machine: &Machine) -> usize {
     let in_pool = |pages: &Pages| {
         let pool = machine.pool(*pages)?;
-        let serves = machine.populates && !wastes(bytes, *pages);
-        serves.then(|| pool.free / bytes.div_ceil(pages.unit()))
+        let serves = machine.populates && !wastes(bytes, *pages, machine);
+        serves.then(|| pool.free / bytes.div_ceil(pages.unit(machine.sizes)))
     };
     links(asked).iter().filter_map(in_pool).sum()
 }
 
 /// Whether rounding up to whole pages wastes too much.
-fn wastes(bytes: usize, pages: Pages) -> bool {
-    (bytes.next_multiple_of(pages.unit()) - bytes).saturating_mul(WASTE) > bytes
+fn wastes(bytes: usize, pages: Pages, machine: &Machine) -> bool {
+    (bytes.next_multiple_of(pages.unit(machine.sizes)) - bytes).saturating_mul(WASTE) > bytes
 }
 
 fn links(asked: HugePages) -> &'static [Pages] {
@@ -95,19 +97,20 @@ fn links(asked: HugePages) -> &'static [Pages] {
 
 /// Whether such pages are set aside for the whole region, or why there are none.
 fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, String> {
-    let size = Bytes(pages.unit() as u64);
+    let unit = pages.unit(machine.sizes);
+    let size = Bytes(unit as u64);
     let Some(pool) = machine.pool(pages) else {
         return Err(format!("this machine has no huge pages of {size}"));
     };
-    let need = wanted.bytes.div_ceil(pages.unit());
+    let need = wanted.bytes.div_ceil(unit);
     if pool.free + pool.more < need {
-        let ahead = wanted.ahead.div_ceil(pages.unit());
+        let ahead = wanted.ahead.div_ceil(unit);
         let all = (ahead * machine.processes).max(need);
         let number = pool.total - pool.free.min(pool.total) + all;
         let command = match pages {
             Pages::Large => format!("sysctl vm.nr_hugepages={number}"),
             _ => {
-                let folder = pool_folder(pages).unwrap_or_default();
+                let folder = machine.pool_folder(pages).unwrap_or_default();
                 format!("echo {number} > /{folder}/nr_hugepages")
             }
         };

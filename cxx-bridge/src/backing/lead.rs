@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pinbuddy_core::Region;
 
 use super::driver::Driver;
-use super::mapping::LEAD;
+use super::mapping::lead;
 use super::{Control, Device};
 use crate::log::{self, Bytes};
 
@@ -29,7 +29,7 @@ pub(super) struct Unregistered {
 
 /// An error if a region of `bytes` bytes is too long for a registration.
 pub(super) fn check_length(bytes: usize) -> Result<(), String> {
-    if bytes + LEAD < TOO_LONG {
+    if bytes + lead() < TOO_LONG {
         return Ok(());
     }
     let (bytes, limit) = (Bytes(bytes as u64), Bytes(TOO_LONG as u64));
@@ -48,8 +48,8 @@ pub(super) fn register_with_lead(
 ) -> Result<(Region, Duration), Unregistered> {
     let register = |it| register(driver, it, device, control).map(|taken| (it, taken));
     let with_lead = Region {
-        base: region.base - LEAD,
-        bytes: region.bytes + LEAD,
+        base: region.base - lead(),
+        bytes: region.bytes + lead(),
     };
     register(with_lead).or_else(|failed| {
         let (Some(why), None) = (&failed.why, &failed.rest) else {
@@ -112,8 +112,8 @@ mod tests {
     fn no_registration_is_too_long() {
         for (bytes, fits) in [
             (MIB, true),
-            (TOO_LONG - LEAD - 1, true),
-            (TOO_LONG - LEAD, false),
+            (TOO_LONG - lead() - 1, true),
+            (TOO_LONG - lead(), false),
         ] {
             assert_eq!(check_length(bytes).is_ok(), fits);
         }

@@ -4,18 +4,20 @@
 
 use std::path::PathBuf;
 
-use pinbuddy_machine::{Files, Pool, node_of, nodes_with_memory, transparent_mode};
+use pinbuddy_machine::{Files, POOLS, Pool, node_of, nodes_with_memory, transparent_mode};
 
 use crate::launcher;
 
 use super::mapping;
-use super::pages::{GIANT, LARGE, Pages};
+use super::pages::{self, Pages, Sizes};
 
 /// A machine, or one that a test made up.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     /// Where `/sys` and `/proc` are.
     pub(super) root: PathBuf,
+    /// Its pages.
+    pub(super) sizes: Sizes,
     pub(super) cores: usize,
     /// How many processes a launcher started on this machine.
     pub(super) processes: usize,
@@ -54,6 +56,7 @@ impl Machine {
     pub(super) fn here() -> Self {
         Self {
             root: "/".into(),
+            sizes: pages::sizes(),
             cores: std::thread::available_parallelism().map_or(1, Into::into),
             processes: launcher::processes().map_or(1, |(count, _)| count),
             populates: mapping::kernel_populates(),
@@ -63,7 +66,7 @@ impl Machine {
 
     /// The pool of such pages; `None` if the processor or the kernel has none.
     pub(super) fn pool(&self, pages: Pages) -> Option<Pool> {
-        Pool::read(&self.files(), pool_folder(pages)?)
+        Pool::read(&self.files(), &self.pool_folder(pages)?)
     }
 
     pub(super) fn transparent(&self) -> Transparent {
@@ -78,7 +81,8 @@ impl Machine {
     pub(super) fn shared(&self) -> Shared {
         let all = self.mode("shmem_enabled");
         // Newer kernels have a setting for each size, which may defer to the one for all.
-        let mode = match self.mode("hugepages-2048kB/shmem_enabled").as_deref() {
+        let own = format!("hugepages-{}kB/shmem_enabled", self.sizes.large >> 10);
+        let mode = match self.mode(&own).as_deref() {
             None | Some("inherit") => all.as_deref(),
             // `never` of the size itself refuses MADV_COLLAPSE, too.
             Some("never") => Some("deny"),
@@ -108,18 +112,17 @@ impl Machine {
         node_of(&self.files(), pci_address)
     }
 
+    /// The kernel's folder with the numbers of a pool.
+    pub(super) fn pool_folder(&self, pages: Pages) -> Option<String> {
+        let kib = pages.unit(self.sizes) >> 10;
+        pages
+            .are_of_a_pool()
+            .then(|| format!("{POOLS}/hugepages-{kib}kB"))
+    }
+
     /// The kernel's files.
     pub(super) fn files(&self) -> Files {
         Files::below(&self.root)
-    }
-}
-
-/// The kernel's folder with the numbers of a pool.
-pub(super) fn pool_folder(pages: Pages) -> Option<&'static str> {
-    match pages.unit() {
-        GIANT => Some("sys/kernel/mm/hugepages/hugepages-1048576kB"),
-        LARGE => Some("sys/kernel/mm/hugepages/hugepages-2048kB"),
-        _ => None,
     }
 }
 

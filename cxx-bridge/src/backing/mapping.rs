@@ -4,7 +4,7 @@
 //! once, whole, by `unmap` only; dropping one leaks it, which is right for memory that a device may
 //! still use. A mapping ends in a guard page, so that the kernel never merges the areas of
 //! two neighbours, and `smaps` describes each region by itself. Before the body lies a page that is registered with it and
-//! never handed out ([`LEAD`]). No mapping is in a core dump, and none
+//! never handed out ([`lead`]). No mapping is in a core dump, and none
 //! is copied at a fork: children share it or do not have it.
 
 #![allow(unsafe_code)]
@@ -15,12 +15,14 @@ use std::ptr::{null, null_mut, with_exposed_provenance_mut};
 
 use libc::{c_int, c_long, c_ulong, c_void};
 
-use super::pages::{GIANT, LARGE, PAGE, Pages};
+use super::pages::{GIANT, Pages, sizes};
 use crate::config::memory::Fork;
 
 /// So many bytes before the body are registered with it. CUDA unregisters by the address at which a registration begins, for
 /// whoever asks: so none may begin where a block can.
-pub(super) const LEAD: usize = PAGE;
+pub(super) fn lead() -> usize {
+    sizes().page
+}
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub(super) struct Mapping {
 impl Mapping {
     /// Fresh memory of at least `bytes` bytes. The kernel reserves only pages from the pool.
     pub(super) fn new(bytes: usize, pages: Pages, fork: Fork) -> io::Result<Self> {
-        let unit = pages.unit();
+        let unit = pages.unit(sizes());
         let length = bytes
             .checked_next_multiple_of(unit)
             .filter(|length| (1..=isize::MAX as usize - GIANT).contains(length))
@@ -46,8 +48,8 @@ impl Mapping {
                 let size = (unit.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
                 Self::fenced(length, unit, libc::MAP_HUGETLB | size, fork)?
             }
-            Pages::Transparent | Pages::Collapsed => Self::fenced(length, LARGE, 0, fork)?,
-            Pages::Small => Self::fenced(length, PAGE, 0, fork)?,
+            Pages::Transparent | Pages::Collapsed => Self::fenced(length, sizes().large, 0, fork)?,
+            Pages::Small => Self::fenced(length, unit, 0, fork)?,
         };
         match pages {
             Pages::Giant | Pages::Large => {}
@@ -67,9 +69,10 @@ impl Mapping {
     }
 
     fn fenced(length: usize, alignment: usize, of_pool: c_int, fork: Fork) -> io::Result<Self> {
-        let room = length + alignment + PAGE;
+        let lead = lead();
+        let room = length + alignment + lead;
         let start = map(room, libc::PROT_NONE, libc::MAP_PRIVATE)?;
-        let body = (start + LEAD).next_multiple_of(alignment);
+        let body = (start + lead).next_multiple_of(alignment);
         let mapping = Self {
             whole: start..start + room,
             // The lead and the start take one alignment of `room` at most: a guard page is left.
@@ -81,7 +84,7 @@ impl Mapping {
         // it is never merged with the body.
         let parts = [
             (body..body + length, sharing(fork) | of_pool),
-            (body - LEAD..body, libc::MAP_SHARED | libc::MAP_POPULATE),
+            (body - lead..body, libc::MAP_SHARED | libc::MAP_POPULATE),
         ];
         for (part, flags) in parts {
             if let Err(why) = open(&part, flags) {
@@ -90,7 +93,7 @@ impl Mapping {
             }
         }
         // If that fails, core dumps are longer.
-        let _ = mapping.advise(&(body - LEAD..body), libc::MADV_DONTDUMP);
+        let _ = mapping.advise(&(body - lead..body), libc::MADV_DONTDUMP);
         Ok(mapping)
     }
 
@@ -126,7 +129,7 @@ impl Mapping {
         self.body.len()
     }
 
-    /// Tells the kernel to use 4 KiB pages from this offset on.
+    /// Tells the kernel to use small pages from this offset on.
     pub(super) fn only_small(&self, from: usize) {
         let rest = self.body.start + from..self.body.end;
         let _ = self.advise(&rest, libc::MADV_NOHUGEPAGE);
@@ -204,7 +207,7 @@ impl Mapping {
 
     /// As `populate`, for kernels without it; only for memory whose pages cannot be refused.
     pub(super) fn write(&self, part: &Range<usize>) {
-        for page in self.part(part).step_by(PAGE) {
+        for page in self.part(part).step_by(sizes().page) {
             // SAFETY: the address lies in this mapping, which is readable and writable and holds nothing
             // yet: the region is handed out only once it is filled.
             unsafe { std::ptr::write_volatile(with_exposed_provenance_mut::<u8>(page), 0) };
@@ -349,7 +352,8 @@ mod tests {
 
     #[test]
     fn what_another_thread_has_mapped_where_a_part_failed_stays() {
-        let mapping = Mapping::fenced(4 * PAGE, PAGE, 0, Fork::Share).unwrap();
+        let page = sizes().page;
+        let mapping = Mapping::fenced(4 * page, page, 0, Fork::Share).unwrap();
         let body = mapping.body.clone();
         // SAFETY: nobody uses it; so the kernel leaves a mapping that it could not replace.
         unsafe { libc::munmap(at(body.start), body.len()) };

@@ -71,8 +71,8 @@ const SAMPLES: usize = 64;
 /// The node that most of the sampled pages of a filled region lie on; `None` if the kernel does not say.
 pub(super) fn where_it_lies(base: usize, bytes: usize) -> Option<Lies> {
     let step = (bytes / SAMPLES)
-        .next_multiple_of(pages::PAGE)
-        .max(pages::PAGE);
+        .next_multiple_of(pages::sizes().page)
+        .max(pages::sizes().page);
     let addresses: Vec<usize> = (base..base + bytes).step_by(step).collect();
     most(&mapping::nodes(&addresses).ok()?)
 }
@@ -175,7 +175,7 @@ mod tests {
     /// No machine has so many nodes; the second is beyond what the kernel can be asked for.
     #[test]
     fn a_node_that_the_kernel_refuses_is_an_error_that_names_it() {
-        let mapping = Mapping::new(pages::PAGE, Pages::Small, Fork::Share).unwrap();
+        let mapping = Mapping::new(pages::sizes().page, Pages::Small, Fork::Share).unwrap();
         for node in [1023, 1 << 20] {
             let why = bind(&mapping, node).unwrap_err();
             let named = format!("the kernel does not allow node {node}: ");

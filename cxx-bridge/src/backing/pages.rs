@@ -1,22 +1,49 @@
-//! The kinds of pages that memory can have, and their sizes. Makes no calls.
+//! The kinds of pages that memory can have, and their sizes, which the kernel of an aarch64 machine was built with.
+//!
+//! Not the engine's unit: a granule has 4 KiB on every machine, and a region may end within its last page. Invariant: a
+//! huge page is at least two pages.
 
-/// The smallest page.
-pub(crate) const PAGE: usize = 4096;
-pub(crate) const LARGE: usize = 2 << 20;
+#![allow(unsafe_code)]
+
+use std::sync::OnceLock;
+
+use pinbuddy_machine::{Files, huge_page_bytes};
+
 pub(super) const GIANT: usize = 1 << 30;
+
+/// A machine's sizes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Of the smallest page.
+    pub(crate) page: usize,
+    /// Of a huge page.
+    pub(crate) large: usize,
+}
+
+/// This machine's.
+pub(crate) fn sizes() -> Sizes {
+    static HERE: OnceLock<Sizes> = OnceLock::new();
+    *HERE.get_or_init(|| {
+        // SAFETY: it reads a number.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let page = usize::try_from(page).unwrap_or(4096);
+        let large = huge_page_bytes(&Files::below("/".as_ref()), page);
+        Sizes { page, large }
+    })
+}
 
 /// The kind of a mapping's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pages {
     /// Of 1 GiB, from the system's pool.
     Giant,
-    /// Of 2 MiB, from the system's pool.
+    /// Huge, from the system's pool.
     Large,
-    /// Of 2 MiB if the kernel has them, else of 4 KiB.
+    /// Huge if the kernel has such pages, else small.
     Transparent,
-    /// The same, for shared memory that a touch fills with 4 KiB pages: `collapse` makes them huge.
+    /// The same, for shared memory that a touch fills with small pages: `collapse` makes them huge.
     Collapsed,
-    /// Of 4 KiB.
+    /// The smallest.
     Small,
 }
 
@@ -27,11 +54,45 @@ impl Pages {
     }
 
     /// The unit in which such memory is mapped.
-    pub(super) fn unit(self) -> usize {
+    pub(super) fn unit(self, sizes: Sizes) -> usize {
         match self {
             Self::Giant => GIANT,
-            Self::Large => LARGE,
-            Self::Transparent | Self::Collapsed | Self::Small => PAGE,
+            Self::Large => sizes.large,
+            Self::Transparent | Self::Collapsed | Self::Small => sizes.page,
         }
+    }
+
+    /// The unit in which the kernel fills it.
+    pub(super) fn filled_in(self, sizes: Sizes) -> usize {
+        match self {
+            Self::Transparent | Self::Collapsed => sizes.large,
+            Self::Giant | Self::Large | Self::Small => self.unit(sizes),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What kernels of the two architectures have.
+    pub(crate) const KERNELS: [Sizes; 3] = [
+        Sizes {
+            page: 4 << 10,
+            large: 2 << 20,
+        },
+        Sizes {
+            page: 16 << 10,
+            large: 32 << 20,
+        },
+        Sizes {
+            page: 64 << 10,
+            large: 512 << 20,
+        },
+    ];
+
+    #[test]
+    fn this_machine_has_the_sizes_of_a_kernel() {
+        assert!(KERNELS.contains(&sizes()), "{:?}", sizes());
     }
 }

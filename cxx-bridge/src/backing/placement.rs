@@ -10,7 +10,7 @@ use std::ops::Range;
 use pinbuddy_core::Region;
 
 use super::numa;
-use super::pages::{LARGE, PAGE};
+use super::pages::{self, Sizes};
 
 /// A region's placement, as in the statistics. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Placement {
     pub backing: &'static str,
     /// The size of most of its pages, if known.
     pub page_bytes: Option<usize>,
-    /// How much of it has pages of more than 4 KiB, if known.
+    /// How much of it has pages of more than the smallest size, if known.
     pub huge_bytes: Option<usize>,
     /// The NUMA node of all of it, if that is known and only one.
     pub numa_node: Option<u32>,
@@ -45,7 +45,9 @@ pub(super) fn look(regions: &[Region]) -> Vec<Placement> {
         .map(|file| read_smaps(BufReader::new(file), &ranges))
         .unwrap_or_default();
     let placement = |(n, region): (usize, &Region)| {
-        let pages = found.get(n).and_then(|it| it.pages(region.bytes));
+        let pages = found
+            .get(n)
+            .and_then(|it| it.pages(region.bytes, pages::sizes()));
         let lies = numa::where_it_lies(region.base, region.bytes);
         Placement {
             backing: "pages",
@@ -60,7 +62,7 @@ pub(super) fn look(regions: &[Region]) -> Vec<Placement> {
 /// What the kernel says about the pages of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Of the area's own page size, if that is more than 4 KiB.
+    /// Of the area's own page size, if that is more than the smallest.
     page_bytes: usize,
     transparent_bytes: usize,
     seen: bool,
@@ -69,14 +71,19 @@ pub(super) struct Found {
 impl Found {
     /// The size of most pages of a region of `bytes`, and how much of it has larger pages than the
     /// smallest; `None` if the range was not found.
-    pub(super) fn pages(&self, bytes: usize) -> Option<(usize, usize)> {
+    pub(super) fn pages(&self, bytes: usize, sizes: Sizes) -> Option<(usize, usize)> {
         if !self.seen {
             None
-        } else if self.page_bytes > PAGE {
+        } else if self.page_bytes > sizes.page {
             Some((self.page_bytes, bytes))
         } else {
             let huge = self.transparent_bytes.min(bytes);
-            Some((if huge * 2 >= bytes { LARGE } else { PAGE }, huge))
+            let most = if huge * 2 >= bytes {
+                sizes.large
+            } else {
+                sizes.page
+            };
+            Some((most, huge))
         }
     }
 }
@@ -130,7 +137,10 @@ fn field(line: &str, name: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pages::tests::KERNELS;
     use super::*;
+
+    const HERE: Sizes = KERNELS[0];
 
     /// A mapped file whose name is no text hid every area behind it, and absurd sizes overflowed.
     #[test]
@@ -191,16 +201,16 @@ ShmemPmdMapped:        0 kB
         let pages: Vec<_> = found
             .iter()
             .zip(&ranges)
-            .map(|(it, range)| it.pages(range.len()))
+            .map(|(it, range)| it.pages(range.len(), HERE))
             .collect();
         assert_eq!(
             pages,
             [
-                Some((LARGE, 256 << 20)),
-                Some((LARGE, 256 << 20)),
-                Some((PAGE, 2 << 20)),
-                Some((LARGE, 254 << 20)),
-                Some((LARGE, 256 << 20)),
+                Some((HERE.large, 256 << 20)),
+                Some((HERE.large, 256 << 20)),
+                Some((HERE.page, 2 << 20)),
+                Some((HERE.large, 254 << 20)),
+                Some((HERE.large, 256 << 20)),
                 None
             ]
         );

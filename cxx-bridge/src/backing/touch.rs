@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::collapse::{self, Kernel};
 use super::mapping::Mapping;
-use super::pages::{LARGE, Pages};
+use super::pages::{self, Pages};
 use super::tally::Tally;
 use super::{Control, background, crew};
 use crate::lock::Lock;
@@ -20,7 +20,12 @@ use crate::lock::Lock;
 const MOST: usize = 8;
 /// What a thread fills at a time. Small, since the kernel blocks other mappings meanwhile, and the call
 /// cannot be stopped.
-pub(crate) const SLICE: usize = 2 * LARGE;
+pub(crate) const SLICE: usize = 4 << 20;
+
+/// The same for such pages of this machine: huge ones are filled whole.
+pub(super) fn slice(pages: Pages) -> usize {
+    SLICE.max(pages.filled_in(pages::sizes()))
+}
 
 /// How many threads fill one region: as asked, or this process's share of the cores. In the background
 /// one core is left to the program.
@@ -88,7 +93,7 @@ impl Toucher<'_> {
         judge: &(dyn Fn(Duration) -> bool + Sync),
     ) -> Result<usize, Unfilled> {
         let start = Instant::now();
-        let slice = SLICE.max(pages.unit());
+        let slice = slice(pages);
         let next = AtomicUsize::new(part.start);
         let until = AtomicUsize::new(part.end);
         let outcome: Lock<Result<Duration, Unfilled>> = Lock::new(Ok(Duration::ZERO));
@@ -147,7 +152,7 @@ impl Toucher<'_> {
         if pages != Pages::Collapsed {
             return kernel.fill(slice);
         }
-        if let Some(scattered) = collapse::fill(&kernel, slice)? {
+        if let Some(scattered) = collapse::fill(&kernel, slice, pages::sizes())? {
             self.tally.scattered(&scattered);
         }
         Ok(())
@@ -216,7 +221,8 @@ mod tests {
         ];
         for (kind, fork) in kinds {
             for (populates, threads) in [(true, 1), (true, 3), (false, 1), (false, 3)] {
-                let length = 9 * LARGE + 4096;
+                let sizes = pages::sizes();
+                let length = 9 * sizes.large + sizes.page;
                 let mapping = Mapping::new(length, kind, fork).unwrap();
                 let tally = Tally::default();
                 let toucher = Toucher {
@@ -228,7 +234,7 @@ mod tests {
                 };
                 toucher.touch(&mapping, 0..length, kind).unwrap();
                 let pages: Vec<usize> = (mapping.base()..mapping.base() + length)
-                    .step_by(4096)
+                    .step_by(sizes.page)
                     .collect();
                 let nodes = super::super::mapping::nodes(&pages).unwrap();
                 let all = nodes.iter().all(Option::is_some);

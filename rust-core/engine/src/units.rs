@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// The unit of splitting, in bytes: one small page.
+/// The unit of splitting, in bytes, on every machine: its pages may be larger.
 pub const GRANULE: usize = 4096;
 
 /// The largest region that the engine adopts and the largest request that it serves, in bytes

@@ -50,6 +50,13 @@ mod tests {
     fn another_python() {
         let fits = |name: &str| check(&WheelName::parse(name).unwrap(), &python311());
         fits(OFFICIAL).unwrap();
+        let official = WheelName::parse(&OFFICIAL.replace("x86_64", "aarch64")).unwrap();
+        let machine = "aarch64".to_owned();
+        let python = Python {
+            machine,
+            ..python311()
+        };
+        check(&official, &python).unwrap();
         insta::assert_snapshot!(fits(&OFFICIAL.replace("cp311", "cp312")).unwrap_err());
         for other in [
             OFFICIAL.replace("cp311-cp311", "cp311-cp311t"),

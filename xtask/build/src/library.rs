@@ -1,6 +1,7 @@
 //! The crates that are linked into our library and our program, and our own folders among them, according to cargo.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env::consts;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -75,11 +76,12 @@ pub fn folders(root: &Path, roots: &[&str]) -> Result<Vec<String>> {
 }
 
 fn ask(root: &Path) -> Result<Metadata> {
-    let platform = ["--locked", "--filter-platform=x86_64-unknown-linux-gnu"];
+    let target = format!("{}-unknown-linux-gnu", consts::ARCH);
+    let platform = ["--locked".to_owned(), format!("--filter-platform={target}")];
     MetadataCommand::new()
         .manifest_path(root.join("cxx-bridge/Cargo.toml"))
         .features(CargoOpt::SomeFeatures(vec!["torch".to_owned()]))
-        .other_options(platform.map(str::to_owned))
+        .other_options(platform)
         .exec()
         .context("asking cargo for the crates in the library")
 }

@@ -33,6 +33,9 @@ print(json.dumps({
 }))
 ";
 
+/// What official CUDA wheels are for, as Python's `platform.machine` and Rust's `ARCH` name it.
+const MACHINES: [&str; 2] = ["x86_64", "aarch64"];
+
 /// A Python interpreter.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Python {
@@ -46,7 +49,7 @@ pub struct Python {
     pub free_threaded: bool,
     /// `Linux`, or an unsupported system.
     pub system: String,
-    /// `x86_64`.
+    /// `x86_64` or `aarch64`.
     pub machine: String,
     /// `glibc 2.36`, or empty.
     pub libc: String,
@@ -85,7 +88,7 @@ impl Python {
     fn check(&self) -> Result<()> {
         let fits = self.implementation == "cpython"
             && self.system == "Linux"
-            && self.machine == "x86_64"
+            && MACHINES.contains(&self.machine.as_str())
             && self.libc.starts_with("glibc ")
             && self.version >= (3, 9, 0);
         if fits {
@@ -102,7 +105,7 @@ impl Python {
                 "{} {major}.{minor} on {} {} ({libc})",
                 self.implementation, self.system, self.machine
             ))
-            .expected("CPython 3.9 or newer on Linux x86_64 with glibc")
+            .expected("CPython 3.9 or newer on Linux x86_64 or aarch64 with glibc")
             .remedy("pass another interpreter with --python")
             .into())
     }
@@ -192,12 +195,20 @@ mod tests {
 
     #[test]
     fn others_are_refused() {
+        for (machine, fits) in [("x86_64", true), ("aarch64", true), ("ppc64le", false)] {
+            let machine = machine.to_owned();
+            let python = Python {
+                machine,
+                ..python311()
+            };
+            assert_eq!(python.check().is_ok(), fits, "{}", python.machine);
+        }
         let mut python = python311();
         python.libc = String::new();
         insta::assert_snapshot!(python.check().unwrap_err(), @"
         torch has no CUDA wheel for this Python
           found     cpython 3.11 on Linux x86_64 (no glibc)
-          expected  CPython 3.9 or newer on Linux x86_64 with glibc
+          expected  CPython 3.9 or newer on Linux x86_64 or aarch64 with glibc
           to do     pass another interpreter with --python
         ");
         insta::assert_snapshot!(Python::probe(Path::new("/nowhere/python9")).unwrap_err(), @"

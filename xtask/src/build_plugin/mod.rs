@@ -9,6 +9,7 @@ mod summary;
 mod tests;
 mod verify;
 
+use std::env::consts;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -196,7 +197,7 @@ fn version(libraries: &[Library], program: &Program) -> Result<String> {
 fn platform(libraries: &[Library]) -> Result<String> {
     let glibc = |tag: &&String| {
         let first = tag.split('.').next().unwrap_or_default();
-        first.strip_suffix("_x86_64").and_then(name::glibc)
+        name::glibc(first.strip_suffix(&format!("_{}", consts::ARCH))?)
     };
     let tags = libraries.iter().map(|it| &it.platform);
     let newest = tags

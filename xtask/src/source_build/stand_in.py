@@ -1,6 +1,6 @@
 """The build entry of a stand-in for PyTorch's tree (tests.rs): compiles two libraries, as CMake would, and writes a wheel of the tree."""
 
-import base64, hashlib, os, pathlib, subprocess, sys, zipfile
+import base64, hashlib, os, pathlib, platform, subprocess, sys, zipfile
 out = pathlib.Path(sys.argv[sys.argv.index('--dist-dir') + 1])
 if pathlib.Path('break').exists():
     sys.exit('[7/9] the stand-in was told to fail')
@@ -15,7 +15,7 @@ def link(name, *others):
 link('libtorch_pinbuddy.so')
 link('libtorch_cuda.so', *([lib / 'libtorch_pinbuddy.so'] if 'ours' in open('caffe2/CMakeLists.txt').read() else []))
 version = os.environ['PYTORCH_BUILD_VERSION']
-tags = f'cp{sys.version_info[0]}{sys.version_info[1]}-' * 2 + 'linux_x86_64'
+tags = f'cp{sys.version_info[0]}{sys.version_info[1]}-' * 2 + f'linux_{platform.machine()}'
 info = f'torch-{version}.dist-info'
 files = {
     'torch/include/ATen/core/A.h': open('aten/src/ATen/core/A.h', 'rb').read(),

@@ -1,6 +1,7 @@
 //! Chains on made-up machines.
 
 use super::super::machine::tests::made_up;
+use super::super::pages::tests::KERNELS;
 use super::*;
 
 const GIB: usize = 1 << 30;
@@ -194,4 +195,38 @@ fn transparent_pages_that_stalled_are_not_tried_again() {
         ..wanted(HugePages::Transparent, GIB)
     };
     assert_eq!(pages(&plan(wanted, &machine)), [Pages::Small]);
+}
+
+#[test]
+fn a_region_that_is_smaller_than_a_huge_page_of_the_machine_takes_none() {
+    for sizes in KERNELS {
+        let at = |name: &str| {
+            format!(
+                "sys/kernel/mm/hugepages/hugepages-{}kB/{name}",
+                sizes.large >> 10
+            )
+        };
+        let (machine, _folder) = made_up(&[
+            ("sys/kernel/mm/transparent_hugepage/enabled", HERE),
+            (&at("nr_hugepages"), "64"),
+            (&at("free_hugepages"), "64"),
+        ]);
+        let machine = Machine { sizes, ..machine };
+        let of = |bytes| pages(&plan(wanted(HugePages::Large, bytes), &machine));
+        use Pages::{Large, Small, Transparent};
+        assert_eq!(of(sizes.large / 8), [Small], "{sizes:?}");
+        assert_eq!(of(sizes.large - sizes.page), [Large, Small], "{sizes:?}");
+        assert_eq!(
+            of(sizes.large + sizes.page),
+            [Transparent, Small],
+            "{sizes:?}"
+        );
+        assert_eq!(
+            of(2 * sizes.large),
+            [Large, Transparent, Small],
+            "{sizes:?}"
+        );
+        assert_eq!(set_aside(HugePages::Large, 2 * sizes.large, &machine), 32);
+        assert_eq!(set_aside(HugePages::Large, sizes.large / 8, &machine), 0);
+    }
 }

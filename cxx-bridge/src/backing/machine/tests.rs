@@ -4,6 +4,7 @@ use std::fs;
 
 use pinbuddy_machine::TRANSPARENT;
 
+use super::super::pages::tests::KERNELS;
 use super::*;
 
 /// A machine of these files, with four cores and a current kernel; dropping the folder deletes them.
@@ -16,6 +17,7 @@ pub(in crate::backing) fn made_up(files: &[(&str, &str)]) -> (Machine, tempfile:
     }
     let machine = Machine {
         root: folder.path().to_owned(),
+        sizes: KERNELS[0],
         cores: 4,
         processes: 1,
         populates: true,

@@ -5,7 +5,7 @@ use super::super::compaction::Filled;
 use super::super::mapping::Mapping;
 use super::super::pages::Pages;
 use super::super::tally::Tally;
-use super::super::touch::{self, SLICE, Toucher, Unfilled};
+use super::super::touch::{self, Toucher, Unfilled};
 use super::super::{Control, background, numa};
 use super::Maker;
 use crate::log::{self, Bytes};
@@ -78,7 +78,7 @@ impl Maker {
         }
         if let Filled::Stalled { until, huge, small } = filled {
             self.said.stalls(self.is_asked_for(), || {
-                let size = Bytes(SLICE as u64);
+                let size = Bytes(touch::slice(pages) as u64);
                 format!(
                     "{size} of transparent huge pages took {huge:.1?} where pages of 4 KiB take \
                      {small:.1?}: memory is in pieces, or a host has to give it. Pages of 4 KiB \

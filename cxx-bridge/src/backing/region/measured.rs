@@ -7,6 +7,7 @@ use super::tests::{maker, smaps};
 use super::*;
 use crate::backing::Foreground;
 use crate::backing::machine::tests::made_up;
+use crate::backing::pages::sizes;
 
 const BYTES: usize = 1 << 30;
 const ROUNDS: usize = 9;
@@ -46,7 +47,7 @@ impl Way {
         // SAFETY: locking changes no content.
         assert_eq!(unsafe { libc::mlock(first, mapping.len()) }, 0);
         let seconds = start.elapsed().as_secs_f64();
-        let (_, huge) = smaps(&mapping).pages(BYTES).unwrap();
+        let (_, huge) = smaps(&mapping).pages(BYTES, sizes()).unwrap();
         mapping.unmap().unwrap();
         (seconds, huge)
     }

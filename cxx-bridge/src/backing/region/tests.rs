@@ -8,7 +8,7 @@ use std::path::Path;
 use super::super::Foreground;
 use super::super::machine::Shared;
 use super::super::machine::tests::made_up;
-use super::super::pages::{LARGE, PAGE};
+use super::super::pages::sizes;
 use super::super::placement::{Found, read_smaps};
 use super::*;
 use crate::config::MIB;
@@ -57,9 +57,14 @@ fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
         let asks = [("BUDDY_HUGE_PAGES", asked), ("BUDDY_FORK", fork)];
         let maker = maker(&asks, machine.clone());
         let mapping = made(&maker, 5 * MIB + 1);
-        assert_eq!(mapping.len(), 5 * MIB + PAGE);
+        assert_eq!(mapping.len(), 5 * MIB + sizes().page);
         assert_eq!(
-            mapping.base() % if asked == "thp" { LARGE } else { PAGE },
+            mapping.base()
+                % if asked == "thp" {
+                    sizes().large
+                } else {
+                    sizes().page
+                },
             0
         );
         let flags = flags(mapping.base()).unwrap();
@@ -68,9 +73,9 @@ fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
         assert_eq!(has("sh"), fork == "share", "shared:{flags}");
         assert_eq!(has("dc"), fork == "hide", "not in children:{flags}");
         assert_eq!(maker.hides(), fork == "hide");
-        let (page, huge) = smaps(&mapping).pages(mapping.len()).unwrap();
+        let (page, huge) = smaps(&mapping).pages(mapping.len(), sizes()).unwrap();
         if asked == "off" {
-            assert_eq!((page, huge), (PAGE, 0));
+            assert_eq!((page, huge), (sizes().page, 0));
         }
         let lies = numa::where_it_lies(mapping.base(), mapping.len());
         assert!(lies.is_none_or(|it| it.percent == 100), "{lies:?}");
@@ -139,13 +144,18 @@ fn a_kernel_that_puts_nothing_together_gives_shared_memory_in_pages_of_4_kib() {
         ..machine.clone()
     };
     let small = made(&maker(&[], old), 6 * MIB);
-    assert_eq!(smaps(&small).pages(6 * MIB), Some((PAGE, 0)));
+    assert_eq!(
+        smaps(&small).pages(6 * MIB, sizes()),
+        Some((sizes().page, 0))
+    );
     small.unmap().unwrap();
     if Machine::here().shared() == Shared::Collapsed {
         let maker = maker(&[], machine);
         // The kernel collapses all of it, or a part if memory is fragmented.
-        let huge = made(&maker, 64 * MIB + PAGE);
-        let (_, bytes) = smaps(&huge).pages(64 * MIB + PAGE).unwrap();
+        let huge = made(&maker, 64 * MIB + sizes().page);
+        let (_, bytes) = smaps(&huge)
+            .pages(64 * MIB + sizes().page, sizes())
+            .unwrap();
         assert!(
             bytes == 64 * MIB || !maker.said.has_said_nothing(),
             "{bytes}"
@@ -184,13 +194,16 @@ fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
     let (total, free) = (pool("nr_hugepages"), pool("free_hugepages"));
     let (machine, _folder) = made_up(&[(&total, &said), (&free, &said), (ENABLED, "[never]")]);
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], machine);
-    let bytes = (real + 2) * LARGE;
+    let bytes = (real + 2) * sizes().large;
     if real < 100 {
         let mapping = maker
             .make(bytes, Source::Ordinary, &Foreground, || None)
             .unwrap()
             .mapping;
-        assert_eq!(smaps(&mapping).pages(bytes), Some((PAGE, 0)));
+        assert_eq!(
+            smaps(&mapping).pages(bytes, sizes()),
+            Some((sizes().page, 0))
+        );
         mapping.unmap().unwrap();
     }
     assert!(
@@ -258,12 +271,12 @@ fn huge_pages_go_back_to_the_pool() {
     };
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], Machine::here());
     let mapping = maker
-        .make(4 * LARGE, Source::Ordinary, &Foreground, || None)
+        .make(4 * sizes().large, Source::Ordinary, &Foreground, || None)
         .unwrap()
         .mapping;
     assert_eq!(
-        smaps(&mapping).pages(mapping.len()),
-        Some((LARGE, 4 * LARGE))
+        smaps(&mapping).pages(mapping.len(), sizes()),
+        Some((sizes().large, 4 * sizes().large))
     );
     assert_eq!(free(), Some(before - 4));
     mapping.unmap().unwrap();

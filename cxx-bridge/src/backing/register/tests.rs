@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use super::super::Foreground;
 use super::super::machine::tests::made_up;
-use super::super::mapping::LEAD;
+use super::super::mapping::lead;
 use super::*;
 use crate::config::MIB;
 use crate::config::of_pairs as read;
@@ -65,7 +65,7 @@ impl Driver for Fake {
     }
 
     fn register(&self, region: Region, _device: Device) -> Result<(), String> {
-        if self.takes_one_mapping.load(Ordering::Relaxed) && is_mapped(region.base + LEAD) {
+        if self.takes_one_mapping.load(Ordering::Relaxed) && is_mapped(region.base + lead()) {
             return Err("CUDA error: invalid argument".to_owned());
         }
         let spend = |left: usize| left.checked_sub(1);
@@ -190,8 +190,8 @@ fn memory_is_mapped_registered_and_unpinned_whole() {
         let base = pin(&chain, bytes);
         let region = Region { base, bytes };
         let registered = Region {
-            base: base - LEAD,
-            bytes: bytes + LEAD,
+            base: base - lead(),
+            bytes: bytes + lead(),
         };
         assert_eq!(*chain.driver.registered.lock().unwrap(), [registered]);
         assert_eq!(*chain.driver.segments.lock().unwrap(), [region]);

@@ -10,12 +10,13 @@ use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::places::Place;
-use crate::backing::{crew, pages::LARGE, touch::SLICE};
+use crate::backing::{crew, pages::sizes, touch::SLICE};
 use crate::lock::Lock;
 
 /// Brings a part of a place in. Private memory that may be written gets pages of its own, huge ones where it has none yet.
 pub(super) fn fill(place: &Place, part: Range<usize>, threads: usize) -> Result<(), String> {
-    let huge = part.start.next_multiple_of(LARGE)..part.end / LARGE * LARGE;
+    let large = sizes().large;
+    let huge = part.start.next_multiple_of(large)..part.end / large * large;
     if place.anonymous && huge.start < huge.end {
         // Where the kernel has none, pages stay small.
         let _ = advise(&huge, libc::MADV_HUGEPAGE);

@@ -10,7 +10,7 @@ use std::fs;
 use std::ops::Range;
 use std::ptr::with_exposed_provenance;
 
-use crate::backing::pages::PAGE;
+use crate::backing::pages::sizes;
 
 /// Memory that may be pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,8 @@ const HEADER: usize = 16;
 pub(super) fn of(memory: Range<usize>) -> Result<Place, String> {
     let maps = fs::read_to_string("/proc/self/maps")
         .map_err(|error| format!("/proc/self/maps cannot be read: {error}"))?;
-    let pages = memory.start / PAGE * PAGE..memory.end.next_multiple_of(PAGE);
+    let page = sizes().page;
+    let pages = memory.start / page * page..memory.end.next_multiple_of(page);
     let areas: Vec<Area<'_>> = maps.lines().filter_map(Area::parse).collect();
     let mapping = areas
         .chunk_by(Area::goes_on_in)
@@ -86,10 +87,10 @@ pub(super) fn of(memory: Range<usize>) -> Result<Place, String> {
     let begins = memory.start == pages.start || own.start == pages.start;
     // An aligned chunk has some bytes more than were asked for, and these may reach into a page of its own.
     let spare =
-        anonymous && own.end == pages.end + PAGE && own.end - memory.end <= PAGE + MOST_SPARE;
+        anonymous && own.end == pages.end + page && own.end - memory.end <= page + MOST_SPARE;
     if !begins || (memory.end != pages.end && own.end != pages.end && !spare) {
         let edge = if begins {
-            pages.end - PAGE
+            pages.end - page
         } else {
             pages.start
         };
@@ -154,6 +155,7 @@ unsafe fn chunk_of_malloc(address: usize) -> Option<Range<usize>> {
     let (before, size) = unsafe { (header.read_volatile(), header.add(1).read_volatile()) };
     let (flags, length) = (size & 7, size & !7);
     let mapped = chunk.checked_sub(before)?..chunk.checked_add(length)?;
-    let is_mapping = mapped.start % PAGE == 0 && mapped.end % PAGE == 0 && length > HEADER;
+    let page = sizes().page;
+    let is_mapping = mapped.start % page == 0 && mapped.end % page == 0 && length > HEADER;
     (flags == MAPPED && is_mapping).then_some(mapped)
 }
