@@ -120,7 +120,8 @@ impl Gpu {
         };
         // SAFETY: the device is the driver's.
         let is = |it| unsafe { device::get_attribute(device, it) }.map(|value| value != 0);
-        let address = address.map(c_char::cast_unsigned);
+        // Signed on x86-64, and not on aarch64.
+        let address = address.map(|it: c_char| it.to_ne_bytes()[0]);
         let address = CStr::from_bytes_until_nul(&address).unwrap_or_default();
         Ok(Self {
             name: device::get_name(device)?,
