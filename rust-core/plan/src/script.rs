@@ -33,7 +33,7 @@ use crate::record::{Levels, Record};
 use crate::replay::check_plan;
 pub use candidate::How;
 pub(crate) use candidate::{Candidate, candidates};
-pub(crate) use clears::has_pool;
+pub(crate) use clears::{has_pool, looks};
 use groups::Group;
 use iterations::steady_by;
 use line::Walls;
@@ -314,7 +314,10 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
     let mut again = placed.offsets;
     let offsets: Vec<u64> = again.drain(..early.len()).collect();
     if options.device && placed.is_apart {
-        walls.extend(clears::pools(record, spans, &early, (&offsets, &again)));
+        let all = offsets.iter().chain(&again).copied();
+        let sizes = early.iter().map(|it| request(it).bytes());
+        let places: Vec<(u64, u64)> = all.zip(sizes.chain(spans.sizes())).collect();
+        walls.extend(clears::pools(record, &early, |it| spans.keeps(it), &places));
     }
     Places {
         early: early.into_iter().zip(offsets).collect(),

@@ -11,16 +11,24 @@ use super::longer::longer;
 use super::orders::other_orders;
 use super::trial::{Reserved, above};
 use super::{OneDevice, StreamRecord};
-use crate::script::{Candidate, Options};
+use crate::record::Record;
+use crate::script::{Candidate, Options, looks};
 
 /// A longer run needs as much as the record, but for one part in so many: a program may keep a number of each iteration.
 const UNSTEADY: u64 = 128;
+
+/// A pool may be smaller by one part in so many of the most in use than without a plan.
+const SEEN: u64 = 100;
 
 /// What is replayed.
 pub(super) struct Runs {
     runs: Vec<Vec<Act>>,
     /// The record in other orders, and what is reserved in each without a plan.
     orders: Vec<(Vec<Act>, u64)>,
+    /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
+    looks: Vec<Vec<Act>>,
+    /// What may be reserved at the end of each: as much as without a plan, and a little more.
+    may_hold: Vec<u64>,
     behind: Option<Kind>,
     threshold: u64,
 }
@@ -46,6 +54,7 @@ impl Runs {
         let most = in_use(&acts);
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let orders = other_orders(&acts);
+        let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
         let runs = match longer {
             // It has all of the record.
             Some((end, longer)) if end == acts.len() => vec![longer],
@@ -55,6 +64,8 @@ impl Runs {
         let mut all = Self {
             runs,
             orders: Vec::new(),
+            looks,
+            may_hold: Vec::new(),
             behind: options.behind,
             threshold: options.made_for.threshold,
         };
@@ -63,7 +74,26 @@ impl Runs {
             Some((run, reserved.of(all.behind)))
         };
         all.orders = orders.into_iter().filter_map(without).collect();
+        let held = all.held(&[]).unwrap_or_default();
+        all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
+    }
+
+    /// Whether more stays reserved with these plans than without where a program looks how large its pool can be.
+    pub(super) fn holds_more(&self, plans: &[Option<Layout>]) -> bool {
+        let is_more = |held: Vec<u64>| held.iter().zip(&self.may_hold).any(|(it, most)| it > most);
+        self.held(plans).is_none_or(is_more)
+    }
+
+    /// What is reserved at the end of each of `looks`.
+    fn held(&self, plans: &[Option<Layout>]) -> Option<Vec<u64>> {
+        let model = self.behind.unwrap_or(Kind::Torch).model();
+        let mut replay = Replay::new(Planned::new(model, self.threshold, plans).ok()?);
+        let held = self.looks.iter().map(|acts| {
+            acts.iter().for_each(|act| replay.step(*act));
+            replay.outcome().reserved_at_end
+        });
+        Some(held.collect())
     }
 
     /// Whether more is reserved with these plans in another order than without.
@@ -103,6 +133,21 @@ impl Runs {
         };
         Some((reserved, least))
     }
+}
+
+/// The acts up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
+fn pieces(acts: &[Act], record: &Record) -> Vec<Vec<Act>> {
+    let ends = (1..).zip(acts);
+    let clears = ends.filter(|it| matches!(it.1, Act::Clear));
+    let clears: Vec<usize> = clears.map(|it| it.0).collect();
+    // A stream's record has none from before its first request.
+    let before = clears.len() - record.clears.len();
+    let mut begin = 0;
+    let piece = |look: usize| {
+        let end = clears[before + look];
+        acts[std::mem::replace(&mut begin, end)..end].to_vec()
+    };
+    looks(record).into_iter().map(piece).collect()
 }
 
 /// The most bytes of blocks that live at once.

@@ -1,6 +1,8 @@
 //! What is planned of which records, by hand-made programs.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
+use pinbuddy_device::{planned, replay};
+
 use super::*;
 
 const MIB: u64 = 1 << 20;
@@ -237,6 +239,68 @@ fn the_limit_is_for_all_streams_together() {
     }
     assert_eq!(record.len(), 4);
     assert!(record.is_full());
+}
+
+/// A server that sizes a pool by what is free behind a clear, serves, and frees the pool before its last request: plans, and what
+/// is reserved behind the clear without and with them.
+fn server(pool: &[u64], serve: impl Fn(&mut Program, u64), ends: bool) -> (DevicePlan, [u64; 2]) {
+    let mut it = Program::new();
+    it.record.behind(Kind::Torch);
+    let load = |it: &mut Program| {
+        let staged = it.ask(20);
+        let weight = it.ask(37);
+        it.free([staged]);
+        weight
+    };
+    let weights: Vec<u64> = (0..24).map(|_| load(&mut it)).collect();
+    forward(&mut it, 16);
+    it.record.emptied();
+    let until_it_looks = it.record.acts(0).count();
+    let pool = it.ask_all(pool);
+    (0..200).for_each(|turn| serve(&mut it, turn));
+    it.free(pool);
+    it.free(weights);
+    it.ask(3);
+    let plans = it.record.plan(&Options::default(), &|| ends);
+    let layout = plans
+        .plans
+        .first()
+        .map(|it| it.1.layout(it.1.regions.len()));
+    let held = [None, layout].map(|layout| {
+        let model = planned::Planned::new(Kind::Torch.model(), plans.threshold(), &[layout]);
+        let mut replay = replay::Replay::new(model.unwrap());
+        let acts = it.record.acts(0).take(until_it_looks);
+        acts.for_each(|act| replay.step(act));
+        replay.outcome().reserved_at_end / MIB
+    });
+    (plans, held)
+}
+
+/// Two layers.
+fn forward(it: &mut Program, scale: u64) {
+    let mut hidden = it.ask(8 * scale);
+    for _ in 0..2 {
+        let attention = it.ask(5 * scale);
+        let wide = it.ask_all(&[28 * scale, 3 * scale]);
+        it.free([attention]);
+        let next = it.ask(8 * scale);
+        it.free([std::mem::replace(&mut hidden, next)]);
+        it.free(wide);
+    }
+    it.free([hidden]);
+}
+
+#[test]
+fn a_pool_that_ends_before_the_record_leaves_as_much_to_be_found() {
+    let steps = |it: &mut Program, turn| forward(it, [1, 3, 2, 1][turn as usize % 4]);
+    for pool in [&[6000][..], &[250; 24]] {
+        let (plans, [without, with]) = server(pool, steps, false);
+        assert!(!plans.plans.is_empty());
+        assert!(with <= without, "{with} MiB, {without} without");
+        // A process that ends has no time for more than one try.
+        let (_, [without, with]) = server(pool, steps, true);
+        assert!(with <= without, "{with} MiB, {without} without");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The best of several plans, or none, by trial: each is replayed on models of PyTorch's allocator, with all requests.
 //!
 //! Invariant: what is chosen reserves less in the record and in a longer run than the better of PyTorch's two allocators does by
-//! itself, and no more in other orders of its iterations ([`runs`](super::runs)).
+//! itself, no more in other orders of its iterations, and no more where a program looks what is left ([`runs`](super::runs)).
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -286,6 +286,9 @@ impl<'t> Trial<'t> {
         self.tried.push(tried);
         if self.of(tried.reserved) < self.of(self.without) && self.runs.needs_order(&plans) {
             self.needs_order += 1;
+            return None;
+        }
+        if self.runs.holds_more(&plans) {
             return None;
         }
         Some((plan, tried))

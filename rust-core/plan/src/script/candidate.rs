@@ -4,14 +4,15 @@
 
 use std::ops::Range;
 
+use super::clears;
 use super::iterations;
 use super::line::Walls;
-use super::placing;
+use super::placing::{self, Kind};
 use super::steady::Steady;
 use super::{Options, Task, Watch, lanes, set_facts, with_slots, written};
 use crate::Block;
 use crate::file::Plan;
-use crate::record::{Levels, Record};
+use crate::record::{Levels, Record, Request};
 
 /// A way to plan a record of one lane.
 #[derive(Clone, Debug)]
@@ -114,18 +115,34 @@ pub(super) fn once(task: Task<'_>) -> Plan {
     let request = |number: &u32| &record.requests[*number as usize];
     let end = record.now + 1;
     let blocks: Vec<Block> = numbers.iter().map(|it| request(it).block(end)).collect();
+    let is_pooled = |it: &Request| task.options.device && clears::is_pooled(record, it);
+    let kinds: Vec<Kind> = (numbers.iter())
+        .map(|it| match is_pooled(request(it)) {
+            true => Kind::Kept,
+            false => Kind::Again,
+        })
+        .collect();
     // Weights and what else stays for long: the rest can be given back.
     let stays = |it: &Block| (it.upper - it.lower) * 2 >= u64::from(end);
+    let apart = blocks.iter().zip(&kinds);
+    let apart = apart.map(|(block, kind)| stays(block) || *kind == Kind::Kept);
     let group = placing::Group {
-        kinds: vec![placing::Kind::Again; blocks.len()],
         like: Vec::new(),
         period: None,
-        apart: Some(blocks.iter().map(stays).collect()),
+        apart: Some(apart.collect()),
+        kinds,
         emptied: !record.clears.is_empty(),
         blocks,
     };
     let placed = placing::place(&group, 0, task.options, task.watch);
-    let walls = Walls::new(placed.wall);
+    let sizes = group.blocks.iter().map(|it| it.size);
+    let places: Vec<(u64, u64)> = placed.offsets.iter().copied().zip(sizes).collect();
+    // Pools come first on the line.
+    let pooled = places.iter().zip(&group.kinds);
+    let pooled = pooled.filter(|it| *it.1 == Kind::Kept);
+    let end = pooled.map(|(it, _)| it.0 + it.1).max();
+    let pools = clears::pools(record, &numbers, is_pooled, &places);
+    let walls = Walls::new(pools.into_iter().chain(end).chain(placed.wall));
     let early: Vec<(u32, u64)> = numbers.into_iter().zip(placed.offsets).collect();
     let mut plan = written(task, &early, &[], &walls);
     plan.facts.lower_bound = placed.bound;

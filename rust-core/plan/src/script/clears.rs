@@ -5,7 +5,7 @@
 //! what never does, whether the record has a clear there or not.
 
 use super::spans::{Span, Spans};
-use crate::record::{NEVER, Record};
+use crate::record::{NEVER, Record, Request};
 
 /// Little is in use: one part of the most in so many at most, as at the engine's low-water marks.
 const LITTLE: i128 = 8;
@@ -15,6 +15,9 @@ const GAP: i128 = 4;
 
 /// So many pools at most have regions of their own, the longest: each is an allocation.
 const MOST_POOLS: usize = 4;
+
+/// A pool is large from one part in so many of the most in use on.
+const LARGE: u64 = 8;
 
 /// The loop empties the cache if it did so this often in the record; once may be its end.
 const AGAIN: usize = 2;
@@ -44,49 +47,68 @@ fn lives_at_a_clear(record: &Record, number: u32) -> bool {
     own.over != NEVER && clear.is_some_and(|&it| it < own.over)
 }
 
-/// Where on the line pools begin: what is kept and was asked for behind a clear. `offsets` are of `early` requests, and of those
-/// that come again; no place is cut. A program that empties its cache often looks next how much the device has left, and makes a
-/// pool that large; so it lies in a region of its own, which is not there, or idle, while the cache is emptied.
+/// Where on the line pools begin: what is `kept` of the `early` requests, and was asked for behind a clear. `places` are all offsets
+/// and lengths, those of `early` first; no place is cut. A program that empties its cache often looks next how much the device
+/// has left, and makes a pool that large; so it lies in a region of its own, which is not there, or idle, while the cache is
+/// emptied.
 pub(super) fn pools(
     record: &Record,
-    spans: &Spans<'_>,
     early: &[u32],
-    offsets: (&[u64], &[u64]),
+    kept: impl Fn(&Request) -> bool,
+    places: &[(u64, u64)],
 ) -> Vec<u64> {
-    let request = |number: u32| &record.requests[number as usize];
-    let all = offsets.0.iter().chain(offsets.1).copied();
-    let sizes = early.iter().map(|&it| request(it).bytes());
-    let places: Vec<(u64, u64)> = all.zip(sizes.chain(spans.sizes())).collect();
     let is_cut = |at: u64| places.iter().any(|it| it.0 < at && at < it.0 + it.1);
     let mut pools: Vec<(u64, u64)> = Vec::new();
     let mut clears = record.clears.iter().copied().peekable();
-    for (&number, &offset) in early.iter().zip(offsets.0) {
-        let own = request(number);
-        if !spans.keeps(own) {
+    for (&number, &(offset, bytes)) in early.iter().zip(places) {
+        let own = &record.requests[number as usize];
+        if !kept(own) {
             continue;
         }
         let mut was_emptied = false;
         while clears.next_if(|&it| it < own.begin).is_some() {
             was_emptied = true;
         }
-        if was_emptied && !is_cut(offset) {
+        if was_emptied {
             pools.push((0, offset));
         }
         if let Some(pool) = pools.last_mut() {
-            pool.0 += own.bytes();
+            pool.0 += bytes;
         }
     }
     pools.sort_unstable_by_key(|it| std::cmp::Reverse(*it));
-    pools.truncate(MOST_POOLS);
-    pools.into_iter().map(|it| it.1).collect()
+    let offsets = pools.into_iter().map(|it| it.1);
+    offsets.filter(|it| !is_cut(*it)).take(MOST_POOLS).collect()
 }
 
-/// Whether something is kept that was asked for behind a clear.
+/// Whether it is part of a pool: asked for behind a clear, and there for three quarters of the time from the clear to the record's
+/// end. A program frees a pool before it ends, and may ask for something afterwards; activations and gradients live shorter.
+pub(super) fn is_pooled(record: &Record, request: &Request) -> bool {
+    let before = record.clears.partition_point(|&it| it < request.begin);
+    let Some(clear) = before.checked_sub(1).map(|it| record.clears[it]) else {
+        return false;
+    };
+    let lived = u64::from(request.over.min(record.now) - request.begin);
+    lived * 4 >= u64::from(record.now - clear) * 3
+}
+
+/// Whether the record has a pool, or something is kept that was asked for behind a clear.
 pub(crate) fn has_pool(record: &Record) -> bool {
     let first = record.clears.first();
     let is_behind = |begin: u32| first.is_some_and(|&it| it < begin);
-    let mut kept = record.requests.iter().filter(|it| it.over == NEVER);
-    kept.any(|it| is_behind(it.begin))
+    let is_kept = |it: &Request| it.over == NEVER && is_behind(it.begin);
+    let mut all = record.requests.iter();
+    all.any(|it| is_kept(it) || is_pooled(record, it))
+}
+
+/// The clears behind which large pools are made, by their numbers.
+pub(crate) fn looks(record: &Record) -> Vec<usize> {
+    let mut made = vec![0; record.clears.len() + 1];
+    for request in record.requests.iter().filter(|it| is_pooled(record, it)) {
+        made[record.clears.partition_point(|&it| it < request.begin)] += request.bytes();
+    }
+    let is_large = |it: &usize| made[*it] * LARGE >= record.peak();
+    (1..made.len()).filter(is_large).map(|it| it - 1).collect()
 }
 
 /// The steps of a lane before which the loop empties the cache. `early` are its requests that have places before the
