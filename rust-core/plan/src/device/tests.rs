@@ -297,7 +297,7 @@ fn a_pool_that_ends_before_the_record_leaves_as_much_to_be_found() {
         let (plans, [without, with]) = server(pool, steps, false);
         assert!(!plans.plans.is_empty());
         assert!(with <= without, "{with} MiB, {without} without");
-        // A process that ends has no time for more than one try.
+        // A process that ends has no time for more than one try, which may give no plan.
         let (_, [without, with]) = server(pool, steps, true);
         assert!(with <= without, "{with} MiB, {without} without");
     }

@@ -81,15 +81,17 @@ pub(super) fn pools(
     offsets.filter(|it| !is_cut(*it)).take(MOST_POOLS).collect()
 }
 
-/// Whether it is part of a pool: asked for behind a clear, and there for three quarters of the time from the clear to the record's
-/// end. A program frees a pool before it ends, and may ask for something afterwards; activations and gradients live shorter.
+/// Whether it is part of a pool: asked for behind a clear in the record's first half, and there for three quarters of the time from
+/// the clear to the record's end. A program frees a pool before it ends, and may ask for something afterwards. Activations and
+/// gradients live shorter, but behind a clear in each iteration: of the last one's tail they live most.
 pub(super) fn is_pooled(record: &Record, request: &Request) -> bool {
     let before = record.clears.partition_point(|&it| it < request.begin);
     let Some(clear) = before.checked_sub(1).map(|it| record.clears[it]) else {
         return false;
     };
+    let rest = u64::from(record.now - clear);
     let lived = u64::from(request.over.min(record.now) - request.begin);
-    lived * 4 >= u64::from(record.now - clear) * 3
+    rest * 2 >= u64::from(record.now) && lived * 4 >= rest * 3
 }
 
 /// Whether the record has a pool, or something is kept that was asked for behind a clear.
