@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use pinbuddy_core::{GoOn, PermitId, WarmUp, Work};
+use pinbuddy_core::{GoOn, Home, PermitId, WarmUp, Work};
 
 use super::Handle;
 use super::cell::{EngineCell, LAST_PIN};
@@ -76,7 +76,7 @@ impl<M: Memory> Handle<M> {
                 let _waiting = wait.then(background::wait);
                 let hired = {
                     let mut provisioner = self.cell.provisioner()?;
-                    provisioner.urge();
+                    provisioner.urge(Home::default());
                     provisioner.hire()
                 };
                 if hired {
@@ -111,7 +111,7 @@ impl<M: Memory> Handle<M> {
         let Some(mut provisioner) = self.cell.provisioner() else {
             return;
         };
-        provisioner.urge();
+        provisioner.urge(Home::default());
         if provisioner.hire() {
             drop(provisioner);
             self.work(&mut Shift::of(&self.cell), self.pinner.memory.device());
