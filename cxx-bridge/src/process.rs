@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use pinbuddy_core::{Cached, SegmentId, Stats};
+use pinbuddy_core::{Cached, Home, SegmentId, Stats};
 use serde_json::{Value, json};
 
 use crate::backing::{Chain, Device};
@@ -260,8 +260,19 @@ pub(crate) fn engine_segment_bytes() -> usize {
     handle().config().block_bytes()
 }
 
+/// How many homes memory can have, a power of two.
+pub(crate) fn engine_homes() -> usize {
+    handle().homes()
+}
+
+/// The home of requests while this is the current device. It stays the same.
+pub(crate) fn engine_home_of(device: i32) -> u32 {
+    // A panic must not reach C++.
+    catch_unwind(|| handle().home_of(Device(device)).0.into()).unwrap_or_default()
+}
+
 pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
-    granted(handle().request(bytes), grant)
+    granted(handle().request_at(bytes, Home(grant.home as u8)), grant)
 }
 
 pub(crate) fn engine_request_beside(
@@ -274,7 +285,8 @@ pub(crate) fn engine_request_beside(
         bytes: cached,
         alike,
     };
-    granted(handle().request_beside(bytes, cached), grant)
+    let home = Home(grant.home as u8);
+    granted(handle().request_beside(bytes, home, cached), grant)
 }
 
 /// Whether the memory is a plan's.
@@ -315,8 +327,14 @@ fn granted(from: Option<handle::Grant>, to: &mut Grant) -> bool {
 }
 
 #[inline]
-fn give(handle::Grant { address, block }: handle::Grant, to: &mut Grant) {
+fn give(from: handle::Grant, to: &mut Grant) {
+    let handle::Grant {
+        address,
+        block,
+        home,
+    } = from;
     to.address = address;
+    to.home = home.0.into();
     to.offset = block.offset;
     to.bytes = block.bytes;
     to.segment = block.segment.to_u32();

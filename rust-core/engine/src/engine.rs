@@ -13,7 +13,7 @@ use crate::kind::Class;
 use crate::phases::Phases;
 use crate::policy::{Config, Policy, exact_region};
 use crate::stats::Stats;
-use crate::units::{Block, Granules, MAX_REGION, SegmentId};
+use crate::units::{Block, Granules, Home, MAX_REGION, SegmentId};
 use crate::view::{BlockView, SegmentView};
 
 /// The answer to a request.
@@ -286,8 +286,18 @@ impl Engine {
     /// If the block's segment was unpinned or never adopted.
     #[inline]
     pub fn address(&self, block: Block) -> usize {
+        self.place(block).0
+    }
+
+    /// The same, and the home at which it lies.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::address`].
+    #[inline]
+    pub fn place(&self, block: Block) -> (usize, Home) {
         match self.arena.get(block.segment) {
-            Some(segment) => segment.region().base + block.offset,
+            Some(segment) => (segment.region().base + block.offset, segment.home),
             None => panic!(
                 "{}",
                 Misuse::UnknownSegment {
