@@ -27,9 +27,11 @@ use crate::surroundings;
 use pinbuddy_events::trace::Memory;
 use pinbuddy_machine::{Files, Limits};
 
+mod homes;
 mod in_place;
 mod lane;
 
+pub(crate) use homes::{engine_home_of, engine_homes};
 pub(crate) use in_place::{engine_counters, engine_storage_dies, in_place};
 use lane::lane_thread;
 
@@ -258,17 +260,6 @@ pub(crate) fn engine_guard() -> &'static Guard {
 
 pub(crate) fn engine_segment_bytes() -> usize {
     handle().config().block_bytes()
-}
-
-/// How many homes memory can have, a power of two.
-pub(crate) fn engine_homes() -> usize {
-    handle().homes()
-}
-
-/// The home of requests while this is the current device. It stays the same.
-pub(crate) fn engine_home_of(device: i32) -> u32 {
-    // A panic must not reach C++.
-    catch_unwind(|| handle().home_of(Device(device)).0.into()).unwrap_or_default()
 }
 
 pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {

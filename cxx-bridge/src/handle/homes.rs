@@ -5,7 +5,7 @@
 use pinbuddy_core::Home;
 
 use super::Handle;
-use crate::backing::{Device, Memory};
+use crate::backing::{Device, Memory, Seen};
 
 impl<M: Memory> Handle<M> {
     /// How many homes requests can be of, a power of two.
@@ -37,7 +37,16 @@ impl<M: Memory> Handle<M> {
 
     /// A device for which memory is pinned at this home; `None` where that makes no difference.
     pub(super) fn device_at(&self, home: Home) -> Option<Device> {
+        Some(self.seen_at(home)?.device)
+    }
+
+    /// The NUMA node whose devices are served from this home; `None` if that is not known, or memory serves all.
+    pub(super) fn node_at(&self, home: Home) -> Option<u32> {
+        self.seen_at(home)?.node
+    }
+
+    fn seen_at(&self, home: Home) -> Option<Seen> {
         let memory = self.is_divided.then_some(&self.pinner.memory)?;
-        Some(memory.at_home(home)?.device)
+        memory.at_home(home)
     }
 }

@@ -13,7 +13,7 @@ use crate::kind::Class;
 use crate::phases::Phases;
 use crate::policy::{Config, Policy, exact_region};
 use crate::stats::Stats;
-use crate::units::{Block, Granules, Home, MAX_REGION, SegmentId};
+use crate::units::{Block, Granules, MAX_REGION, SegmentId};
 use crate::view::{BlockView, SegmentView};
 
 /// The answer to a request.
@@ -287,24 +287,6 @@ impl Engine {
     #[inline]
     pub fn address(&self, block: Block) -> usize {
         self.place(block).0
-    }
-
-    /// The same, and the home at which it lies.
-    ///
-    /// # Panics
-    ///
-    /// As [`Self::address`].
-    #[inline]
-    pub fn place(&self, block: Block) -> (usize, Home) {
-        match self.arena.get(block.segment) {
-            Some(segment) => (segment.region().base + block.offset, segment.home),
-            None => panic!(
-                "{}",
-                Misuse::UnknownSegment {
-                    segment: block.segment
-                }
-            ),
-        }
     }
 
     /// Live to pending: the user freed the block, and events recorded on it are outstanding. Its

@@ -1,6 +1,9 @@
 //! Memory with several homes: requests get that of their own device, and pins go there.
 
+use pinbuddy_core::WarmUp;
+
 use super::*;
+use crate::backing::Device;
 use numbers::CURRENT;
 
 const NEAR: Home = Home(0);
@@ -24,7 +27,7 @@ const OFF: [(&str, &str); 1] = [("BUDDY_WARMUP", "off")];
 fn a_request_pins_on_the_node_of_its_device_and_finds_it_there_again() {
     let handle = two_homes(1 << 50, &OFF);
     assert_eq!(handle.homes(), 2);
-    let homes = [0, 1, 2, 3].map(|device| handle.home_of(crate::backing::Device(device)));
+    let homes = [0, 1, 2, 3].map(|device| handle.home_of(Device(device)));
     assert_eq!(homes, [NEAR, NEAR, FAR, FAR]);
     for round in 0..3 {
         for (home, device) in [(NEAR, 0), (FAR, 2)] {
@@ -79,7 +82,18 @@ fn of_one_home_nobody_asks() {
     CURRENT.set(3);
     let grant = handle.request(40 * MIB).unwrap();
     assert_eq!((handle.homes(), grant.home), (1, NEAR));
-    assert_eq!(handle.home_of(crate::backing::Device(3)), NEAR);
+    assert_eq!(handle.home_of(Device(3)), NEAR);
     assert_eq!(devices(handle), [3]);
+    CURRENT.set(0);
+}
+
+/// The thread that pins has no device of its own.
+#[test]
+fn a_plans_regions_lie_at_the_device_of_who_begins_to_pin_them() {
+    let handle = planned::on(&planned::layout(), WarmUp::Background, 1 << 10);
+    CURRENT.set(3);
+    assert!(handle.warm_up(false));
+    until("all of it is pinned", || devices(handle).len() == 2);
+    assert_eq!((devices(handle), handle.homes()), (vec![3, 3], 1));
     CURRENT.set(0);
 }

@@ -5,6 +5,7 @@
 
 use super::Engine;
 use crate::demand::Demand;
+use crate::error::Misuse;
 use crate::rival::Rival;
 use crate::units::{Block, Home};
 
@@ -21,6 +22,24 @@ impl Engine {
     /// The home whose turn it is.
     pub(crate) fn home(&self) -> Home {
         self.arena.home
+    }
+
+    /// The address of a block's first byte, and the home at which it lies.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::address`].
+    #[inline]
+    pub fn place(&self, block: Block) -> (usize, Home) {
+        match self.arena.get(block.segment) {
+            Some(segment) => (segment.region().base + block.offset, segment.home),
+            None => panic!(
+                "{}",
+                Misuse::UnknownSegment {
+                    segment: block.segment
+                }
+            ),
+        }
     }
 
     /// [`Self::request_anywhere`] at any home but the one whose turn it is.

@@ -90,10 +90,7 @@ impl Model {
             }
             Action::RequestAnywhere { bytes } => self.request_anywhere(bytes),
             Action::RequestElsewhere { bytes } => self.request_elsewhere(bytes),
-            Action::TurnTo(home) => {
-                self.home = Home(home);
-                self.engine.turn_to(self.home);
-            }
+            Action::TurnTo(home) => self.turn_to(Home(home)),
             Action::RequestBeside { bytes, cached } => self.request_beside(bytes, cached),
             Action::Adopt { bytes } => self.adopt(bytes),
             Action::AdoptOver { segment, bytes } => self.adopt_over(segment, bytes),
@@ -161,36 +158,6 @@ impl Model {
     fn request_anywhere(&mut self, bytes: usize) {
         let found = self.engine.request_anywhere(bytes);
         assert_eq!(found, self.anywhere(bytes));
-    }
-
-    /// Asks both, the engine first: the homes by number, and never the one whose turn it is.
-    fn request_elsewhere(&mut self, bytes: usize) {
-        let found = self.engine.request_elsewhere(bytes);
-        let own = self.home;
-        let mut expected = None;
-        for home in (0..3).map(Home).filter(|it| *it != own) {
-            self.home = home;
-            expected = expected.or_else(|| self.anywhere(bytes));
-        }
-        self.home = own;
-        assert_eq!(found, expected);
-    }
-
-    /// The block that the home whose turn it is must have handed out, wherever it had room.
-    fn anywhere(&mut self, bytes: usize) -> Option<Block> {
-        let mut expected = None;
-        if !self.passes(bytes) && self.is_longer_than_a_segment(bytes) {
-            let best = self.smallest_dedicated(bytes);
-            expected = best.map(|n| self.take(n, 0, bytes));
-        } else if !self.passes(bytes) {
-            let own = class(bytes);
-            let all = [SegmentKind::Small, SegmentKind::Large];
-            let other = all.into_iter().find(|kind| *kind != own).unwrap();
-            expected = self
-                .best(bytes, &[own, SegmentKind::Idle, other])
-                .map(|(n, start)| self.take(n, start, bytes));
-        }
-        expected
     }
 
     /// Asks both, the engine first: only from a segment in use by the request's own class.
@@ -427,3 +394,5 @@ fn class(bytes: usize) -> SegmentKind {
         SegmentKind::Large
     }
 }
+
+mod homes;
