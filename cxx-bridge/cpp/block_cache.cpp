@@ -23,8 +23,8 @@ std::size_t BlockCache::in_use() {
   return std::clamp(threads.load(std::memory_order_relaxed) * homes_, homes_, kCaches);
 }
 
-void BlockCache::assign(Block* block, bool cacheable) {
-  block->cache = static_cast<std::uint16_t>(own() + block->grant.home);
+void BlockCache::assign(Block* block, std::size_t home, bool cacheable) {
+  block->cache = static_cast<std::uint16_t>(own() + home);
   block->cacheable = cacheable;
 }
 

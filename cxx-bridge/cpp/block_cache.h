@@ -65,8 +65,8 @@ class BlockCache {
     return again ? take_elsewhere(bytes, mine) : nullptr;
   }
 
-  // Assigns a new block to this thread's cache for the home at which it lies; `cacheable` says whether it is cached once it is freed.
-  static void assign(Block* block, bool cacheable);
+  // Assigns a new block, which lies at `home`, to this thread's cache; `cacheable` says whether it is cached once it is freed.
+  static void assign(Block* block, std::size_t home, bool cacheable);
 
   // Caches a block whose user and streams are done with it; false if it may not be cached.
   [[nodiscard]] bool put(Block* block) {

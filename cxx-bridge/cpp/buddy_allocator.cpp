@@ -170,7 +170,7 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, std::uint32_t home, bo
   // First beside cached blocks, in a segment that is in use: otherwise the sizes of a mix would flush each
   // other.
   Grant grant{};
-  grant.home = home;
+  grant.segment = home;
   const std::size_t cached = cache_.bytes_at(home);
   const std::size_t alike = cached == 0 ? 0 : cache_.alike(size, home);
   if (!engine_request_beside(size, cached, alike, grant) && !request_after_flush(size, grant)) {
@@ -181,8 +181,10 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, std::uint32_t home, bo
     return nullptr;
   }
   Block* block = table_.take(grant);
+  // Another home's, where nothing more may be pinned.
+  const std::size_t lies_at = C10_UNLIKELY(homes_.are_several()) ? engine_home_at(grant) : 0;
   // What a plan leaves idle is not kept: a slot may be waiting for it.
-  BlockCache::assign(block, again && !engine_is_planned(grant));
+  BlockCache::assign(block, lies_at, again && !engine_is_planned(grant));
   refusals_.granted(*block);
   return block;
 }

@@ -106,7 +106,7 @@ class BuddyAllocator final : public QuickBackend {
   // A block of at least `size` bytes; null if the engine serves none.
   Block* take(std::size_t size);
   Block* take_from_engine(std::size_t size, std::uint32_t home, bool again);
-  // Flushes the caches, then asks the engine for memory of `grant.home`. False if the engine serves none.
+  // Flushes the caches, then asks the engine; `grant.segment` is the request's home. False if the engine serves none.
   bool request_after_flush(std::size_t size, Grant& grant);
   // As `reap`, until so many streams were found busy; `context` is recorded in the history.
   void reap_until(std::size_t most_busy, const std::shared_ptr<c10::GatheredContext>& context);

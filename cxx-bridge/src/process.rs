@@ -31,7 +31,7 @@ mod homes;
 mod in_place;
 mod lane;
 
-pub(crate) use homes::{engine_home_of, engine_homes};
+pub(crate) use homes::{engine_home_at, engine_home_of, engine_homes};
 pub(crate) use in_place::{engine_counters, engine_storage_dies, in_place};
 use lane::lane_thread;
 
@@ -263,7 +263,7 @@ pub(crate) fn engine_segment_bytes() -> usize {
 }
 
 pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
-    granted(handle().request_at(bytes, Home(grant.home as u8)), grant)
+    granted(handle().request_at(bytes, Home(grant.segment as u8)), grant)
 }
 
 pub(crate) fn engine_request_beside(
@@ -276,7 +276,7 @@ pub(crate) fn engine_request_beside(
         bytes: cached,
         alike,
     };
-    let home = Home(grant.home as u8);
+    let home = Home(grant.segment as u8);
     granted(handle().request_beside(bytes, home, cached), grant)
 }
 
@@ -319,13 +319,8 @@ fn granted(from: Option<handle::Grant>, to: &mut Grant) -> bool {
 
 #[inline]
 fn give(from: handle::Grant, to: &mut Grant) {
-    let handle::Grant {
-        address,
-        block,
-        home,
-    } = from;
+    let handle::Grant { address, block } = from;
     to.address = address;
-    to.home = home.0.into();
     to.offset = block.offset;
     to.bytes = block.bytes;
     to.segment = block.segment.to_u32();

@@ -51,8 +51,6 @@ pub struct Grant {
     pub address: usize,
     /// The engine's id of the block.
     pub block: Block,
-    /// Where it lies.
-    pub home: Home,
 }
 
 /// A block, or a free part of a segment.
@@ -294,11 +292,9 @@ impl<M: Memory> Handle<M> {
 
 #[inline]
 fn grant(provisioner: &Provisioner, block: Block) -> Grant {
-    let (address, home) = provisioner.engine().place(block);
     Grant {
-        address,
+        address: provisioner.engine().address(block),
         block,
-        home,
     }
 }
 

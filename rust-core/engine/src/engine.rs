@@ -286,7 +286,15 @@ impl Engine {
     /// If the block's segment was unpinned or never adopted.
     #[inline]
     pub fn address(&self, block: Block) -> usize {
-        self.place(block).0
+        match self.arena.get(block.segment) {
+            Some(segment) => segment.region().base + block.offset,
+            None => panic!(
+                "{}",
+                Misuse::UnknownSegment {
+                    segment: block.segment
+                }
+            ),
+        }
     }
 
     /// Live to pending: the user freed the block, and events recorded on it are outstanding. Its

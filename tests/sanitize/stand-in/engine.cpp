@@ -250,6 +250,9 @@ std::size_t engine_homes() noexcept {
 std::uint32_t engine_home_of(std::int32_t) noexcept {
   return 0;
 }
+std::uint32_t engine_home_at(const Grant&) noexcept {
+  return 0;
+}
 bool engine_request(std::size_t bytes, Grant& grant) noexcept {
   return engine().request(bytes, grant, true);
 }

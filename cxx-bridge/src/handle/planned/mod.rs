@@ -14,7 +14,7 @@ mod pins;
 
 use idle::Unused;
 use lent::Lent;
-use pinbuddy_core::{Block, Home, SegmentId, Stats};
+use pinbuddy_core::{Block, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
 use pinbuddy_slots::{Counts, Slots, Taken};
 use std::ops::Range;
@@ -223,7 +223,6 @@ impl State {
         Grant {
             address: taken.address,
             block,
-            home: Home::default(),
         }
     }
 
@@ -238,7 +237,6 @@ impl State {
         Some(Grant {
             address: borrowed.address,
             block,
-            home: Home::default(),
         })
     }
 

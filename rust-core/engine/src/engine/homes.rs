@@ -5,7 +5,6 @@
 
 use super::Engine;
 use crate::demand::Demand;
-use crate::error::Misuse;
 use crate::rival::Rival;
 use crate::units::{Block, Home};
 
@@ -24,22 +23,10 @@ impl Engine {
         self.arena.home
     }
 
-    /// The address of a block's first byte, and the home at which it lies.
-    ///
-    /// # Panics
-    ///
-    /// As [`Self::address`].
-    #[inline]
-    pub fn place(&self, block: Block) -> (usize, Home) {
-        match self.arena.get(block.segment) {
-            Some(segment) => (segment.region().base + block.offset, segment.home),
-            None => panic!(
-                "{}",
-                Misuse::UnknownSegment {
-                    segment: block.segment
-                }
-            ),
-        }
+    /// Where a block lies; the default home if its segment is gone.
+    pub fn home_of(&self, block: Block) -> Home {
+        let segment = self.arena.get(block.segment);
+        segment.map_or_else(Home::default, |it| it.home)
     }
 
     /// [`Self::request_anywhere`] at any home but the one whose turn it is.
