@@ -7,30 +7,32 @@
 namespace pinbuddy {
 namespace {
 
-// Threads that have a number. The first ones have a cache each; later ones share.
+// Threads that have a number. The first ones have caches of their own; later ones share.
 std::atomic<std::size_t> threads{0};
 
 } // namespace
 
 std::size_t BlockCache::number_thread() {
-  number = threads.fetch_add(1, std::memory_order_relaxed) % kCaches + 1;
+  number = threads.fetch_add(1, std::memory_order_relaxed) * homes_ % kCaches + 1;
   return number - 1;
 }
 
 std::size_t BlockCache::in_use() {
   // Threads that register after this load count as arriving after the call.
-  // Blocks of threads without a number are in the first cache.
-  return std::clamp(threads.load(std::memory_order_relaxed), std::size_t{1}, kCaches);
+  // Blocks of threads without a number are in the first caches.
+  return std::clamp(threads.load(std::memory_order_relaxed) * homes_, homes_, kCaches);
 }
 
-void BlockCache::assign(Block* block, bool cacheable) {
-  block->cache = static_cast<std::uint16_t>(own());
+void BlockCache::assign(Block* block, std::size_t home, bool cacheable) {
+  block->cache = static_cast<std::uint16_t>(own() + home);
   block->cacheable = cacheable;
 }
 
 Block* BlockCache::take_elsewhere(std::size_t bytes, std::size_t mine) {
-  for (ThreadCache& cache : caches_in_use()) {
-    if (&cache == &caches_[mine] || !cache.may_have(bytes)) {
+  const auto caches = caches_in_use();
+  for (std::size_t at = mine % homes_; at < caches.size(); at += homes_) {
+    ThreadCache& cache = caches[at];
+    if (at == mine || !cache.may_have(bytes)) {
       continue;
     }
     SpinLocked locked(cache.lock);
@@ -62,10 +64,20 @@ std::size_t BlockCache::bytes() const {
   return bytes;
 }
 
-std::size_t BlockCache::alike(std::size_t bytes) const {
+std::size_t BlockCache::bytes_at(std::size_t home) const {
+  std::size_t bytes = 0;
+  const auto caches = caches_in_use();
+  for (std::size_t at = home; at < caches.size(); at += homes_) {
+    bytes += caches[at].bytes();
+  }
+  return bytes;
+}
+
+std::size_t BlockCache::alike(std::size_t bytes, std::size_t home) const {
   std::size_t alike = 0;
-  for (const ThreadCache& cache : caches_in_use()) {
-    alike += cache.alike(bytes);
+  const auto caches = caches_in_use();
+  for (std::size_t at = home; at < caches.size(); at += homes_) {
+    alike += caches[at].alike(bytes);
   }
   return alike;
 }

@@ -7,11 +7,13 @@
 //
 // A thread takes from its own cache, and a block returns to the cache of the thread that it was taken
 // for, whichever thread frees it. So threads contend only if one frees what another allocates, or finds
-// nothing in its own cache. Invariants: a cached block has no user and no event outstanding; the blocks
+// nothing in its own cache. Where memory has several homes, a thread has a cache for each of them, and a cached
+// block is taken by requests of its own home alone. Invariants: a cached block has no user and no event outstanding; the blocks
 // of a flush are with their owner before the next flush begins. Knows neither the engine nor upstream's
 // lists.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -27,6 +29,12 @@ namespace pinbuddy {
 
 class BlockCache {
  public:
+  // How many homes memory can have: a power of two, at most as many as there are caches. Called once, before the
+  // first request.
+  static void divide(std::size_t homes) {
+    homes_ = std::min(homes, kCaches);
+  }
+
   // A cached block of exactly `bytes` bytes, from this thread's cache or else from any other; null if there
   // is none.
   Block* take(std::size_t bytes) {
@@ -41,11 +49,11 @@ class BlockCache {
     return take_elsewhere(bytes, mine);
   }
 
-  // As `take`. If this thread's cache has none, sets `again` if the thread already missed on this size,
+  // As `take`, for a request of this home. If this thread's cache has none, sets `again` if the thread already missed on this size,
   // which makes caching worth while, and notes the miss; with many sizes `again` is sometimes wrong. A size
   // that is new to this thread is looked for in its own cache only.
-  Block* take_or_note(std::size_t bytes, bool& again) {
-    const std::size_t mine = own();
+  Block* take_or_note(std::size_t bytes, std::size_t home, bool& again) {
+    const std::size_t mine = own() + home;
     ThreadCache& cache = caches_[mine];
     {
       SpinLocked locked(cache.lock);
@@ -57,8 +65,8 @@ class BlockCache {
     return again ? take_elsewhere(bytes, mine) : nullptr;
   }
 
-  // Assigns a new block to this thread's cache; `cacheable` says whether it is cached once it is freed.
-  static void assign(Block* block, bool cacheable);
+  // Assigns a new block, which lies at `home`, to this thread's cache; `cacheable` says whether it is cached once it is freed.
+  static void assign(Block* block, std::size_t home, bool cacheable);
 
   // Caches a block whose user and streams are done with it; false if it may not be cached.
   [[nodiscard]] bool put(Block* block) {
@@ -122,11 +130,12 @@ class BlockCache {
   // As `take`, while caching is paused: takes every lock, so that no block is overlooked.
   Block* take_last(std::size_t bytes);
 
-  // Bytes of all cached blocks, read without a lock.
+  // Bytes of all cached blocks, and of those of a home; read without a lock.
   std::size_t bytes() const;
+  std::size_t bytes_at(std::size_t home) const;
 
-  // Cached blocks whose sizes have the power of two of `bytes`, read without a lock.
-  std::size_t alike(std::size_t bytes) const;
+  // Cached blocks of a home whose sizes have the power of two of `bytes`, read without a lock.
+  std::size_t alike(std::size_t bytes, std::size_t home) const;
 
   // Requests that cached blocks have served since the last flush; takes every lock, one after another.
   std::size_t served();
@@ -157,7 +166,7 @@ class BlockCache {
   // that holds that lock must not wait for the flush for ever, so it goes on after this time.
   static constexpr std::chrono::seconds kPatience{1};
 
-  // The cache of this thread.
+  // The cache of this thread for the first home; those for the others follow.
   static std::size_t own() {
     return C10_LIKELY(number != 0) ? number - 1 : number_thread();
   }
@@ -174,6 +183,7 @@ class BlockCache {
   bool begin_flush();
   void end_flush(bool alone);
 
+  static inline std::size_t homes_ = 1;
   // One more than the index of the cache: 0 needs no constructor in each thread.
   static constinit inline thread_local std::size_t number = 0;
 

@@ -44,7 +44,9 @@ BuddyAllocator::BuddyAllocator()
       classes_(engine_size_classes()),
       guard_(engine_guarded() ? &engine_guard() : nullptr),
       planned_(table_),
-      refusals_(engine_segment_bytes()) {}
+      refusals_(engine_segment_bytes()) {
+  BlockCache::divide(homes_.most());
+}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (C10_UNLIKELY(recording_.load(std::memory_order_relaxed))) {
@@ -145,15 +147,16 @@ Block* BuddyAllocator::take(std::size_t size) {
   // A size that overflows here is not cached.
   const std::size_t bytes = classes_.round(size);
   bool again = false;
-  Block* block = cache_.take_or_note(bytes, again);
+  const std::uint32_t home = C10_UNLIKELY(homes_.are_several()) ? homes_.here() : 0;
+  Block* block = cache_.take_or_note(bytes, home, again);
   if (C10_UNLIKELY(block == nullptr)) {
-    return take_from_engine(C10_LIKELY(bytes >= size) ? bytes : size, again);
+    return take_from_engine(C10_LIKELY(bytes >= size) ? bytes : size, home, again);
   }
   refusals_.taken(*block);
   return block;
 }
 
-Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
+Block* BuddyAllocator::take_from_engine(std::size_t size, std::uint32_t home, bool again) {
   if (refusals_.stand(size)) {
     // Upstream may have to pin: first release blocks whose events are complete.
     reap();
@@ -167,8 +170,9 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
   // First beside cached blocks, in a segment that is in use: otherwise the sizes of a mix would flush each
   // other.
   Grant grant{};
-  const std::size_t cached = cache_.bytes();
-  const std::size_t alike = cached == 0 ? 0 : cache_.alike(size);
+  grant.segment = home;
+  const std::size_t cached = cache_.bytes_at(home);
+  const std::size_t alike = cached == 0 ? 0 : cache_.alike(size, home);
   if (!engine_request_beside(size, cached, alike, grant) && !request_after_flush(size, grant)) {
     if (!engine_enabled()) {
       // Retired: upstream serves from now on.
@@ -177,8 +181,10 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, bool again) {
     return nullptr;
   }
   Block* block = table_.take(grant);
+  // Another home's, where nothing more may be pinned.
+  const std::size_t lies_at = C10_UNLIKELY(homes_.are_several()) ? engine_home_at(grant) : 0;
   // What a plan leaves idle is not kept: a slot may be waiting for it.
-  BlockCache::assign(block, again && !engine_is_planned(grant));
+  BlockCache::assign(block, lies_at, again && !engine_is_planned(grant));
   refusals_.granted(*block);
   return block;
 }

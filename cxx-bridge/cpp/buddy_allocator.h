@@ -13,6 +13,7 @@
 
 #include "block_cache.h"
 #include "block_table.h"
+#include "homes.h"
 #include "pending_blocks.h"
 #include "planned_blocks.h"
 #include "quick_backend.h"
@@ -104,8 +105,8 @@ class BuddyAllocator final : public QuickBackend {
   Block* find(const void* address, const void* context);
   // A block of at least `size` bytes; null if the engine serves none.
   Block* take(std::size_t size);
-  Block* take_from_engine(std::size_t size, bool again);
-  // Flushes the caches, then asks the engine. False if the engine serves none.
+  Block* take_from_engine(std::size_t size, std::uint32_t home, bool again);
+  // Flushes the caches, then asks the engine; `grant.segment` is the request's home. False if the engine serves none.
   bool request_after_flush(std::size_t size, Grant& grant);
   // As `reap`, until so many streams were found busy; `context` is recorded in the history.
   void reap_until(std::size_t most_busy, const std::shared_ptr<c10::GatheredContext>& context);
@@ -135,6 +136,7 @@ class BuddyAllocator final : public QuickBackend {
   // Null unless BUDDY_GUARD=1, which makes all requests look like ones below the threshold: the others pay
   // nothing for it.
   const Guard* const guard_;
+  Homes homes_;
   BlockCache cache_;
   BlockTable table_;
   PlannedBlocks planned_;

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use pinbuddy_core::{Cached, SegmentId, Stats};
+use pinbuddy_core::{Cached, Home, SegmentId, Stats};
 use serde_json::{Value, json};
 
 use crate::backing::{Chain, Device};
@@ -27,9 +27,11 @@ use crate::surroundings;
 use pinbuddy_events::trace::Memory;
 use pinbuddy_machine::{Files, Limits};
 
+mod homes;
 mod in_place;
 mod lane;
 
+pub(crate) use homes::{engine_home_at, engine_home_of, engine_homes};
 pub(crate) use in_place::{engine_counters, engine_storage_dies, in_place};
 use lane::lane_thread;
 
@@ -261,7 +263,7 @@ pub(crate) fn engine_segment_bytes() -> usize {
 }
 
 pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
-    granted(handle().request(bytes), grant)
+    granted(handle().request_at(bytes, Home(grant.segment as u8)), grant)
 }
 
 pub(crate) fn engine_request_beside(
@@ -274,7 +276,8 @@ pub(crate) fn engine_request_beside(
         bytes: cached,
         alike,
     };
-    granted(handle().request_beside(bytes, cached), grant)
+    let home = Home(grant.segment as u8);
+    granted(handle().request_beside(bytes, home, cached), grant)
 }
 
 /// Whether the memory is a plan's.
@@ -315,7 +318,8 @@ fn granted(from: Option<handle::Grant>, to: &mut Grant) -> bool {
 }
 
 #[inline]
-fn give(handle::Grant { address, block }: handle::Grant, to: &mut Grant) {
+fn give(from: handle::Grant, to: &mut Grant) {
+    let handle::Grant { address, block } = from;
     to.address = address;
     to.offset = block.offset;
     to.bytes = block.bytes;

@@ -11,6 +11,8 @@ import pinbuddy
 
 PACKAGE = Path(pinbuddy.__file__).parent
 IS_PLUGIN = (PACKAGE / "plugin.json").exists()
+# Whether the library is built with assertions.
+ASSERTS = os.environ.get("PINBUDDY_EXPECT_DEBUG") == "1"
 HEADER = "ATen/core/CachingHostAllocator.h"
 
 

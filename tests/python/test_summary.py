@@ -15,10 +15,11 @@ def gauge(current: int, peak: int, allocated: int, freed: int):
     return {"current": current, "peak": peak, "allocated": allocated, "freed": freed}
 
 
-def segment(kind: str, size: int, free: int, run: int, huge=None, page=None, node=None):
+def segment(kind: str, size: int, free: int, run: int, huge=None, page=None, node=None, home=None):
     memory = {"backing": "pages" if page else "cuda", "page_bytes": page, "huge_bytes": huge}
     counts = {"kind": kind, "bytes": size, "free_bytes": free, "largest_free_run_bytes": run}
-    return counts | memory | {"numa_node": node}
+    active = {"live_bytes": size - free, "pending_bytes": 0}
+    return counts | active | memory | {"numa_node": node, "home_node": home}
 
 
 STATS = {
@@ -103,6 +104,14 @@ def test_a_plan_has_a_row_and_its_regions_are_counted():
     assert "1 time back in step, 1 time given up" in text
     nothing = dict.fromkeys(counts, 0) | {"pinned": False}
     assert cells(_summary.summary(STATS | {"plan": nothing}), "Plan") == ["no request yet"]
+
+
+def test_memory_for_the_devices_of_a_node_has_a_row_where_nodes_are_told_apart():
+    parts = [("large", 2, 1, 0), ("idle", 1, 1, 1), ("small", 4, 3, 0), ("idle", 1, 1, None)]
+    segments = [segment(kind, size * GIB, free * GIB, free * GIB, home=node) for kind, size, free, node in parts]
+    (row,) = cells(_summary.summary(STATS | {"segments": segments}), "For devices on")
+    assert row == "node 0: 6 GiB, 2 GiB active; node 1: 1 GiB, 0 B"
+    assert "For devices on" not in _summary.summary(STATS)
 
 
 @pytest.mark.checkout("the page is in docs")

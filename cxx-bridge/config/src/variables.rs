@@ -95,7 +95,7 @@ pub(super) const PIN_THREADS: Variable = variable(
 pub(super) const NUMA: Variable = variable(
     "BUDDY_NUMA",
     "off",
-    "the NUMA node of the blocks; `auto`: the node of the device in use; a number: this node",
+    "the NUMA node of the blocks; `auto`: for each request the node of its current device; a number: this node",
 );
 pub(super) const TRACE: Variable = variable(
     "BUDDY_TRACE",

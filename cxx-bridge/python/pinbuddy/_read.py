@@ -69,7 +69,8 @@ def stats() -> Stats:
     - ``in_place``: how many ``pins`` by ``pin_`` there are, and the ``bytes`` of their pages.
     - ``segments``: each pinned region, without its blocks. ``backing`` (``pages`` or ``cuda``),
       ``page_bytes``, ``huge_bytes`` and ``numa_node`` describe its memory as the kernel reports it, once
-      for each region, in the first report that lists it.
+      for each region, in the first report that lists it. ``home_node`` is the node whose devices a region serves, where
+      ``BUDDY_NUMA=auto`` tells nodes apart.
 
     In a child of a fork, and without the library, ``warm_up``, ``budget``, ``engine``, ``plan``, ``device``, ``auto`` and
     ``in_place`` are ``None`` and ``segments`` is empty.

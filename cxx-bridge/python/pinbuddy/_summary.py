@@ -105,6 +105,8 @@ def _facts(stats: Stats, engine: Counters) -> list[str]:
         "Warm-up": _warm_up(stats["warm_up"]),
         "Budget": _budget(stats["budget"]),
     }
+    if by_node := _by_node(stats["segments"]):
+        facts["For devices on"] = by_node
     if stats["plan"] is not None:
         facts["Plan"] = _plan(stats["plan"])
     return [line for label, text in facts.items() for line in _fact(label, text)]
@@ -130,6 +132,16 @@ def _memory(segments: list[Segment]) -> str:
     for it in segments:
         sizes[_place(it)] += it["bytes"]
     return "; ".join(f"{_short(size)} {place}" for place, size in sizes.items()) or "nothing pinned"
+
+
+def _by_node(segments: list[Segment]) -> str:
+    """How much serves the devices of each node, and how much of that is in use; empty where all serves all."""
+    sums: dict[int, tuple[int, int]] = {}
+    for it in segments:
+        if (node := it["home_node"]) is not None:
+            size, used = sums.get(node, (0, 0))
+            sums[node] = (size + it["bytes"], used + it["live_bytes"] + it["pending_bytes"])
+    return "; ".join(f"node {node}: {_short(size)}, {_short(used)} active" for node, (size, used) in sorted(sums.items()))
 
 
 def _place(segment: Segment) -> str:

@@ -100,6 +100,8 @@ class Segment(TypedDict):
     """How much of it has pages of more than 4 KiB; ``None`` if unknown."""
     numa_node: int | None
     """The NUMA node of all of it; ``None`` if unknown or more than one."""
+    home_node: int | None
+    """The NUMA node whose devices it serves (``BUDDY_NUMA=auto``); ``None``: all, or those of an unknown node."""
 
 
 class Block(TypedDict):

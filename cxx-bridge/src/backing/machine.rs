@@ -52,10 +52,12 @@ pub(super) enum Shared {
 }
 
 impl Machine {
-    /// This machine.
+    /// This machine. A debug build reads files of a made-up one, if `PINBUDDY_SIM_MACHINE` names a folder with its `sys`
+    /// and `proc`.
     pub(super) fn here() -> Self {
+        let made_up = std::env::var_os("PINBUDDY_SIM_MACHINE").filter(|_| cfg!(debug_assertions));
         Self {
-            root: "/".into(),
+            root: made_up.unwrap_or_else(|| "/".into()).into(),
             sizes: pages::sizes(),
             cores: std::thread::available_parallelism().map_or(1, Into::into),
             processes: launcher::processes().map_or(1, |(count, _)| count),

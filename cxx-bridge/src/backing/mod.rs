@@ -3,7 +3,7 @@
 //!
 //! The only seam between this crate's decisions and CUDA; tests put numbers behind it. In a process,
 //! [`Memory`] is the chain in `register`. `region` makes memory of our own: `huge` chooses the pages from
-//! what the `machine` offers, `numa` the node; `mapping` maps it; `touch`, `collapse` and `compaction`
+//! what the `machine` offers, `numa` the node, `homes` tells devices' nodes apart; `mapping` maps it; `touch`, `collapse` and `compaction`
 //! fill it. CUDA registers it with a `lead`, or allocates if that fails. The budget decides how much it
 //! may be.
 
@@ -13,6 +13,7 @@ mod collapse;
 mod compaction;
 pub(crate) mod crew;
 mod driver;
+mod homes;
 mod huge;
 mod lead;
 mod machine;
@@ -30,9 +31,10 @@ pub(crate) mod touch;
 use std::fmt;
 use std::time::Duration;
 
-use pinbuddy_core::Region;
+use pinbuddy_core::{Home, Region};
 
 pub use driver::Driver;
+pub use homes::Seen;
 pub use placement::Placement;
 pub(crate) use placement::of as placement_of;
 pub use register::Chain;
@@ -110,6 +112,21 @@ pub trait Memory: Send + Sync + 'static {
 
     /// This thread's current device.
     fn device(&self) -> Device;
+
+    /// How many homes memory can have: a power of two. With one, the functions below are not called.
+    fn homes(&self) -> usize {
+        1
+    }
+
+    /// The home of memory for a device. It stays the same.
+    fn home(&self, _device: Device) -> Home {
+        Home::default()
+    }
+
+    /// The first device that was seen of this home.
+    fn at_home(&self, _home: Home) -> Option<Seen> {
+        None
+    }
 
     /// Starts the driver, if it has not: its threads get the priority of the calling thread.
     fn start(&self, _device: Device) {}

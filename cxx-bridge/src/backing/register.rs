@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::{Region, Settings};
+use pinbuddy_core::{Home, Region, Settings};
 
 use super::driver::Driver;
+use super::homes::{Homes, Seen};
 use super::lead::{self, Unregistered};
 use super::machine::Machine;
 use super::mapping::Mapping;
@@ -43,6 +44,7 @@ struct Held {
 pub struct Chain<D> {
     driver: D,
     way: Way,
+    homes: Option<Homes>,
     maker: Maker,
     regions: Lock<HashMap<usize, Held>>,
     /// Of pins that failed: what the driver would not unregister again.
@@ -65,6 +67,7 @@ impl<D: Driver> Chain<D> {
         Self {
             driver,
             way: memory.backing.value,
+            homes: Homes::new(memory.numa.value, &machine),
             maker: Maker::new(memory.clone(), ahead, machine),
             regions: Lock::default(),
             rests: Lock::default(),
@@ -266,6 +269,19 @@ impl<D: Driver> Memory for Chain<D> {
         self.driver.device()
     }
 
+    fn homes(&self) -> usize {
+        self.homes.as_ref().map_or(1, Homes::most)
+    }
+
+    fn home(&self, device: Device) -> Home {
+        let of = |it: &Homes| it.of(device, || self.driver.pci_address(device));
+        self.homes.as_ref().map_or_else(Home::default, of)
+    }
+
+    fn at_home(&self, home: Home) -> Option<Seen> {
+        self.homes.as_ref()?.at(home)
+    }
+
     fn start(&self, device: Device) {
         // If it fails, the first pin says why.
         let _ = self.driver.initialise(device);
@@ -358,9 +374,8 @@ impl<D: Driver> Memory for Chain<D> {
             }
         };
         let mut placements: Vec<Option<Placement>> = regions.iter().map(known).collect();
-        let new: Vec<usize> = (0..regions.len())
-            .filter(|at| placements[*at].is_none())
-            .collect();
+        let is_new = |at: &usize| placements[*at].is_none();
+        let new: Vec<usize> = (0..regions.len()).filter(is_new).collect();
         if !new.is_empty() {
             let regions: Vec<Region> = new.iter().map(|at| regions[*at]).collect();
             for ((at, region), placement) in new.into_iter().zip(&regions).zip(look(&regions)) {
@@ -370,10 +385,8 @@ impl<D: Driver> Memory for Chain<D> {
                 }
             }
         }
-        placements
-            .into_iter()
-            .map(|it| it.unwrap_or(Placement::CUDA))
-            .collect()
+        let placements = placements.into_iter();
+        placements.map(|it| it.unwrap_or(Placement::CUDA)).collect()
     }
 }
 

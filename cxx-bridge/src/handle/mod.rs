@@ -3,7 +3,7 @@
 //! The provisioner, in its `cell`, decides what is pinned, when and how much; the `pinner` pins. The
 //! handle wires the two, and knows nothing of PyTorch except how to have events queried. Calls that need
 //! no memory are in this file; requests in `requests`, the worker in `worker`, permits in `permits`,
-//! pins before the first request in `early`, unpinning in `clear` and `idle`, the end of the process and its children in `ends`.
+//! pins before the first request in `early`, nodes of memory in `homes`, unpinning in `clear` and `idle`, the end of the process and its children in `ends`.
 //!
 //! Invariants: the lock is never held while memory is pinned, unpinned or waited for (I5); every permit is
 //! ended, after a panic too, so that no thread waits for a pin that does not exist; blocks that are live
@@ -13,6 +13,7 @@ mod cell;
 mod clear;
 mod early;
 mod ends;
+mod homes;
 mod idle;
 mod in_place;
 mod live;
@@ -28,7 +29,7 @@ mod worker;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use pinbuddy_core::{Block, Cached, Provisioner, Region, SegmentId, Settings, WarmUp};
+use pinbuddy_core::{Block, Cached, Home, Provisioner, Region, SegmentId, Settings, WarmUp};
 use pinbuddy_slots::Slots;
 
 use crate::backing::{Completions, Memory};
@@ -91,6 +92,9 @@ pub struct Handle<M> {
     ends: OnceLock<Instant>,
     /// Whether the first step of a request may be a pin.
     may_pin_at_first: bool,
+    /// Whether memory has several homes. A plan's has one: its regions lie where the device was that was in use when
+    /// they were pinned.
+    is_divided: bool,
 }
 
 impl<M: Memory> Handle<M> {
@@ -103,13 +107,23 @@ impl<M: Memory> Handle<M> {
     ) -> Self {
         let settings = config.of_the_provisioner();
         let provisioner = Provisioner::new(settings.clone());
-        Self::with(
+        let is_divided = memory.homes() > 1;
+        let provisioner = if is_divided {
+            provisioner.of_homes()
+        } else {
+            provisioner
+        };
+        let handle = Self::with(
             config,
             (settings, provisioner, None),
             memory,
             capacity,
             completions,
-        )
+        );
+        Self {
+            is_divided,
+            ..handle
+        }
     }
 
     /// The same, for a program that has run before: with places for its requests, and the engine's settings beside
@@ -147,6 +161,7 @@ impl<M: Memory> Handle<M> {
         Self {
             planned,
             is_planned: false,
+            is_divided: false,
             early: AtomicBool::new(false),
             watches: AtomicBool::new(false),
             ends: OnceLock::new(),
@@ -178,14 +193,15 @@ impl<M: Memory> Handle<M> {
         violation.map_or_else(String::new, |it| it.to_string())
     }
 
-    /// A block of at least `bytes` bytes, while the allocator has `cached` in its caches. On `None`
-    /// the allocator releases its cached blocks and calls [`Self::request`].
-    pub fn request_beside(&self, bytes: usize, cached: Cached) -> Option<Grant> {
+    /// A block of at least `bytes` bytes for a request of this home, while the allocator has `cached` of it in its
+    /// caches. On `None` the allocator releases its cached blocks and calls [`Self::request`].
+    pub fn request_beside(&self, bytes: usize, home: Home, cached: Cached) -> Option<Grant> {
         self.cell.guarded(|| {
             if let Some(grant) = self.request_room(bytes) {
                 return Some(grant);
             }
             let mut provisioner = self.cell.provisioner_to_ask()?;
+            provisioner.engine_mut().turn_to(home);
             let block = provisioner.engine_mut().request_beside(bytes, cached)?;
             Some(grant(&provisioner, block))
         })

@@ -64,6 +64,7 @@ impl<M: Memory> Handle<M> {
                 format!("{why}{gone} unpinned, {bytes} to pin instead")
             });
         }
+        let device = self.device_at(permit.home).unwrap_or(device);
         match self.pinner.pin(permit.bytes, device, control) {
             Ok((region, took)) => self.adopt(under_way, region, took),
             Err(refused) => {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use pinbuddy_core::{BlockView, Gauge, Progress, Region, SegmentKind, SegmentView, Stats};
+use pinbuddy_core::{BlockView, Gauge, Home, Progress, Region, SegmentKind, SegmentView, Stats};
 use serde_json::{Value, json};
 
 use super::{Handle, Part, planned};
@@ -65,7 +65,7 @@ impl<M: Memory> Handle<M> {
             }),
             "engine": stats.as_ref().map(counters),
             "plan": self.planned.as_ref().map(|it| plan(&it.show())),
-            "segments": views.iter().zip(&placements).map(segment).collect::<Vec<_>>(),
+            "segments": views.iter().zip(&placements).map(|it| self.segment(it)).collect::<Vec<_>>(),
         })
     }
 
@@ -78,7 +78,7 @@ impl<M: Memory> Handle<M> {
                 let state = if it.pending { "pending" } else { "live" };
                 json!({ "offset": it.offset, "bytes": it.bytes, "state": state })
             };
-            let mut value = segment(of);
+            let mut value = self.segment(of);
             value["blocks"] = blocks.iter().map(block).collect();
             value
         };
@@ -169,6 +169,25 @@ impl<M: Memory> Handle<M> {
         self.pinner.memory.placements(&regions)
     }
 
+    fn segment(&self, (segment, placement): (&Seen, &Placement)) -> Value {
+        json!({
+            "address": segment.base,
+            "bytes": segment.bytes,
+            "kind": segment.kind,
+            "free_bytes": segment.free_bytes,
+            "live_blocks": segment.live_blocks,
+            "live_bytes": segment.live_bytes,
+            "pending_blocks": segment.pending_blocks,
+            "pending_bytes": segment.pending_bytes,
+            "largest_free_run_bytes": segment.longest_free_run_bytes,
+            "backing": placement.backing,
+            "page_bytes": placement.page_bytes,
+            "huge_bytes": placement.huge_bytes,
+            "numa_node": placement.numa_node,
+            "home_node": self.node_at(segment.home),
+        })
+    }
+
     /// `on`, `off` (BUDDY_DISABLE), `retired` or `forked`.
     fn state(&self) -> &'static str {
         if self.cell.is_child() {
@@ -220,6 +239,7 @@ struct Seen {
     base: usize,
     bytes: usize,
     kind: &'static str,
+    home: Home,
     free_bytes: usize,
     live_blocks: usize,
     live_bytes: usize,
@@ -234,6 +254,7 @@ impl Seen {
             base: it.base,
             bytes: it.bytes,
             kind: kind(it.kind),
+            home: it.home,
             free_bytes: it.free_bytes + it.tail_bytes,
             live_blocks: it.live_blocks,
             live_bytes: it.live_bytes,
@@ -258,6 +279,7 @@ impl Seen {
             base: at.start,
             bytes,
             kind: "planned",
+            home: Home::default(),
             free_bytes: bytes - live_bytes - pending_bytes,
             live_blocks,
             live_bytes,
@@ -276,24 +298,6 @@ impl Seen {
         };
         (seen, parts.iter().map(block).collect())
     }
-}
-
-fn segment((segment, placement): (&Seen, &Placement)) -> Value {
-    json!({
-        "address": segment.base,
-        "bytes": segment.bytes,
-        "kind": segment.kind,
-        "free_bytes": segment.free_bytes,
-        "live_blocks": segment.live_blocks,
-        "live_bytes": segment.live_bytes,
-        "pending_blocks": segment.pending_blocks,
-        "pending_bytes": segment.pending_bytes,
-        "largest_free_run_bytes": segment.longest_free_run_bytes,
-        "backing": placement.backing,
-        "page_bytes": placement.page_bytes,
-        "huge_bytes": placement.huge_bytes,
-        "numa_node": placement.numa_node,
-    })
 }
 
 fn kind(kind: SegmentKind) -> &'static str {

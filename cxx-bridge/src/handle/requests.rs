@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::{Engine, Step, Want};
+use pinbuddy_core::{Engine, Home, Step, Want};
 
 use super::cell::EngineCell;
 use super::live::Waiting;
@@ -37,12 +37,18 @@ impl Control for Own<'_> {
 }
 
 impl<M: Memory> Handle<M> {
-    /// A block of at least `bytes` bytes, or `None` if upstream's path serves the request: below the
-    /// threshold, when nothing more can be pinned, and once the engine is retired.
+    /// [`Self::request_at`] of the only home.
     pub fn request(&'static self, bytes: usize) -> Option<Grant> {
+        self.request_at(bytes, Home::default())
+    }
+
+    /// A block of at least `bytes` bytes for a request of this home, or `None` if upstream's path serves the
+    /// request: below the threshold, when nothing more can be pinned, and once the engine is retired.
+    #[inline]
+    pub fn request_at(&'static self, bytes: usize, home: Home) -> Option<Grant> {
         self.cell.guarded(|| {
             let (now, left) = self.at_first();
-            let mut want = Want::new(bytes);
+            let mut want = Want::new(bytes).at(home);
             let mut provisioner = self.cell.provisioner_to_ask()?;
             match provisioner.step(&mut want, now, left) {
                 Step::Block(block) => {

@@ -74,9 +74,10 @@ impl<M: Memory> Handle<M> {
                 self.watch_idle();
                 self.warm_up_plan(wait);
                 let _waiting = wait.then(background::wait);
+                let home = self.home_here();
                 let hired = {
                     let mut provisioner = self.cell.provisioner()?;
-                    provisioner.urge();
+                    provisioner.urge(home);
                     provisioner.hire()
                 };
                 if hired {
@@ -108,10 +109,11 @@ impl<M: Memory> Handle<M> {
     /// something changes.
     pub(super) fn warm_up_here(&self) {
         let _waiting = background::wait();
+        let home = self.home_here();
         let Some(mut provisioner) = self.cell.provisioner() else {
             return;
         };
-        provisioner.urge();
+        provisioner.urge(home);
         if provisioner.hire() {
             drop(provisioner);
             self.work(&mut Shift::of(&self.cell), self.pinner.memory.device());

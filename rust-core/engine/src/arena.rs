@@ -1,6 +1,6 @@
 //! The set of segments: adopts them, picks the one that serves a request, removes idle ones.
 //!
-//! Knows segments by their ids (`slots`), their kinds and their order; knows no policy (sizes,
+//! Knows segments by their ids (`slots`), their kinds, homes and order; knows no policy (sizes,
 //! thresholds) and keeps no statistics. A dedicated region is a segment too, in another index.
 //!
 //! Invariants: a segment that is not dedicated is of the kind `Idle` exactly if it has no block. The
@@ -15,7 +15,7 @@ use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::{Class, SegmentKind};
 use crate::records::State;
 use crate::segment::Segment;
-use crate::units::{Block, Granules, SegmentId};
+use crate::units::{Block, Granules, Home, SegmentId};
 
 mod slots;
 
@@ -27,6 +27,8 @@ pub(crate) struct Arena {
     slots: Slots,
     pub(crate) order: FillOrder,
     pub(crate) dedicated: IdleDedicated,
+    /// Where blocks are taken from.
+    pub(crate) home: Home,
     adoptions: u64,
     releases: u64,
 }
@@ -36,28 +38,34 @@ impl Arena {
     /// that has room, else in an idle segment.
     #[inline]
     pub(crate) fn take(&mut self, length: Granules, class: Class) -> Option<Block> {
-        let place = self.order.find(length.get(), class)?;
+        let place = self.order.find(length.get(), class, self.home)?;
         self.take_at(place, length, class)
     }
 
     /// The same, never in an idle segment.
     #[inline]
     pub(crate) fn take_in_use(&mut self, length: Granules, class: Class) -> Option<Block> {
-        let place = self.order.find_in_use(length.get(), class).ok()?;
+        let place = self
+            .order
+            .find_in_use(length.get(), class, self.home)
+            .ok()?;
         self.take_at(place, length, class)
     }
 
     /// As [`Self::take`], else in the fullest segment of the other class.
     pub(crate) fn take_anywhere(&mut self, length: Granules, class: Class) -> Option<Block> {
-        let own = self.order.find(length.get(), class);
-        let other = || self.order.find_in_use(length.get(), class.other()).ok();
+        let own = self.order.find(length.get(), class, self.home);
+        let other = || {
+            let other = class.other();
+            self.order.find_in_use(length.get(), other, self.home).ok()
+        };
         let place = own.or_else(other)?;
         self.take_at(place, length, class)
     }
 
     /// The kind and the length of the segment from which [`Self::take`] would serve.
     pub(crate) fn serving(&self, length: Granules, class: Class) -> Option<(SegmentKind, usize)> {
-        let place = self.order.find(length.get(), class)?;
+        let place = self.order.find(length.get(), class, self.home)?;
         let resident = self.slots.at(self.order.slot_at(place))?;
         Some((resident.kind, resident.segment.region().bytes))
     }
@@ -83,7 +91,7 @@ impl Arena {
     /// A live block of `length >= 1` granules at the start of the smallest idle dedicated region
     /// that holds it, if that has at most `most` granules.
     pub(crate) fn take_dedicated(&mut self, length: Granules, most: Granules) -> Option<Block> {
-        let fit = self.dedicated.find(length, most)?;
+        let fit = self.dedicated.find(length, most, self.home)?;
         let (segment, resident) = self.slots.at_mut(fit.slot as usize)?;
         let start = resident.segment.take(length)?;
         let was_idle = self.dedicated.remove(&fit);
@@ -107,21 +115,21 @@ impl Arena {
         self.slots.get_mut(block.segment)?.segment.cache(block)
     }
 
-    /// Live or pending to free; returns the state before.
+    /// Live or pending to free; returns the state before, and where it lies.
     #[inline]
-    pub(crate) fn release(&mut self, block: Block) -> Result<State, Misuse> {
+    pub(crate) fn release(&mut self, block: Block) -> Result<(State, Home), Misuse> {
         let index = block.segment.slot();
         self.releases += 1;
         let now = self.releases;
         let resident = self.slots.get_mut(block.segment)?;
         let before = resident.entry(index);
-        let state = resident.segment.release(block)?;
+        let was = (resident.segment.release(block)?, resident.segment.home);
         if resident.is_dedicated() {
             // A dedicated region has one block.
             resident.idle_since = now;
             let fit = resident.fit(index);
             self.dedicated.insert(fit);
-            return Ok(state);
+            return Ok(was);
         }
         if resident.segment.is_idle() {
             resident.kind = SegmentKind::Idle;
@@ -136,7 +144,7 @@ impl Arena {
         if let Some(place) = place {
             self.order.update(place, after);
         }
-        Ok(state)
+        Ok(was)
     }
 
     /// Adopts a region of any length, as a segment or dedicated. O(log S) in the number of segments.

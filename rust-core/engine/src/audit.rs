@@ -14,7 +14,7 @@ use crate::kind::SegmentKind;
 use crate::records::State;
 use crate::runs::Runs;
 use crate::segment::{Segment, Space, Tally};
-use crate::units::SegmentId;
+use crate::units::{Home, SegmentId};
 
 /// See [`Engine::audit`].
 pub(crate) fn audit(engine: &Engine) -> Result<(), Violation> {
@@ -259,7 +259,25 @@ fn audit_stats(engine: &Engine) -> Result<(), Violation> {
     let found = stats.pending_blocks.current;
     same("pending blocks", found, pending_blocks)?;
     same("idle bytes", stats.idle_bytes, idle)?;
-    same("dedicated bytes", stats.dedicated_bytes, dedicated)
+    same("dedicated bytes", stats.dedicated_bytes, dedicated)?;
+    audit_homes(engine)
+}
+
+/// Each home's counts are what its segments add up to (I8).
+fn audit_homes(engine: &Engine) -> Result<(), Violation> {
+    let counted = (0..=u8::MAX).map(Home).zip(&engine.demands);
+    for (home, demand) in counted {
+        let here = engine.segments().filter(|it| it.home == home);
+        let (active, pinned) = here.fold((0, 0), |(active, pinned), it| {
+            let blocks = it.live_bytes + it.pending_bytes;
+            (active + blocks as u64, pinned + it.bytes as u64)
+        });
+        let gone = engine.leaving().iter().filter(|it| it.segment.home == home);
+        let leaving: u64 = gone.map(|it| it.region().bytes as u64).sum();
+        same("active bytes of a home", demand.active, active)?;
+        same("pinned bytes of a home", demand.pinned, pinned + leaving)?;
+    }
+    Ok(())
 }
 
 fn same(what: &'static str, found: u64, expected: u64) -> Result<(), Violation> {

@@ -6,12 +6,12 @@
 
 use crate::arena::Arena;
 use crate::audit;
+use crate::demand::Demand;
 use crate::error::{AdoptError, Misuse, Violation};
 use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::Class;
 use crate::phases::Phases;
 use crate::policy::{Config, Policy, exact_region};
-use crate::rival::Rival;
 use crate::stats::Stats;
 use crate::units::{Block, Granules, MAX_REGION, SegmentId};
 use crate::view::{BlockView, SegmentView};
@@ -66,6 +66,8 @@ pub struct Engine {
     leaving: Vec<IdleSegment>,
     /// Whether small and large blocks share segments, and take the shortest run.
     mixing: bool,
+    /// By home; all that were ever named.
+    pub(crate) demands: Vec<Demand>,
     /// Without `idle_bytes` and `largest_free_run_bytes`, which are computed when asked for.
     pub(crate) stats: Stats,
 }
@@ -79,6 +81,7 @@ impl Engine {
             phases: Phases::off(),
             leaving: Vec::new(),
             mixing: false,
+            demands: vec![Demand::default()],
             stats: Stats::default(),
         }
     }
@@ -153,7 +156,7 @@ impl Engine {
         } else {
             self.arena.take_in_use(granules, class)?
         };
-        self.stats.block_taken_beside(block.bytes as u64, cached);
+        self.count(block, cached);
         Some(block)
     }
 
@@ -188,8 +191,16 @@ impl Engine {
 
     #[inline]
     fn hit(&mut self, block: Block) -> Decision {
-        self.stats.block_taken(block.bytes as u64);
+        self.count(block, Cached::default());
         Decision::Block(block)
+    }
+
+    /// Counts a block that was taken at the home in turn, while the caller has `cached` of it in its caches.
+    #[inline]
+    fn count(&mut self, block: Block, cached: Cached) {
+        let bytes = block.bytes as u64;
+        self.stats.block_lent(bytes);
+        self.demand_mut(self.arena.home).taken(bytes, cached);
     }
 
     #[cold]
@@ -229,7 +240,7 @@ impl Engine {
             let class = self.class(bytes);
             self.arena.take_anywhere(granules, class)?
         };
-        self.stats.block_taken(block.bytes as u64);
+        self.count(block, Cached::default());
         Some(block)
     }
 
@@ -256,13 +267,15 @@ impl Engine {
     /// [`AdoptError`] if the region overlaps a segment, or if there are too many segments. The region
     /// is then still the caller's; its bookkeeping is dropped.
     pub fn adopt(&mut self, mut segment: NewSegment) -> Result<SegmentId, AdoptError> {
-        let region = segment.0.region();
+        let (region, home) = (segment.0.region(), segment.0.home);
         let dedicated = self.policy.is_dedicated(segment.0.granules());
         if self.mixing {
             segment.0.fit_best();
         }
         let id = self.arena.adopt(segment, dedicated)?;
         self.stats.region_adopted(region.bytes as u64, dedicated);
+        self.knows(home);
+        self.demand_mut(home).pinned += region.bytes as u64;
         Ok(id)
     }
 
@@ -304,8 +317,9 @@ impl Engine {
     /// [`Misuse`] where `block` is neither live nor pending; nothing was changed.
     #[inline]
     pub fn release(&mut self, block: Block) -> Result<(), Misuse> {
-        let was = self.arena.release(block)?;
+        let (was, home) = self.arena.release(block)?;
         self.stats.block_released(block.bytes as u64, was);
+        self.demand_mut(home).released(block.bytes as u64);
         Ok(())
     }
 
@@ -331,27 +345,6 @@ impl Engine {
     /// Bytes in blocks, live or pending.
     pub(crate) fn in_use(&self) -> usize {
         self.used_bytes() as usize
-    }
-
-    /// The most bytes that were in blocks, but not cached, at a request since
-    /// [`Self::forget_largest_set`].
-    pub(crate) fn largest_set(&self) -> usize {
-        self.stats.largest_set as usize
-    }
-
-    /// What stock would have pinned, with one more request of `bytes`.
-    pub(crate) fn rival_bytes(&self, bytes: usize) -> usize {
-        usize::try_from(self.stats.rival.pinned_with(bytes as u64)).unwrap_or(usize::MAX)
-    }
-
-    /// Stock, on the same requests.
-    pub(crate) fn rival(&self) -> &Rival {
-        &self.stats.rival
-    }
-
-    /// The largest set becomes what is in use now.
-    pub(crate) fn forget_largest_set(&mut self) {
-        self.stats.forget_largest_set();
     }
 
     /// Every gauge's peak becomes its current value.
@@ -393,6 +386,7 @@ impl Engine {
     }
 }
 
+mod homes;
 mod idle;
 mod renew;
 

@@ -6,7 +6,7 @@
 
 use crate::error::AdoptError;
 use crate::segment::Segment;
-use crate::units::{Granules, Region};
+use crate::units::{Granules, Home, Region};
 
 /// A pinned region with the bookkeeping that makes it a segment, for [`crate::Engine::adopt`].
 #[derive(Debug)]
@@ -36,6 +36,13 @@ impl NewSegment {
     #[must_use]
     pub fn mixing(mut self) -> Self {
         self.0.fit_best();
+        self
+    }
+
+    /// The same, of which the caller says where it lies.
+    #[must_use]
+    pub fn at(mut self, home: Home) -> Self {
+        self.0.home = home;
         self
     }
 

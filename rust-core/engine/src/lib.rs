@@ -46,6 +46,7 @@ mod audit;
 mod buddy;
 mod cover;
 mod dedicated;
+mod demand;
 mod engine;
 mod error;
 mod fill_order;
@@ -77,5 +78,5 @@ pub use provision::{
     WarmUp, Work,
 };
 pub use stats::Stats;
-pub use units::{Block, GRANULE, MAX_REGION, Region, SegmentId};
+pub use units::{Block, GRANULE, Home, MAX_REGION, Region, SegmentId};
 pub use view::{BlockView, SegmentView};

@@ -68,6 +68,13 @@ impl Rival {
             .sum();
     }
 
+    /// The pins of both together: what `pins` and `bytes` say.
+    pub(crate) fn and(mut self, other: &Self) -> Self {
+        self.pins += other.pins;
+        self.bytes += other.bytes;
+        self
+    }
+
     /// How often stock has pinned in all.
     pub(crate) fn pins(&self) -> u64 {
         self.pins

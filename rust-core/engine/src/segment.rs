@@ -13,7 +13,7 @@ use crate::error::Misuse;
 use crate::kind::SegmentKind;
 use crate::records::{Records, State};
 use crate::runs::Runs;
-use crate::units::{Block, Granules, Region, SegmentId};
+use crate::units::{Block, Granules, Home, Region, SegmentId};
 use crate::view::{BlockView, SegmentView};
 
 /// How many blocks of one state, and how many granules they hold.
@@ -49,6 +49,7 @@ pub(crate) enum Space {
 pub(crate) struct Segment {
     region: Region,
     granules: Granules,
+    pub(crate) home: Home,
     pub(crate) space: Space,
     pub(crate) records: Records,
     pub(crate) live: Tally,
@@ -61,6 +62,7 @@ impl Segment {
         Self {
             region,
             granules,
+            home: Home::default(),
             space: Space::Leftmost(BuddyTree::new(granules.get())),
             records: Records::new(granules),
             live: Tally::default(),
@@ -253,6 +255,7 @@ impl Segment {
         SegmentView {
             id,
             kind,
+            home: self.home,
             base: self.region.base,
             bytes: self.region.bytes,
             free_bytes: in_bytes(self.free_granules()),

@@ -3,10 +3,8 @@
 //! Counts what the engine reports; knows no segment. Every pinned byte is counted once (I8):
 //! active + idle = pinned, where active is live and pending.
 
-use crate::engine::Cached;
 use crate::gauge::Gauge;
 use crate::records::State;
-use crate::rival::Rival;
 
 /// The engine's statistics. Block sizes count as rounded up to granules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,10 +36,6 @@ pub struct Stats {
     pub returned_bytes: u64,
     /// Bytes of the dedicated regions, which serve requests longer than a segment.
     pub dedicated_bytes: u64,
-    /// The most bytes that were in blocks, but not cached, at a request. A set that cached blocks alone
-    /// make up is not seen. Resetting peaks does not reset it.
-    pub(crate) largest_set: u64,
-    pub(crate) rival: Rival,
 }
 
 impl Stats {
@@ -53,34 +47,11 @@ impl Stats {
         self.active_blocks.add(1);
     }
 
-    #[inline]
-    pub(crate) fn block_taken(&mut self, bytes: u64) {
-        self.block_taken_beside(bytes, Cached::default());
-    }
-
-    /// The same, while the caller has `cached` in its caches.
-    #[inline]
-    pub(crate) fn block_taken_beside(&mut self, bytes: u64, cached: Cached) {
-        self.block_lent(bytes);
-        self.rival.taken(bytes, cached.alike);
-        // The caches may have changed since they were counted.
-        let set = self
-            .active_bytes
-            .current
-            .saturating_sub(cached.bytes as u64);
-        self.largest_set = self.largest_set.max(set);
-    }
-
     /// Requests that cached blocks have served.
     pub(crate) fn reused(&mut self, blocks: u64, bytes: u64) {
         self.hits += blocks;
         self.active_blocks.reused(blocks);
         self.active_bytes.reused(bytes);
-    }
-
-    pub(crate) fn forget_largest_set(&mut self) {
-        self.largest_set = self.active_bytes.current;
-        self.rival.clear();
     }
 
     /// Pending to cached: the block stays active until it is released.
@@ -103,7 +74,6 @@ impl Stats {
             self.block_cached(bytes);
         }
         self.block_returned(bytes);
-        self.rival.released(bytes);
     }
 
     /// Live to free, for such a block.
@@ -182,8 +152,8 @@ mod tests {
     #[test]
     fn what_is_pending_is_active_too() {
         let mut stats = Stats::default();
-        stats.block_taken(100);
-        stats.block_taken(50);
+        stats.block_lent(100);
+        stats.block_lent(50);
         stats.block_deferred(100);
         assert_eq!(
             (stats.active_bytes.current, stats.active_blocks.current),
@@ -211,22 +181,6 @@ mod tests {
             ),
             (150, 100, 2)
         );
-    }
-
-    #[test]
-    fn what_is_cached_is_in_no_set() {
-        let mut stats = Stats::default();
-        stats.block_taken(100);
-        let cached = Cached {
-            bytes: 100,
-            alike: 0,
-        };
-        stats.block_taken_beside(70, cached);
-        assert_eq!((stats.largest_set, stats.active_bytes.peak), (100, 170));
-        stats.block_taken_beside(40, cached);
-        assert_eq!(stats.largest_set, 110);
-        stats.block_taken(1);
-        assert_eq!(stats.largest_set, 211, "it was taken from the cache");
     }
 
     #[test]

@@ -77,6 +77,10 @@ impl Region {
     }
 }
 
+/// Where a region lies, where the caller tells places apart: a label that is compared and nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Home(pub u8);
+
 /// Names a segment. Opaque: a slot and a generation, so that the id of a removed segment does not name
 /// its successor in the slot (until 4096 reuses).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

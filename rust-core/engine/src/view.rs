@@ -1,7 +1,7 @@
 //! What callers see of a segment and its blocks: plain numbers, for statistics and snapshots.
 
 use crate::kind::SegmentKind;
-use crate::units::SegmentId;
+use crate::units::{Home, SegmentId};
 
 /// A segment as seen from outside. All sizes in bytes;
 /// `free_bytes + tail_bytes + live_bytes + pending_bytes == bytes`.
@@ -11,6 +11,8 @@ pub struct SegmentView {
     pub id: SegmentId,
     /// What it is used for.
     pub kind: SegmentKind,
+    /// Where it lies.
+    pub home: Home,
     /// Address of its region, as adopted.
     pub base: usize,
     /// Length of its region, as adopted.

@@ -244,6 +244,15 @@ std::size_t engine_threshold() noexcept {
 std::size_t engine_segment_bytes() noexcept {
   return kSegment;
 }
+std::size_t engine_homes() noexcept {
+  return 1;
+}
+std::uint32_t engine_home_of(std::int32_t) noexcept {
+  return 0;
+}
+std::uint32_t engine_home_at(const Grant&) noexcept {
+  return 0;
+}
 bool engine_request(std::size_t bytes, Grant& grant) noexcept {
   return engine().request(bytes, grant, true);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::super::cell::EngineCell;
 use super::super::{Grant, Handle};
 use super::{Phase, Planned, State};
-use crate::backing::{Control, Memory, background};
+use crate::backing::{Control, Device, Memory, background};
 use crate::lock::SpinGuard;
 use crate::log::{self, Bytes};
 use crate::sync;
@@ -184,7 +184,7 @@ impl<M: Memory> Handle<M> {
         let _waiting = background::wait();
         while matches!(planned.phase(), Phase::Cold | Phase::Pinning) && !self.cell.is_closed() {
             if planned.begins() {
-                self.pin_missing(planned);
+                self.pin_missing(planned, self.pinner.memory.device());
             } else {
                 planned.wait_while_pinning();
             }
@@ -196,7 +196,7 @@ impl<M: Memory> Handle<M> {
         let _waiting = background::wait();
         while planned.phase() != Phase::Done && !self.cell.is_closed() {
             if planned.begins_again() {
-                self.pin_missing(planned);
+                self.pin_missing(planned, self.pinner.memory.device());
             } else {
                 planned.wait_while_pinning();
             }
@@ -217,7 +217,8 @@ impl<M: Memory> Handle<M> {
             }
             let _pinning = Pinning(planned);
             // Another thread may have pinned it between the two questions.
-            if !planned.has(region) && !self.pin_region(planned, region) {
+            let device = self.pinner.memory.device();
+            if !planned.has(region) && !self.pin_region(planned, region, device) {
                 return;
             }
         }
@@ -229,7 +230,7 @@ impl<M: Memory> Handle<M> {
             self.pinner.memory.start(device);
             background::enter();
             self.cell.guarded(|| {
-                self.pin_missing(self.planned.as_ref()?);
+                self.pin_missing(self.planned.as_ref()?, device);
                 Some(())
             });
         };
@@ -247,14 +248,14 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    /// Pins all regions that are missing, in their order, up to the first that is refused.
-    fn pin_missing(&self, planned: &Planned) {
+    /// Pins all regions that are missing, in their order and for this device, up to the first that is refused.
+    fn pin_missing(&self, planned: &Planned, device: Device) {
         let _pinning = Pinning(planned);
         let (mut count, mut sum) = (0, 0);
         loop {
             let next = planned.state.lock().slots.missing().next();
             let Some((index, bytes)) = next else { break };
-            if !self.pin_region(planned, index) {
+            if !self.pin_region(planned, index, device) {
                 planned.give_up(index);
                 break;
             }
@@ -268,9 +269,8 @@ impl<M: Memory> Handle<M> {
     }
 
     /// Pins one region that is missing; false if it is refused, which is said once.
-    fn pin_region(&self, planned: &Planned, index: usize) -> bool {
+    fn pin_region(&self, planned: &Planned, index: usize, device: Device) -> bool {
         let bytes = planned.state.lock().slots.lengths()[index];
-        let device = self.pinner.memory.device();
         let pin = || self.pinner.pin(bytes, device, &Own(&self.cell));
         // What is on its way back is still counted.
         let pinned = pin().or_else(|refused| match self.wait_for_its_unpin() {

@@ -8,6 +8,7 @@ mod clear;
 mod drift;
 mod early;
 mod ends;
+mod homes;
 mod idle;
 mod live;
 mod numbers;
@@ -26,7 +27,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::Cached;
+use pinbuddy_core::{Cached, Home};
 
 use super::{Grant, Handle};
 use crate::config::of_pairs as read;
@@ -40,10 +41,15 @@ type Tested = &'static Handle<&'static Numbers>;
 
 /// A handle with segments of 64 MiB and these settings. Leaked, like the process's handle.
 fn with(variables: &[(&str, &str)]) -> Tested {
+    on(Numbers::new(1 << 50), variables)
+}
+
+/// The same on these numbers.
+fn on(numbers: Numbers, variables: &[(&str, &str)]) -> Tested {
     let defaults = [("BUDDY_BLOCK_SIZE_MB", "64")];
     let (config, warnings) = read(&[variables, &defaults].concat());
     assert!(warnings.is_empty(), "{warnings:?}");
-    let world: &'static Numbers = Box::leak(Box::new(Numbers::new(1 << 50)));
+    let world: &'static Numbers = Box::leak(Box::new(numbers));
     let handle = Handle::new(config, world, Box::new(world), Box::new(world));
     Box::leak(Box::new(handle))
 }

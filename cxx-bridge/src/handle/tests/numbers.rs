@@ -1,15 +1,16 @@
 //! A memory of mere numbers: nothing is pinned, but pins are recorded. It fails or takes time if a test
 //! asks it to.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use pinbuddy_core::{Block, Region};
+use pinbuddy_core::{Block, Home, Region};
 
 use super::{MIB, Tested};
-use crate::backing::{Completions, Control, Device, Memory, Pinned, Source, Unpinned};
+use crate::backing::{Completions, Control, Device, Memory, Pinned, Seen, Source, Unpinned};
 use crate::budget::{Budget, Capacity, Standing};
 
 /// See the module's documentation.
@@ -19,6 +20,10 @@ pub(super) struct Numbers {
     pub(super) pinned: Mutex<Vec<Region>>,
     /// Every pin that was asked for: its length and thread.
     pub(super) asked: Mutex<Vec<(usize, thread::ThreadId)>>,
+    /// The device of each.
+    pub(super) devices: Mutex<Vec<i32>>,
+    /// How many homes memory has; two devices share one.
+    pub(super) homes: usize,
     /// How many more pins succeed.
     pub(super) left: AtomicUsize,
     /// Larger pins are refused.
@@ -93,6 +98,8 @@ impl Numbers {
             next: AtomicUsize::new(0x1000_0000),
             pinned: Mutex::default(),
             asked: Mutex::default(),
+            devices: Mutex::default(),
+            homes: 1,
             left: AtomicUsize::new(usize::MAX),
             largest: AtomicUsize::new(usize::MAX),
             panics: AtomicBool::new(false),
@@ -150,6 +157,11 @@ impl Numbers {
     }
 }
 
+thread_local! {
+    /// The current device.
+    pub(super) static CURRENT: Cell<i32> = const { Cell::new(0) };
+}
+
 /// The nice value of the calling thread.
 pub(super) fn niceness() -> i32 {
     // SAFETY: a number from the kernel.
@@ -168,7 +180,19 @@ impl Memory for &'static Numbers {
     }
 
     fn device(&self) -> Device {
-        Device(0)
+        Device(CURRENT.get())
+    }
+
+    fn homes(&self) -> usize {
+        self.homes
+    }
+
+    fn home(&self, device: Device) -> Home {
+        Home(device.0 as u8 / 2)
+    }
+
+    fn at_home(&self, Home(home): Home) -> Option<Seen> {
+        Some(Seen::of(Device(i32::from(home) * 2), home.into()))
     }
 
     fn start(&self, _device: Device) {
@@ -197,7 +221,7 @@ impl Memory for &'static Numbers {
     fn pin(
         &self,
         bytes: usize,
-        _device: Device,
+        device: Device,
         source: Source,
         control: &dyn Control,
     ) -> Result<Pinned, Unpinned> {
@@ -210,6 +234,7 @@ impl Memory for &'static Numbers {
         self.claimed_meanwhile.store(claimed, Ordering::Relaxed);
         let asked = (bytes, thread::current().id());
         self.asked.lock().unwrap().push(asked);
+        self.devices.lock().unwrap().push(device.0);
         if !self.fill(bytes, control) {
             self.stopped.fetch_add(1, Ordering::Relaxed);
             return Err(Unpinned::Stopped);

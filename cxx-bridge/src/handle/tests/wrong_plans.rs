@@ -101,7 +101,7 @@ proptest! {
                     let grant = handle.request_planned(thread, bytes);
                     // The allocator has a block for each slot, by its number.
                     prop_assert!(grant.is_none_or(|it| it.block.offset < layout.slots.len()));
-                    let beside = || handle.request_beside(bytes, Cached::default());
+                    let beside = || handle.request_beside(bytes, Home::default(), Cached::default());
                     if let Some(grant) = grant.or_else(beside).or_else(|| handle.request(bytes)) {
                         model.take(grant, &memory.pinned.lock().unwrap());
                     }

@@ -12,7 +12,7 @@ const VARIABLE: &str = "PINBUDDY_SEEDED";
 type Break = fn(&mut Engine, SegmentId);
 
 /// What is wrong, how, and what is said of it.
-const DEFECTS: [(&str, Break, &str); 6] = [
+const DEFECTS: [(&str, Break, &str); 8] = [
     (
         "a block that was freed twice",
         |engine, id| tree(segment(engine, id)).free(10..30),
@@ -43,6 +43,16 @@ const DEFECTS: [(&str, Break, &str); 6] = [
         "a pending block that is no longer counted",
         |engine, id| segment(engine, id).pending = Tally::default(),
         "SegmentCount",
+    ),
+    (
+        "a segment in another home's order",
+        |engine, id| segment(engine, id).home = Home(1),
+        "FillOrder",
+    ),
+    (
+        "a home that missed a block",
+        |engine, _| engine.demands[0].active -= GRANULE as u64,
+        "Statistic",
     ),
     (
         "statistics that missed a block",

@@ -6,6 +6,7 @@
 
 use super::{Engine, Of};
 use crate::handover::IdleSegment;
+use crate::segment::Segment;
 use crate::units::SegmentId;
 
 impl Engine {
@@ -54,12 +55,12 @@ impl Engine {
         self.leaving.iter().map(|it| it.region().bytes).sum()
     }
 
-    /// Lets the longest idle region of at least `from` and fewer than `to` bytes go; false if there is none.
+    /// Lets the longest idle region here of at least `from` and fewer than `to` bytes go; false if there is none.
     pub(crate) fn let_go_idle_between(&mut self, from: usize, to: usize) -> bool {
         let longest = self
             .arena
             .iter()
-            .filter(|(_, resident)| resident.segment.is_idle())
+            .filter(|(_, resident)| resident.segment.is_idle() && self.is_here(&resident.segment))
             .map(|(id, resident)| (resident.segment.region().bytes, id))
             .filter(|(bytes, _)| (from..to).contains(bytes))
             .max();
@@ -93,23 +94,29 @@ impl Engine {
         for segment in idle {
             let bytes = segment.region().bytes as u64;
             self.stats.region_unpinned(bytes, segment.is_dedicated());
+            self.demand_mut(segment.segment.home).pinned -= bytes;
         }
     }
 
     /// Bytes that [`Self::take_idle`] could take. O(S).
     pub(crate) fn idle_region_bytes(&self) -> usize {
-        self.idle_regions().sum()
+        self.idle_regions().map(|it| it.region().bytes).sum()
     }
 
-    /// Whether there is a wholly idle region of at least `from` and fewer than `to` bytes. O(S).
+    /// Whether there is a wholly idle region here of at least `from` and fewer than `to` bytes. O(S).
     pub(crate) fn has_idle_between(&self, from: usize, to: usize) -> bool {
-        self.idle_regions().any(|bytes| (from..to).contains(&bytes))
+        let here = self.idle_regions().filter(|it| self.is_here(it));
+        let mut lengths = here.map(|it| it.region().bytes);
+        lengths.any(|bytes| (from..to).contains(&bytes))
     }
 
-    fn idle_regions(&self) -> impl Iterator<Item = usize> {
-        self.arena
-            .iter()
-            .filter(|(_, resident)| resident.segment.is_idle())
-            .map(|(_, resident)| resident.segment.region().bytes)
+    fn idle_regions(&self) -> impl Iterator<Item = &Segment> {
+        let segments = self.arena.iter().map(|(_, resident)| &resident.segment);
+        segments.filter(|it| it.is_idle())
+    }
+
+    /// Whether it lies at the home whose turn it is.
+    fn is_here(&self, segment: &Segment) -> bool {
+        segment.home == self.home()
     }
 }

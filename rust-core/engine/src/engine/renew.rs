@@ -84,9 +84,11 @@ impl Engine {
     ///
     /// As [`Self::adopt`].
     pub fn adopt_working_set(&mut self, segment: NewSegment) -> Result<SegmentId, AdoptError> {
-        let region = segment.0.region();
+        let (region, home) = (segment.0.region(), segment.0.home);
         let id = self.arena.adopt(segment, false)?;
         self.stats.region_adopted(region.bytes as u64, false);
+        self.knows(home);
+        self.demand_mut(home).pinned += region.bytes as u64;
         self.phases.adopted(id);
         Ok(id)
     }
@@ -110,7 +112,7 @@ impl Engine {
     #[cold]
     pub(super) fn at_phase_end(&mut self, granules: Granules, class: Class) -> Option<Decision> {
         let bytes = granules.bytes() as u64;
-        let most = self.stats.largest_set;
+        let most = self.largest_set() as u64;
         if !self.phases.tell(self.used_bytes(), bytes, most) {
             return None;
         }

@@ -29,6 +29,7 @@ impl Provisioner {
     /// The next step of a request; `left` is what the budget leaves, in bytes.
     #[inline]
     pub fn step(&mut self, want: &mut Want, now: Duration, left: usize) -> Step {
+        self.engine.turn_to(want.home);
         let decision = if want.asked {
             self.engine.ask_again(want.bytes)
         } else {
@@ -76,6 +77,7 @@ impl Provisioner {
         let unpin = self.engine.take_stale();
         let purpose = Purpose {
             who: Who::Request,
+            home: want.home,
             request: want.bytes,
             working_set: true,
         };
@@ -90,18 +92,18 @@ impl Provisioner {
         let Need { exact, left, .. } = need;
         let largest_set = self.engine.largest_set() as u64;
         let learning = self.engine.is_learning();
-        let mood = self.guard.mood(self.engine.rival(), largest_set, learning);
+        let mood = self.guard.mood(&self.engine.rival(), largest_set, learning);
         if exact > self.settings.segment_bytes && want.refused.is_none() && left >= exact {
             return self.of_its_class(want, need, mood);
         }
         if mood == Mood::Yielding {
-            if let Some(block) = self.engine.request_anywhere(want.bytes) {
+            let is_short = want.refused.is_some() || left < exact;
+            if let Some(block) = self.block_anywhere(want.bytes, is_short) {
                 return Step::Block(block);
             }
             let most = exact.next_power_of_two();
             self.engine.let_go_least_used(most, Of::Segments);
             // Upstream is about to pin as much.
-            let is_short = want.refused.is_some() || left < exact;
             let unpin = if is_short || self.settings.growth == Growth::Exact {
                 self.engine.take_leaving(most, usize::MAX)
             } else {
@@ -123,8 +125,9 @@ impl Provisioner {
         }
         if !std::mem::replace(&mut want.counted, true) {
             let in_use = self.engine.in_use() + exact;
-            let set = self.engine.largest_set().max(in_use);
+            let set = self.engine.set_with(exact);
             self.ahead.miss(exact, in_use, set);
+            self.worker.home = want.home;
         }
         // While its last segment is being pinned nothing is missing any more, and that segment is waited for as well.
         let warming = self.is_warming() || self.permits.any_of_the_worker();
@@ -138,7 +141,9 @@ impl Provisioner {
         if want.waited {
             return None;
         }
-        let until = self.permits.wait_for(exact, now, &self.paces)?;
+        let until = self
+            .permits
+            .wait_for((exact, want.home), now, &self.paces)?;
         want.waited = true;
         Some(Step::Wait { until: Some(until) })
     }
@@ -229,6 +234,7 @@ impl Provisioner {
     ) -> super::Permit {
         let purpose = Purpose {
             who: Who::Request,
+            home: want.home,
             request: want.bytes,
             working_set: false,
         };

@@ -34,7 +34,7 @@ use crate::engine::Engine;
 use crate::error::AdoptError;
 use crate::handover::{IdleSegment, NewSegment};
 use crate::policy::Config;
-use crate::units::{Block, GRANULE, MAX_REGION};
+use crate::units::{Block, GRANULE, Home, MAX_REGION};
 
 use ahead::{Ahead, FIRST};
 use decay::Decay;
@@ -85,6 +85,8 @@ pub struct Permit {
     pub id: PermitId,
     /// Length of the region, in bytes; a multiple of [`crate::GRANULE`].
     pub bytes: usize,
+    /// Where it is to lie. What is pinned counts as lying there.
+    pub home: Home,
     /// Idle regions, the caller's now: to be unpinned first.
     pub unpin: Vec<IdleSegment>,
     /// Whether the region is to be the working-set region.
@@ -156,6 +158,14 @@ impl Provisioner {
         }
     }
 
+    /// The same for requests of several homes. Phases of different sizes are not looked for: they end at a low water of
+    /// all memory, and each home has its own.
+    #[must_use]
+    pub fn of_homes(self) -> Self {
+        let engine = self.engine.without_phases();
+        Self { engine, ..self }
+    }
+
     /// Whether the first step of a request may be a pin; else it needs neither the time nor what the budget leaves.
     #[inline]
     pub fn may_pin_at_first(&self) -> bool {
@@ -183,12 +193,14 @@ impl Provisioner {
     pub fn pinned(
         &mut self,
         id: PermitId,
-        segment: NewSegment,
+        mut segment: NewSegment,
         took: Took,
     ) -> Result<Option<Block>, AdoptError> {
         let bytes = segment.0.region().bytes;
         let permit = self.permits.end(id);
         if let Some(permit) = &permit {
+            segment = segment.at(permit.home);
+            self.engine.turn_to(permit.home);
             self.guard.count(bytes);
             self.paces.learn(permit.who, bytes, took, permit.alone);
         }
@@ -237,7 +249,7 @@ impl Provisioner {
         let bytes = bytes_of(&idle);
         self.warm.clear(bytes, &self.settings);
         self.ahead.clear();
-        self.guard.clear(self.engine.rival());
+        self.guard.clear(&self.engine.rival());
         self.engine.forget_largest_set();
         self.clears = self.clears.wrapping_add(1);
         idle.extend(self.engine.take_leaving(usize::MAX, usize::MAX));
@@ -275,7 +287,7 @@ impl Provisioner {
 
     /// The most that may be pinned with a request of `bytes`.
     fn allowance(&self, bytes: usize) -> usize {
-        let set = self.engine.largest_set().max(self.engine.in_use() + bytes);
+        let set = self.engine.set_with(bytes);
         let told = self.warm.told_bytes(&self.settings);
         if self.settings.growth == Growth::Exact {
             return (set + set / 20).max(told);
@@ -298,6 +310,7 @@ impl Provisioner {
         Permit {
             id,
             bytes,
+            home: purpose.home,
             unpin,
             renews: purpose.working_set,
         }

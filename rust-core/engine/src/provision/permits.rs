@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::pace::{Paces, Who};
+use crate::units::Home;
 
 /// Names a grow permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct PermitId(u32);
 pub(super) struct UnderWay {
     id: PermitId,
     pub(super) who: Who,
+    /// Where the region is to lie.
+    pub(super) home: Home,
     pub(super) bytes: usize,
     /// Length of the request that it was given to; 0 for none.
     pub(super) request: usize,
@@ -34,6 +37,7 @@ pub(super) struct UnderWay {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Purpose {
     pub(super) who: Who,
+    pub(super) home: Home,
     pub(super) request: usize,
     pub(super) working_set: bool,
 }
@@ -57,6 +61,7 @@ impl Permits {
         let id = PermitId(self.made);
         let Purpose {
             who,
+            home,
             request,
             working_set,
         } = purpose;
@@ -65,6 +70,7 @@ impl Permits {
         self.under_way.push(UnderWay {
             id,
             who,
+            home,
             bytes,
             request,
             working_set,
@@ -91,9 +97,12 @@ impl Permits {
         self.under_way.iter().map(|it| it.bytes).sum()
     }
 
-    /// Bytes that they leave over.
-    pub(super) fn over(&self) -> usize {
-        self.under_way.iter().map(|it| it.over).sum()
+    /// Bytes that those at a home pin, and that they leave over.
+    pub(super) fn at(&self, home: Home) -> (usize, usize) {
+        let here = self.under_way.iter().filter(|it| it.home == home);
+        here.fold((0, 0), |(bytes, over), it| {
+            (bytes + it.bytes, over + it.over)
+        })
     }
 
     /// Whether any of them is a request's own.
@@ -106,18 +115,20 @@ impl Permits {
         self.under_way.iter().any(|it| it.who == Who::Worker)
     }
 
-    /// Until when a request of `bytes` waits: for half of what its own pin would take, if a pin ends by
-    /// then and leaves enough. These bytes are then reserved for it.
+    /// Until when a request of `bytes` at `home` waits: for half of what its own pin would take, if a pin
+    /// there ends by then and leaves enough. These bytes are then reserved for it.
     pub(super) fn wait_for(
         &mut self,
-        bytes: usize,
+        (bytes, home): (usize, Home),
         now: Duration,
         paces: &Paces,
     ) -> Option<Duration> {
         let latest = now + paces.of(Who::Request, bytes)? / 2;
         let soon = |it: &&mut UnderWay| {
             let whole = paces.of(it.who, it.bytes);
-            it.over >= bytes && whole.is_some_and(|whole| it.began + whole <= latest)
+            it.home == home
+                && it.over >= bytes
+                && whole.is_some_and(|whole| it.began + whole <= latest)
         };
         let found = self.under_way.iter_mut().find(soon)?;
         found.over -= bytes;
@@ -154,6 +165,7 @@ mod tests {
     fn worker(permits: &mut Permits, bytes: usize) -> PermitId {
         let purpose = Purpose {
             who: Who::Worker,
+            home: Home(0),
             request: 0,
             working_set: false,
         };
@@ -164,7 +176,7 @@ mod tests {
     fn what_is_soon_over_and_brings_enough_is_waited_for() {
         let mut permits = Permits::default();
         let id = worker(&mut permits, 64 * MIB);
-        let mut wait = |at: u32, mib| permits.wait_for(mib * MIB, MS * at, &paces());
+        let mut wait = |at: u32, mib| permits.wait_for((mib * MIB, Home(0)), MS * at, &paces());
         assert_eq!(wait(0, 32), None, "256 ms are left, 16 would be waited");
         assert_eq!(wait(239, 32), None);
         assert_eq!(wait(240, 32), Some(256 * MS));
@@ -173,7 +185,18 @@ mod tests {
         assert_eq!(wait(250, 8), None, "and now all of it");
         assert_eq!(permits.end(id).unwrap().bytes, 64 * MIB);
         assert!(permits.end(id).is_none());
-        assert_eq!((permits.bytes(), permits.over()), (0, 0));
+        assert_eq!(permits.at(Home(0)), (0, 0));
+    }
+
+    #[test]
+    fn nobody_waits_for_memory_that_lies_elsewhere() {
+        let mut permits = Permits::default();
+        worker(&mut permits, 64 * MIB);
+        let mut wait = |home| permits.wait_for((MIB, Home(home)), 256 * MS, &paces());
+        assert_eq!(wait(1), None);
+        assert!(wait(0).is_some());
+        assert_eq!(permits.at(Home(0)), (64 * MIB, 63 * MIB));
+        assert_eq!(permits.at(Home(1)), (0, 0));
     }
 
     #[test]
@@ -181,6 +204,6 @@ mod tests {
         let mut permits = Permits::default();
         worker(&mut permits, 64 * MIB);
         let unknown = Paces::default();
-        assert_eq!(permits.wait_for(MIB, 900 * MS, &unknown), None);
+        assert_eq!(permits.wait_for((MIB, Home(0)), 900 * MS, &unknown), None);
     }
 }

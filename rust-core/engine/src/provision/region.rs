@@ -26,7 +26,8 @@ impl Provisioner {
         let segment = self.settings.segment_bytes;
         if self.settings.growth == Growth::Segment && exact <= segment {
             // What pins under way leave over is already ahead of demand.
-            let window = self.ahead.window().saturating_sub(self.permits.over());
+            let (_, over) = self.permits.at(self.engine.home());
+            let window = self.ahead.window().saturating_sub(over);
             bytes = bytes.max(exact + window);
         }
         if exact <= segment {

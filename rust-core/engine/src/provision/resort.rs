@@ -1,8 +1,9 @@
 //! The last resorts of a request that the budget or the driver refused: a place among blocks of the
-//! other class, then idle regions unpinned for a region of its own; else upstream serves it.
+//! other class, then one at another home, then idle regions unpinned for a region of its own; else upstream serves it.
 
 use crate::engine::Engine;
 use crate::handover::IdleSegment;
+use crate::units::Block;
 
 use super::grow::{Need, pass_through};
 use super::want::Resort;
@@ -11,7 +12,7 @@ use super::{Provisioner, Refusal, Step, Want};
 impl Provisioner {
     pub(super) fn last_resort(&mut self, want: &mut Want, need: Need) -> Step {
         let Need { exact, now, left } = need;
-        if let Some(block) = self.engine.request_anywhere(want.bytes) {
+        if let Some(block) = self.block_anywhere(want.bytes, true) {
             return Step::Block(block);
         }
         // Regions that were let go are unpinned now: as many as the budget needs, or all of them if the
@@ -59,6 +60,12 @@ impl Provisioner {
             }
         }
         pass_through(unpin, Some(refusal))
+    }
+
+    /// A block wherever there is one: also at other homes, if nothing more can be pinned.
+    pub(super) fn block_anywhere(&mut self, bytes: usize, is_short: bool) -> Option<Block> {
+        let here = self.engine.request_anywhere(bytes);
+        here.or_else(|| is_short.then(|| self.engine.request_elsewhere(bytes))?)
     }
 
     /// The length of a region in a full budget, in bytes. A buffer that grows would find the budget full of regions a

@@ -71,7 +71,11 @@ impl Caller {
 
     /// A block, with as many pins as it takes.
     fn take(&mut self, bytes: usize) -> Block {
-        let mut want = Want::new(bytes);
+        self.take_for(Want::new(bytes))
+    }
+
+    fn take_for(&mut self, mut want: Want) -> Block {
+        let bytes = want.bytes();
         loop {
             match self.step(&mut want) {
                 Step::Block(block) => return block,
@@ -356,5 +360,6 @@ fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
 }
 
 mod decay;
+mod homes;
 mod unpinning;
 mod warming;

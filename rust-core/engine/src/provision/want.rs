@@ -1,5 +1,7 @@
 //! The state of a request between its steps. Knows nothing else.
 
+use crate::units::Home;
+
 /// Why a pin was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -28,6 +30,7 @@ pub(super) enum Resort {
 #[derive(Clone, Copy, Debug)]
 pub struct Want {
     pub(super) bytes: usize,
+    pub(super) home: Home,
     pub(super) asked: bool,
     pub(super) reaped: bool,
     pub(super) waited: bool,
@@ -41,6 +44,7 @@ impl Want {
     pub fn new(bytes: usize) -> Self {
         Self {
             bytes,
+            home: Home::default(),
             asked: false,
             reaped: false,
             waited: false,
@@ -48,6 +52,12 @@ impl Want {
             refused: None,
             resort: Resort::None,
         }
+    }
+
+    /// The same, of which the caller says where it comes from.
+    #[must_use]
+    pub fn at(self, home: Home) -> Self {
+        Self { home, ..self }
     }
 
     /// Its length.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::handover::IdleSegment;
-use crate::units::SegmentId;
+use crate::units::{Home, SegmentId};
 
 use super::pace::Who;
 use super::permits::{PermitId, Purpose};
@@ -54,6 +54,8 @@ const LEAST: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) at_work: bool,
+    /// Where it pins: at the home of the last request that missed, or of who called for a warm-up.
+    pub(super) home: Home,
     /// Bytes that it unpins, until it says that it has.
     pub(super) unpinning: usize,
     /// Regions whose pins were under way when the cache was cleared, and their bytes: unpinned if still idle, else counted
@@ -104,8 +106,9 @@ impl Provisioner {
     }
 
     /// The user wants the missing segments now, whatever the mode; [`super::Settings::UNSET_COUNT`] of
-    /// them if no number was set.
-    pub fn urge(&mut self) {
+    /// them if no number was set. `home` is the caller's.
+    pub fn urge(&mut self, home: Home) {
+        self.worker.home = home;
         let held = self.held();
         self.warm.urge(held, &self.settings);
     }
@@ -156,6 +159,7 @@ impl Provisioner {
         };
         let purpose = Purpose {
             who: Who::Worker,
+            home: self.worker.home,
             request: 0,
             working_set: false,
         };
@@ -222,7 +226,7 @@ impl Provisioner {
         if !by_demand || self.warm.is_refused() || self.guard.is_yielding() || window == 0 {
             return None;
         }
-        let ready = self.held() - self.engine.in_use().min(self.held());
+        let ready = self.engine.ready_at(self.worker.home) + self.permits.at(self.worker.home).0;
         // Refilled once half of it is used up: a few long regions serve better than many short ones.
         if ready > window / 2 {
             return None;

@@ -48,11 +48,17 @@ pub(crate) enum Action {
         bytes: isize,
     },
     ResetPeaks,
+    /// From now on ask from this home.
+    TurnTo(u8),
+    /// Ask for so many bytes, from any other home.
+    RequestElsewhere {
+        bytes: usize,
+    },
 }
 
 impl Action {
     pub(crate) fn choose(choices: &mut Choices<'_>) -> Self {
-        match choices.weighted(&[12, 2, 3, 2, 1, 3, 2, 1, 9, 2, 1, 1, 1]) {
+        match choices.weighted(&[12, 2, 3, 2, 1, 3, 2, 1, 9, 2, 1, 1, 1, 1, 1]) {
             0 => Self::Request {
                 bytes: bytes(choices),
                 pin: choices.flip(),
@@ -90,7 +96,11 @@ impl Action {
                 offset: choices.below(10_000) as isize - 5000,
                 bytes: choices.below(10_000) as isize - 5000,
             },
-            _ => Self::ResetPeaks,
+            12 => Self::ResetPeaks,
+            13 => Self::TurnTo(choices.below(3) as u8),
+            _ => Self::RequestElsewhere {
+                bytes: bytes(choices),
+            },
         }
     }
 }

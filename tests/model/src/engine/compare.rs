@@ -58,7 +58,7 @@ impl Model {
         );
         assert_eq!(view.free_bytes, segment.free_granules() * GRANULE);
         assert_eq!(view.longest_free_run_bytes, longest(segment));
-        assert_eq!(view.kind, segment.kind);
+        assert_eq!((view.kind, view.home), (segment.kind, segment.home));
         let of_segment = self.blocks.iter().filter(|it| it.0.segment == view.id);
         let mut blocks: Vec<BlockView> = of_segment
             .map(|&(block, pending)| BlockView {

@@ -3,8 +3,8 @@
 use super::actions::Action;
 use crate::choices::Pick;
 use pinbuddy_core::{
-    AdoptError, Block, Cached, Config, Decision, Engine, GRANULE, IdleSegment, Misuse, NewSegment,
-    Region, SMALL, SegmentId, SegmentKind,
+    AdoptError, Block, Cached, Config, Decision, Engine, GRANULE, Home, IdleSegment, Misuse,
+    NewSegment, Region, SMALL, SegmentId, SegmentKind,
 };
 
 /// A segment of the model. Segments stand in order of adoption.
@@ -13,6 +13,7 @@ pub(crate) struct ModelSegment {
     pub(crate) region: Region,
     pub(crate) free: Vec<bool>,
     pub(crate) kind: SegmentKind,
+    pub(crate) home: Home,
 }
 
 impl ModelSegment {
@@ -46,6 +47,8 @@ pub(crate) struct Model {
     pub(crate) blocks: Vec<(Block, bool)>,
     pub(crate) gone: Vec<Block>,
     next_base: usize,
+    /// Whose turn it is.
+    home: Home,
     pub(crate) answers: [u64; 3],
 }
 
@@ -60,6 +63,7 @@ impl Model {
             blocks,
             gone,
             next_base: 0x1003,
+            home: Home::default(),
             answers: [0; 3],
         }
     }
@@ -85,6 +89,8 @@ impl Model {
                 }
             }
             Action::RequestAnywhere { bytes } => self.request_anywhere(bytes),
+            Action::RequestElsewhere { bytes } => self.request_elsewhere(bytes),
+            Action::TurnTo(home) => self.turn_to(Home(home)),
             Action::RequestBeside { bytes, cached } => self.request_beside(bytes, cached),
             Action::Adopt { bytes } => self.adopt(bytes),
             Action::AdoptOver { segment, bytes } => self.adopt_over(segment, bytes),
@@ -151,19 +157,7 @@ impl Model {
     /// Asks both, the engine first.
     fn request_anywhere(&mut self, bytes: usize) {
         let found = self.engine.request_anywhere(bytes);
-        let mut expected = None;
-        if !self.passes(bytes) && self.is_longer_than_a_segment(bytes) {
-            let best = self.smallest_dedicated(bytes);
-            expected = best.map(|n| self.take(n, 0, bytes));
-        } else if !self.passes(bytes) {
-            let own = class(bytes);
-            let all = [SegmentKind::Small, SegmentKind::Large];
-            let other = all.into_iter().find(|kind| *kind != own).unwrap();
-            expected = self
-                .best(bytes, &[own, SegmentKind::Idle, other])
-                .map(|(n, start)| self.take(n, start, bytes));
-        }
-        assert_eq!(found, expected);
+        assert_eq!(found, self.anywhere(bytes));
     }
 
     /// Asks both, the engine first: only from a segment in use by the request's own class.
@@ -195,15 +189,16 @@ impl Model {
         kinds.iter().find_map(|kind| {
             // min_by_key takes the first of equal ones: the oldest.
             (0..self.segments.len())
-                .filter(|&n| self.segments[n].kind == *kind)
+                .filter(|&n| self.segments[n].kind == *kind && self.segments[n].home == self.home)
                 .filter_map(|n| Some((n, self.segments[n].first_fit(granules)?)))
                 .min_by_key(|&(n, _)| self.segments[n].free_granules())
         })
     }
 
     fn idle_dedicated(&self) -> impl Iterator<Item = usize> {
-        let idle = |n: &usize| self.segments[*n].is_dedicated() && self.segments[*n].is_idle();
-        (0..self.segments.len()).filter(idle)
+        let idle = |it: &ModelSegment| it.is_dedicated() && it.is_idle();
+        (0..self.segments.len())
+            .filter(move |n| idle(&self.segments[*n]) && self.segments[*n].home == self.home)
     }
 
     /// The smallest idle dedicated region that holds it.
@@ -254,7 +249,7 @@ impl Model {
             assert_eq!(new.map(drop), Err(AdoptError::TooSmall { bytes }));
             return;
         }
-        let adopted = self.engine.adopt(new.unwrap());
+        let adopted = self.engine.adopt(new.unwrap().at(self.home));
         // Every other region adjoins the one before.
         self.next_base += bytes + if bytes.is_multiple_of(2) { 0 } else { 1 };
         let id = adopted.unwrap();
@@ -273,6 +268,7 @@ impl Model {
             region,
             free,
             kind,
+            home: self.home,
         });
     }
 
@@ -398,3 +394,5 @@ fn class(bytes: usize) -> SegmentKind {
         SegmentKind::Large
     }
 }
+
+mod homes;

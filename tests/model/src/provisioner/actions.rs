@@ -47,7 +47,8 @@ impl Parties {
         match choices.weighted(&[14, 20, 12, 14, 3, 3, 3, 10, 2, 1, 1, 4, 1, 1, 3, 1]) {
             0 => {
                 let bytes = request(choices, self.settings.segment_bytes);
-                self.begin_request(bytes);
+                let home = self.home(choices);
+                self.begin_request(bytes, home);
             }
             1 => self.step_a_request(choices.pick(), choices),
             2 => self.end_a_pin(choices.pick(), choices),
@@ -57,7 +58,8 @@ impl Parties {
             6 => {
                 let bytes = request(choices, self.settings.segment_bytes);
                 let cached = choices.below(64) * GRANULE;
-                self.request_beside(bytes, cached);
+                let home = self.home(choices);
+                self.request_beside(bytes, cached, home);
             }
             7 => self.step_the_worker(),
             8 => self.clear(),
@@ -65,7 +67,10 @@ impl Parties {
                 let bytes = request(choices, self.settings.segment_bytes);
                 self.give_way(bytes, choices.flip());
             }
-            10 => self.urge(choices.below(4)),
+            10 => {
+                let home = self.home(choices);
+                self.urge(choices.below(4), home);
+            }
             11 => self.now += Duration::from_micros(1 << choices.below(22)),
             12 => self.worker_dies(),
             13 => self.capacity = choices.below(16) * self.settings.segment_bytes,

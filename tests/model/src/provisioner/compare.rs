@@ -43,7 +43,7 @@ impl Parties {
                 assert!(pinned.is_idle(), "{:?} is unknown", pinned.region);
                 continue;
             };
-            assert_eq!(view.bytes, pinned.region.bytes);
+            assert_eq!((view.bytes, view.home), (pinned.region.bytes, pinned.home));
             assert_eq!(view.free_bytes, pinned.free_bytes());
             assert_eq!(view.is_idle(), pinned.is_idle());
         }

@@ -11,14 +11,16 @@ use std::time::Duration;
 use super::world::{Pinned, World};
 use crate::choices::{Choices, Pick};
 use pinbuddy_core::{
-    Block, Cached, Engine, GRANULE, GoOn, Growth, NewSegment, Permit, Provisioner, Refusal,
-    Settings, Step, Took, Want,
+    Block, Cached, Engine, GRANULE, GoOn, Growth, Home, NewSegment, Permit, Provisioner, Refusal,
+    SegmentKind, Settings, Step, Took, Want,
 };
 
 /// A thread whose request has not ended.
 #[derive(Debug)]
 pub(super) struct Asking {
     want: Want,
+    home: Home,
+    refused: bool,
     asked: bool,
     waited: bool,
     pub(super) pins: bool,
@@ -56,6 +58,8 @@ pub(super) struct Parties {
     clears: usize,
     closed: bool,
     named: usize,
+    /// How many homes requests come from.
+    homes: u8,
 }
 
 /// More threads do not ask at once.
@@ -63,8 +67,14 @@ const THREADS: usize = 4;
 
 impl Parties {
     pub(super) fn new(settings: Settings, choices: &mut Choices<'_>) -> Self {
+        let homes = 1 + choices.weighted(&[2, 2, 1]) as u8;
+        let provisioner = Provisioner::new(settings.clone());
         Self {
-            provisioner: Provisioner::new(settings.clone()),
+            provisioner: if homes == 1 {
+                provisioner
+            } else {
+                provisioner.of_homes()
+            },
             world: World::new(),
             asking: Vec::new(),
             pinning: Vec::new(),
@@ -74,8 +84,14 @@ impl Parties {
             clears: 0,
             closed: false,
             named: 0,
+            homes,
             settings,
         }
+    }
+
+    /// One of them.
+    pub(super) fn home(&self, choices: &mut Choices<'_>) -> Home {
+        Home(choices.below(self.homes.into()) as u8)
     }
 
     /// What the budget leaves.
@@ -92,11 +108,13 @@ impl Parties {
         self.pinning.iter().any(|it| it.by != By::Worker)
     }
 
-    pub(super) fn begin_request(&mut self, bytes: usize) {
+    pub(super) fn begin_request(&mut self, bytes: usize, home: Home) {
         if self.asking.len() < THREADS {
             self.named += 1;
             self.asking.push(Asking {
-                want: Want::new(bytes),
+                want: Want::new(bytes).at(home),
+                home,
+                refused: false,
                 asked: false,
                 waited: false,
                 pins: false,
@@ -126,7 +144,8 @@ impl Parties {
         let bytes = asking.want.bytes();
         match step {
             Step::Block(block) => {
-                self.asking.swap_remove(n);
+                let Asking { home, refused, .. } = self.asking.swap_remove(n);
+                self.check_home(block, home, refused || left < bytes);
                 self.hand_out(block, bytes);
             }
             Step::Reap => {
@@ -135,7 +154,7 @@ impl Parties {
                 }
             }
             Step::WarmUp => {
-                self.provisioner.urge();
+                self.provisioner.urge(asking.home);
                 self.hire();
             }
             Step::Wait { until } => {
@@ -152,6 +171,7 @@ impl Parties {
                 let least = Engine::exact_region(bytes).unwrap();
                 assert!(permit.bytes >= least, "{permit:?} for {bytes} bytes");
                 asking.pins = true;
+                assert_eq!(permit.home, asking.home);
                 let by = By::Request(asking.name);
                 self.begin_pin(permit, by);
             }
@@ -163,6 +183,26 @@ impl Parties {
         if choices.flip() {
             self.hire();
         }
+    }
+
+    /// A block of another home is handed out only where memory is short, and the request's own home has no room.
+    fn check_home(&self, block: Block, home: Home, is_short: bool) {
+        let engine = self.provisioner.engine();
+        if self.world.home_of(engine.address(block)) == home {
+            return;
+        }
+        assert!(
+            is_short,
+            "{block:?} lies elsewhere, and more could be pinned"
+        );
+        let segment_bytes = self.settings.segment_bytes.next_multiple_of(GRANULE);
+        let is_long = block.bytes > segment_bytes;
+        let holds = |it: &pinbuddy_core::SegmentView| {
+            let serves = (it.kind == SegmentKind::Dedicated) == is_long;
+            it.home == home && serves && it.longest_free_run_bytes >= block.bytes
+        };
+        let room = engine.segments().find(holds);
+        assert_eq!(room, None, "{block:?} lies elsewhere");
     }
 
     fn hand_out(&mut self, block: Block, asked: usize) {
@@ -198,6 +238,7 @@ impl Parties {
         if let By::Request(name) = by {
             let asking = self.asking.iter_mut().find(|it| it.name == name).unwrap();
             asking.want.refused(why, permit.bytes);
+            asking.refused = true;
             asking.pins = false;
         }
     }
@@ -221,7 +262,7 @@ impl Parties {
     }
 
     fn pinned(&mut self, permit: Permit, by: By, choices: &mut Choices<'_>) {
-        let region = self.world.pin(permit.bytes);
+        let region = self.world.pin(permit.bytes, permit.home);
         let took = Took {
             filling: Duration::from_micros(1 << choices.below(20)),
             registering: Duration::from_micros(1 << choices.below(20)),
@@ -240,6 +281,7 @@ impl Parties {
                         asking.want
                     )
                 });
+                self.check_home(block, asking.home, false);
                 self.hand_out(block, asking.want.bytes());
             }
         }
@@ -291,13 +333,15 @@ impl Parties {
         }
     }
 
-    pub(super) fn request_beside(&mut self, bytes: usize, cached: usize) {
+    pub(super) fn request_beside(&mut self, bytes: usize, cached: usize, home: Home) {
         let cached = Cached {
             bytes: cached,
             alike: cached / bytes.max(1),
         };
         let engine = self.provisioner.engine_mut();
+        engine.turn_to(home);
         if let Some(block) = engine.request_beside(bytes, cached) {
+            self.check_home(block, home, false);
             self.hand_out(block, bytes);
         }
     }
@@ -335,8 +379,8 @@ impl Parties {
         self.hire();
     }
 
-    pub(super) fn urge(&mut self, most: usize) {
-        self.provisioner.urge();
+    pub(super) fn urge(&mut self, most: usize, home: Home) {
+        self.provisioner.urge(home);
         self.provisioner.limit(most);
         self.hire();
     }

@@ -1,11 +1,12 @@
 //! What is really pinned, and which granule of it is whose. Knows nothing of decisions.
 
-use pinbuddy_core::{Block, GRANULE, IdleSegment, Region};
+use pinbuddy_core::{Block, GRANULE, Home, IdleSegment, Region};
 
 /// A pinned region, and which of its granules are in no block.
 #[derive(Debug)]
 pub(super) struct Pinned {
     pub(super) region: Region,
+    pub(super) home: Home,
     pub(super) free: Vec<bool>,
 }
 
@@ -38,13 +39,20 @@ impl World {
         self.regions.iter().map(|it| it.region.bytes).sum()
     }
 
+    /// Where an address lies.
+    pub(super) fn home_of(&self, address: usize) -> Home {
+        let holds =
+            |it: &&Pinned| (it.region.base..it.region.base + it.region.bytes).contains(&address);
+        self.regions.iter().find(holds).expect("it is pinned").home
+    }
+
     /// Pins a region; every other adjoins the one before.
-    pub(super) fn pin(&mut self, bytes: usize) -> Region {
+    pub(super) fn pin(&mut self, bytes: usize, home: Home) -> Region {
         let base = self.next_base;
         self.next_base += bytes + self.regions.len() % 2 * GRANULE;
         let region = Region { base, bytes };
         let free = vec![true; bytes / GRANULE];
-        self.regions.push(Pinned { region, free });
+        self.regions.push(Pinned { region, home, free });
         region
     }
 

@@ -1,6 +1,7 @@
 //! Memory that nobody uses goes back by itself.
 
 use super::*;
+use crate::units::Home;
 
 const S: Duration = Duration::from_secs(1);
 
@@ -78,7 +79,7 @@ fn zero_is_at_the_next_look_and_unset_is_never() {
 #[test]
 fn a_warm_up_stays_before_its_first_use_and_comes_back_with_demand() {
     let mut caller = with(10, Some(2));
-    caller.it.urge();
+    caller.it.urge(Home(0));
     caller.work();
     assert_eq!(caller.rest(1000), 128, "ready for the first request");
     let blocks = [50, 50, 50].map(|mib| caller.take(mib * MIB));

@@ -1,6 +1,7 @@
 //! Who unpins idle memory, and when it makes way.
 
 use super::*;
+use crate::units::Home;
 
 #[test]
 fn what_cannot_be_had_takes_nothing_away() {
@@ -95,7 +96,7 @@ fn what_the_worker_is_unpinning_counts_for_who_needs_memory() {
         count: Some(1),
         ..settings()
     });
-    caller.it.urge();
+    caller.it.urge(Home(0));
     assert!(caller.it.hire());
     let ahead = caller.pin_ahead();
     caller.it.clear();

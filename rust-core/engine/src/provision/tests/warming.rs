@@ -1,18 +1,19 @@
 //! What `warm_up()` pins.
 
 use super::*;
+use crate::units::Home;
 
 /// Requests that come while it goes on find memory early, and wait for no gigabyte in the driver.
 #[test]
 fn a_warm_up_of_no_set_size_begins_with_short_regions() {
     let mut caller = Caller::new(settings());
-    caller.it.urge();
+    caller.it.urge(Home(0));
     let pinned = caller.work();
     assert_eq!(pinned[..7], [64, 64, 128, 256, 512, 1024, 1024]);
     assert_eq!(pinned.iter().sum::<usize>(), 8 * 1024, "{pinned:?}");
     assert_eq!(caller.it.progress().deficit, 0);
     assert_eq!(caller.it.progress().pinned, 8, "in whole segments");
-    caller.it.urge();
+    caller.it.urge(Home(0));
     assert_eq!(caller.work(), [0; 0], "all of it is there");
 }
 
@@ -23,18 +24,18 @@ fn a_warm_up_of_a_set_size_is_of_segments() {
         count,
         ..settings()
     });
-    caller.it.urge();
+    caller.it.urge(Home(0));
     assert_eq!(caller.work(), [1024; 3]);
 }
 
 #[test]
 fn after_a_clear_it_begins_again() {
     let mut caller = Caller::new(settings());
-    caller.it.urge();
+    caller.it.urge(Home(0));
     assert_eq!(caller.work().iter().sum::<usize>(), 8 * 1024);
     assert!(!caller.it.clear().is_empty());
     assert_eq!(caller.work(), [0; 0], "nobody has asked");
-    caller.it.urge();
+    caller.it.urge(Home(0));
     let again = caller.work();
     assert_eq!((again[0], again.iter().sum()), (64, 8 * 1024), "{again:?}");
 }
@@ -46,7 +47,7 @@ fn a_pin_that_a_clear_cannot_stop_is_owed_again() {
             count: Some(4),
             ..settings()
         });
-        caller.it.urge();
+        caller.it.urge(Home(0));
         assert!(caller.it.hire());
         let first = caller.pin_ahead();
         caller.pinned(&first);

@@ -1,0 +1,105 @@
+//! Memory with several homes: requests get that of their own device, and pins go there.
+
+use pinbuddy_core::WarmUp;
+
+use super::*;
+use crate::backing::Device;
+use numbers::CURRENT;
+
+const NEAR: Home = Home(0);
+const FAR: Home = Home(1);
+
+/// With four devices, two a home, and so much to pin.
+fn two_homes(budget: usize, variables: &[(&str, &str)]) -> Tested {
+    let mut numbers = Numbers::new(budget);
+    numbers.homes = 2;
+    on(numbers, variables)
+}
+
+/// For which devices regions were pinned.
+fn devices(handle: Tested) -> Vec<i32> {
+    handle.pinner.memory.devices.lock().unwrap().clone()
+}
+
+const OFF: [(&str, &str); 1] = [("BUDDY_WARMUP", "off")];
+
+#[test]
+fn a_request_pins_on_the_node_of_its_device_and_finds_it_there_again() {
+    let handle = two_homes(1 << 50, &OFF);
+    assert_eq!(handle.homes(), 2);
+    let homes = [0, 1, 2, 3].map(|device| handle.home_of(Device(device)));
+    assert_eq!(homes, [NEAR, NEAR, FAR, FAR]);
+    for round in 0..3 {
+        for (home, device) in [(NEAR, 0), (FAR, 2)] {
+            let grant = handle.request_at(40 * MIB, home).unwrap();
+            assert_eq!(handle.home_at(grant.block), home);
+            let beside = handle.request_beside(8 * MIB, home, cached(0));
+            assert!(beside.is_none_or(|it| handle.home_at(it.block) == home));
+            beside.into_iter().for_each(|it| handle.release(it.block));
+            handle.release(grant.block);
+            if round == 0 {
+                assert_eq!(devices(handle).last(), Some(&device));
+            }
+        }
+    }
+    assert_eq!(devices(handle), [0, 2], "each was pinned once");
+    handle.empty_cache();
+    assert_eq!(pinned(handle), NONE);
+}
+
+#[test]
+fn with_a_full_budget_the_other_node_serves_and_nothing_is_unpinned() {
+    let handle = two_homes(64 * MIB, &OFF);
+    let near = handle.request_at(64 * MIB, NEAR).unwrap();
+    assert!(
+        handle.request_at(32 * MIB, FAR).is_none(),
+        "all of it is in use"
+    );
+    handle.release(near.block);
+    let far = handle.request_at(32 * MIB, FAR).unwrap();
+    assert_eq!(
+        (handle.home_at(far.block), pinned(handle)),
+        (NEAR, vec![64])
+    );
+    handle.release(far.block);
+    handle.empty_cache();
+    let far = handle.request_at(32 * MIB, FAR).unwrap();
+    assert_eq!(
+        (handle.home_at(far.block), devices(handle)),
+        (FAR, vec![0, 2])
+    );
+}
+
+/// The thread that calls has its device from the program, and the worker that pins has none of its own.
+#[test]
+fn a_warm_up_is_for_the_device_of_who_calls_for_it() {
+    let handle = two_homes(1 << 50, &[("BUDDY_BLOCK_COUNT", "2")]);
+    CURRENT.set(3);
+    assert!(handle.warm_up(true));
+    assert_eq!(devices(handle), [2, 2]);
+    let far = handle.request_at(40 * MIB, FAR).unwrap();
+    assert_eq!((handle.home_at(far.block), devices(handle).len()), (FAR, 2));
+    CURRENT.set(0);
+}
+
+#[test]
+fn of_one_home_nobody_asks() {
+    let handle = with(&OFF);
+    CURRENT.set(3);
+    let grant = handle.request(40 * MIB).unwrap();
+    assert_eq!((handle.homes(), handle.home_at(grant.block)), (1, NEAR));
+    assert_eq!(handle.home_of(Device(3)), NEAR);
+    assert_eq!(devices(handle), [3]);
+    CURRENT.set(0);
+}
+
+/// The thread that pins has no device of its own.
+#[test]
+fn a_plans_regions_lie_at_the_device_of_who_begins_to_pin_them() {
+    let handle = planned::on(&planned::layout(), WarmUp::Background, 1 << 10);
+    CURRENT.set(3);
+    assert!(handle.warm_up(false));
+    until("all of it is pinned", || devices(handle).len() == 2);
+    assert_eq!((devices(handle), handle.homes()), (vec![3, 3], 1));
+    CURRENT.set(0);
+}

@@ -1,0 +1,104 @@
+//! Requests of two homes: each grows by itself, and takes the other's memory only where nothing can be pinned.
+
+use super::*;
+use crate::units::Home;
+
+const NEAR: Home = Home(0);
+const FAR: Home = Home(1);
+
+impl Caller {
+    fn of_homes(settings: Settings) -> Self {
+        let mut caller = Self::new(settings);
+        caller.it = Provisioner::new(caller.it.settings.clone()).of_homes();
+        caller
+    }
+
+    fn take_at(&mut self, bytes: usize, home: Home) -> (Block, Home) {
+        let block = self.take_for(Want::new(bytes).at(home));
+        (block, self.home_of(block))
+    }
+
+    fn home_of(&self, block: Block) -> Home {
+        let mut segments = self.it.engine().segments();
+        segments.find(|it| it.id == block.segment).unwrap().home
+    }
+}
+
+/// A program that works on one device and then on the next, again and again.
+#[test]
+fn phases_that_take_turns_pin_once_each() {
+    let mut caller = Caller::of_homes(settings());
+    let mut pinned = Vec::new();
+    for _ in 0..20 {
+        for home in [NEAR, FAR] {
+            let blocks: Vec<_> = (0..16).map(|_| caller.take_at(64 * MIB, home)).collect();
+            assert!(blocks.iter().all(|it| it.1 == home));
+            blocks.into_iter().for_each(|it| caller.release(it.0));
+            caller.work();
+        }
+        pinned.push(caller.pins.iter().sum::<usize>());
+    }
+    let last = *pinned.last().unwrap();
+    assert_eq!(pinned[1], last, "{pinned:?}");
+    assert!((2048..3072).contains(&last), "{last} MiB are pinned");
+}
+
+#[test]
+fn where_the_budget_is_used_up_the_other_home_serves_before_a_request_fails() {
+    let mut caller = Caller::of_homes(settings());
+    caller.left = 256 * MIB;
+    let near = [
+        caller.take_at(128 * MIB, NEAR),
+        caller.take_at(128 * MIB, NEAR),
+    ];
+    caller.release(near[0].0);
+    let (stolen, home) = caller.take_at(100 * MIB, FAR);
+    assert_eq!((home, caller.left), (NEAR, 0), "nothing is unpinned for it");
+    // With nothing free anywhere upstream serves.
+    let mut want = Want::new(100 * MIB).at(FAR);
+    let step = loop {
+        match caller.step(&mut want) {
+            Step::Reap => {}
+            step => break step,
+        }
+    };
+    assert!(
+        matches!(
+            step,
+            Step::PassThrough {
+                why: Some(Refusal::Budget),
+                ..
+            }
+        ),
+        "{step:?}"
+    );
+    caller.release(stolen);
+    caller.it.engine().audit().unwrap();
+}
+
+#[test]
+fn with_budget_left_a_home_pins_its_own() {
+    let mut caller = Caller::of_homes(settings());
+    let (near, _) = caller.take_at(128 * MIB, NEAR);
+    caller.release(near);
+    let (_, home) = caller.take_at(100 * MIB, FAR);
+    assert_eq!((home, caller.pins.len()), (FAR, 2));
+    let long = caller.take_at(2 * GIB, NEAR).0;
+    caller.release(long);
+    assert_eq!(caller.take_at(2 * GIB, FAR).1, FAR);
+}
+
+#[test]
+fn the_worker_pins_where_it_is_asked_to() {
+    let mut caller = Caller::of_homes(Settings {
+        count: Some(1),
+        ..settings()
+    });
+    caller.it.urge(FAR);
+    assert!(caller.it.hire());
+    let permit = caller.pin_ahead();
+    assert_eq!((permit.home, permit.bytes), (FAR, GIB));
+    caller.pinned(&permit);
+    let (_, home) = caller.take_at(MIB * 8, FAR);
+    assert_eq!((home, caller.pins.len()), (FAR, 1));
+}

@@ -1,0 +1,137 @@
+"""`BUDDY_NUMA=auto` in a process with several GPUs, on machines of two and of four nodes that are made up.
+
+The kernel has fewer nodes here than the made-up machine, and says so in a warning: where a region was meant to lie is
+seen by the node whose devices it serves.
+"""
+
+import pytest
+from plugin import ASSERTS
+
+pytestmark = [
+    pytest.mark.simulated("machines are made up"),
+    pytest.mark.skipif(not ASSERTS, reason="only a library with assertions reads made-up machines"),
+]
+
+HEAD = """
+from program import *
+import pinbuddy
+
+def addresses(device, sizes=(1.5, 8, 20, 70)):
+    # Of tensors that are gone again.
+    with torch.cuda.device(device):
+        return [it.data_ptr() for it in [pinned(mib) for mib in sizes]]
+
+def nodes(found):
+    # Of the regions that are still pinned: at least half of what was found lies there.
+    regions = pinbuddy.stats()["segments"]
+    homes = [it["home_node"] for at in found for it in regions if it["address"] <= at < it["address"] + it["bytes"]]
+    assert 2 * len(homes) >= len(found), (len(homes), len(found))
+    return sorted(set(homes))
+"""
+
+OFF = {"BUDDY_WARMUP": "off", "BUDDY_THRESHOLD_MB": "1", "PINBUDDY_SIM_LOCK": "0"}
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """The settings for a machine of so many nodes, whose devices are spread over them in order."""
+
+    def made(nodes: int, devices: int) -> dict:
+        folder = tmp_path / "sys/devices/system/node"
+        folder.mkdir(parents=True)
+        (folder / "has_memory").write_text(f"0-{nodes - 1}\n")
+        for device in range(devices):
+            folder = tmp_path / f"sys/bus/pci/devices/0000:{0x10 + device:02x}:00.0"
+            folder.mkdir(parents=True)
+            (folder / "numa_node").write_text(f"{device * nodes // devices}\n")
+        return {"BUDDY_NUMA": "auto", "PINBUDDY_SIM_MACHINE": str(tmp_path), "PINBUDDY_SIM_DEVICES": str(devices)}
+
+    return made
+
+
+def test_a_request_gets_memory_of_its_devices_node_again_and_again(run, machine):
+    outcome = run(HEAD + """
+found, pins = {0: [], 1: []}, []
+for step in range(6):
+    for device in (0, 1):
+        found[device] += addresses(device)
+    pins.append(sim()["pins"])
+stats = pinbuddy.stats()
+in_all = sum(it["bytes"] for it in stats["segments"])
+told = [line for line in pinbuddy.memory_summary().splitlines() if "For devices on" in line]
+answer([nodes(found[device]) for device in (0, 1)], pins[1] == pins[-1], stats["engine"]["pinned_bytes"]["current"] == in_all, told)
+""", **OFF, **machine(2, 2))
+    by_device, settled, counted, told = outcome.value
+    assert by_device == [[0], [1]]
+    assert settled, "phases that take turns pin once each"
+    assert counted
+    assert len(told) == 1 and "node 0: " in told[0], told
+
+
+def test_threads_of_eight_devices_on_four_nodes_take_what_is_near(run, machine):
+    outcome = run(HEAD + """
+found = {device: [] for device in range(8)}
+
+def ask(device):
+    torch.cuda.set_device(device)
+    for step in range(40):
+        kept = [pinned(2 + (step * 7 + n) % 9) for n in range(3)]
+        found[device] += [it.data_ptr() for it in kept]
+        kept[0].to("cuda", non_blocking=True)
+        del kept
+
+together(*[lambda device=device: ask(device) for device in range(8)])
+torch.cuda.synchronize()
+answer([nodes(found[device]) for device in range(8)])
+""", **OFF, **machine(4, 8))
+    assert outcome.value == [[[device // 2] for device in range(8)]]
+
+
+def test_where_nothing_more_may_be_pinned_the_other_node_serves(run, machine):
+    outcome = run(HEAD + """
+with torch.cuda.device(0):
+    near = pinned(60)
+del near
+first = sim()["pins"]
+far = addresses(1, [40])
+pinbuddy.empty_cache()
+after = addresses(1, [40])
+answer(nodes(after), first, sim()["pins"])
+del after
+""", **OFF, BUDDY_MAX_MB="64", **machine(2, 2))
+    assert outcome.value == [[1], 1, 2]
+
+
+def test_blocks_ahead_lie_at_the_device_that_asks(run, machine):
+    settings = {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_COUNT": "3", "BUDDY_BLOCK_SIZE_MB": "16", "PINBUDDY_SIM_LOCK": "0"}
+    outcome = run(HEAD + """
+with torch.cuda.device(1):
+    held = pinned(8)
+answer([it["home_node"] for it in pinbuddy.stats()["segments"]])
+""", **settings, **machine(2, 2))
+    assert outcome.value == [[1, 1, 1]]
+
+
+def test_elsewhere_memory_serves_all_devices(run, machine):
+    program = HEAD + """
+first = addresses(0, [20])
+answer(first == addresses(1, [20]), nodes(first), len(segments()))
+"""
+    two = machine(2, 2)
+    for asked in ("off", "1"):
+        outcome = run(program, **OFF | two | {"BUDDY_NUMA": asked})
+        assert outcome.value == [True, [None], 1], asked
+
+
+def test_a_plans_regions_serve_all_devices(run, machine, tmp_path):
+    plan = tmp_path / "run.plan"
+    program = HEAD + """
+for step in range(6):
+    for device in (0, 1):
+        addresses(device, [8, 20])
+answer(nodes([it["address"] for it in pinbuddy.stats()["segments"]]))
+"""
+    settings = OFF | machine(2, 2) | {"BUDDY_PLAN": str(plan)}
+    assert run(program, **settings).value == [[0, 1]]
+    assert plan.exists()
+    assert run(program, **settings | {"BUDDY_WARMUP": "sync"}).value == [[None]]
