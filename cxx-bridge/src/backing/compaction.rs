@@ -42,13 +42,14 @@ pub(super) enum Filled {
 #[derive(Debug, Default)]
 pub(super) struct Stalls {
     seen: Lock<Seen>,
-    /// The last slice of any mapping, in nanoseconds, if it cost more than the limit; else 0.
+    /// The last slice of any mapping, in nanoseconds, if it cost more than the limit; else 0. Of a mapping that was just filled.
     last: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// When filling last stalled.
+    /// When a mapping was last filled, and when that stalled.
+    filled: Option<Instant>,
     stall: Option<Instant>,
     /// What a slice may cost, from a measured slice of 4 KiB pages; and when that was measured.
     limit: Option<(Duration, Instant)>,
@@ -70,7 +71,12 @@ impl Stalls {
         let touch = |from, judge: &(dyn Fn(Duration) -> bool + Sync)| {
             toucher.touch_while(mapping, from..mapping.len(), pages, judge)
         };
-        let limit = self.seen.lock().limit.filter(|it| is_recent(it.1));
+        let mut seen = self.seen.lock();
+        if !seen.filled.replace(Instant::now()).is_some_and(is_recent) {
+            self.last.store(0, Ordering::Relaxed);
+        }
+        let limit = seen.limit.filter(|it| is_recent(it.1));
+        drop(seen);
         let small = || {
             // One huge page may be larger than a slice of small ones.
             let times = u32::try_from(touch::slice(pages) / SLICE).unwrap_or(1);
@@ -245,7 +251,7 @@ mod tests {
         assert_eq!(fill(2, &[9], Some(2)), (stalled(2, 9, 2), 1));
         assert_eq!(fill(2, &[9], Some(5)), (Filled::Whole, 1));
         let last = AtomicU64::new(0);
-        let mut next = |huge| fill_after(&last, 1, &[huge], Some(2));
+        let next = |huge| fill_after(&last, 1, &[huge], Some(2));
         assert_eq!(next(9), (Filled::Whole, 0));
         assert_eq!(next(1), (Filled::Whole, 0));
         assert_eq!(next(9), (Filled::Whole, 0));

@@ -83,7 +83,7 @@ impl Toucher<'_> {
             .map(|_| ())
     }
 
-    /// Fills `part` from its start, as long as `judge` approves of each slice's processor time. Returns
+    /// Fills `part` from its start, as long as `judge` approves of each whole slice's processor time. Returns
     /// the offset up to which it is filled. Several threads may call `judge` at once.
     pub(super) fn touch_while(
         &self,
@@ -93,7 +93,7 @@ impl Toucher<'_> {
         judge: &(dyn Fn(Duration) -> bool + Sync),
     ) -> Result<usize, Unfilled> {
         let start = Instant::now();
-        let slice = slice(pages);
+        let whole = slice(pages);
         let next = AtomicUsize::new(part.start);
         let until = AtomicUsize::new(part.end);
         let outcome: Lock<Result<Duration, Unfilled>> = Lock::new(Ok(Duration::ZERO));
@@ -109,7 +109,7 @@ impl Toucher<'_> {
             loop {
                 // Asked before a slice is taken, so that a thread that waits holds no slice.
                 let goes_on = next.load(Ordering::Relaxed) < part.end && self.control.go_on();
-                let from = next.fetch_add(slice, Ordering::Relaxed);
+                let from = next.fetch_add(whole, Ordering::Relaxed);
                 if from >= part.end {
                     break;
                 }
@@ -117,7 +117,8 @@ impl Toucher<'_> {
                     end(Unfilled::Stopped);
                     return;
                 }
-                let slice = from..part.end.min(from + slice);
+                let slice = from..part.end.min(from + whole);
+                let is_whole = slice.len() == whole;
                 let (begun, before) = (Instant::now(), background::work());
                 if let Err(why) = self.fill(mapping, slice, pages) {
                     end(Unfilled::Failed(why));
@@ -125,7 +126,7 @@ impl Toucher<'_> {
                 }
                 worked += begun.elapsed();
                 let cost = background::work() - before;
-                if !judge(cost) {
+                if is_whole && !judge(cost) {
                     // Slices that other threads have taken are still filled.
                     let next = next.swap(part.end, Ordering::Relaxed);
                     until.fetch_min(next, Ordering::Relaxed);
@@ -138,7 +139,7 @@ impl Toucher<'_> {
                 *most = worked.max(*most);
             }
         };
-        let slices = part.len().div_ceil(slice);
+        let slices = part.len().div_ceil(whole);
         let helpers = self.threads.min(slices).saturating_sub(1);
         crew::run(helpers, "pinbuddy-touch", &work);
         let worked = outcome.into_inner()?;
