@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a fresh GitHub runner lacks: GoogleTest and the tested Rust with rustfmt and clippy; and frees disk space for two
+# Installs what a fresh GitHub runner lacks: GoogleTest, g++ for aarch64 and the tested Rust with rustfmt and clippy; and frees disk space for two
 # environments with torch. Changes nothing on other machines.
 set -euo pipefail
 
@@ -10,7 +10,7 @@ fi
 # Unused toolkits for phones and .NET, some 15 GB.
 sudo rm -rf /usr/local/lib/android /usr/share/dotnet
 sudo apt-get update --quiet
-sudo apt-get install --quiet --yes --no-install-recommends g++ libgtest-dev
+sudo apt-get install --quiet --yes --no-install-recommends g++ g++-aarch64-linux-gnu libgtest-dev
 # The toolchain that everything is tested with, and that releases are built with: a wheel's bytes depend on it. Not in a
 # rust-toolchain.toml, with which rustup would refuse any other one to users without network; 1.90 and later will do.
 rust=1.95.0
