@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(fill(2, &[9], Some(2)), (stalled(2, 9, 2), 1));
         assert_eq!(fill(2, &[9], Some(5)), (Filled::Whole, 1));
         let last = AtomicU64::new(0);
-        let mut next = |huge| fill_after(&last, 1, &[huge], Some(2));
+        let next = |huge| fill_after(&last, 1, &[huge], Some(2));
         assert_eq!(next(9), (Filled::Whole, 0));
         assert_eq!(next(1), (Filled::Whole, 0));
         assert_eq!(next(9), (Filled::Whole, 0));
