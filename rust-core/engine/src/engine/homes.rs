@@ -23,12 +23,6 @@ impl Engine {
         self.arena.home()
     }
 
-    /// Where a block lies; the default home if its segment is gone.
-    pub fn home_of(&self, block: Block) -> Home {
-        let segment = self.arena.get(block.segment);
-        segment.map_or_else(Home::default, |it| it.home)
-    }
-
     /// [`Self::request_anywhere`] at any home but the one whose turn it is.
     pub fn request_elsewhere(&mut self, bytes: usize) -> Option<Block> {
         let own = self.arena.home();
