@@ -140,7 +140,7 @@ impl Parties {
         match step {
             Step::Block(block) => {
                 let Asking { home, refused, .. } = self.asking.swap_remove(n);
-                let is_short = refused || left < bytes || self.provisioner.is_yielding();
+                let is_short = refused || left < block.bytes || self.provisioner.is_yielding();
                 self.check_home(block, home, is_short);
                 self.hand_out(block, bytes);
             }
