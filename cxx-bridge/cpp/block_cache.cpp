@@ -13,17 +13,17 @@ std::atomic<std::size_t> threads{0};
 } // namespace
 
 std::size_t BlockCache::number_thread() {
-  number = threads.fetch_add(1, std::memory_order_relaxed) * homes_ % kCaches + 1;
+  number = threads.fetch_add(1, std::memory_order_relaxed) % kCaches + 1;
   return number - 1;
 }
 
-std::size_t BlockCache::in_use() {
+std::size_t BlockCache::in_use() const {
   // Threads that register after this load count as arriving after the call.
   // Blocks of threads without a number are in the first caches.
   return std::clamp(threads.load(std::memory_order_relaxed) * homes_, homes_, kCaches);
 }
 
-void BlockCache::assign(Block* block, std::size_t home, bool cacheable) {
+void BlockCache::assign(Block* block, std::size_t home, bool cacheable) const {
   block->cache = static_cast<std::uint16_t>(own() + home);
   block->cacheable = cacheable;
 }

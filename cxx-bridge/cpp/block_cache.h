@@ -8,7 +8,7 @@
 // A thread takes from its own cache, and a block returns to the cache of the thread that it was taken
 // for, whichever thread frees it. So threads contend only if one frees what another allocates, or finds
 // nothing in its own cache. Where memory has several homes, a thread has a cache for each of them, and a cached
-// block is taken by requests of its own home alone. Invariants: a cached block has no user and no event outstanding; the blocks
+// block is taken by requests of the home for which it was cut, wherever it lies. Invariants: a cached block has no user and no event outstanding; the blocks
 // of a flush are with their owner before the next flush begins. Knows neither the engine nor upstream's
 // lists.
 #pragma once
@@ -29,11 +29,8 @@ namespace pinbuddy {
 
 class BlockCache {
  public:
-  // How many homes memory can have: a power of two, at most as many as there are caches. Called once, before the
-  // first request.
-  static void divide(std::size_t homes) {
-    homes_ = std::min(homes, kCaches);
-  }
+  // For memory that can have so many homes: a power of two.
+  explicit BlockCache(std::size_t homes = 1) : homes_(std::min(homes, kCaches)) {}
 
   // A cached block of exactly `bytes` bytes, from this thread's cache or else from any other; null if there
   // is none.
@@ -65,8 +62,9 @@ class BlockCache {
     return again ? take_elsewhere(bytes, mine) : nullptr;
   }
 
-  // Assigns a new block, which lies at `home`, to this thread's cache; `cacheable` says whether it is cached once it is freed.
-  static void assign(Block* block, std::size_t home, bool cacheable);
+  // Assigns a new block, which was cut for `home`, to this thread's cache; `cacheable` says whether it is cached once it is
+  // freed.
+  void assign(Block* block, std::size_t home, bool cacheable) const;
 
   // Caches a block whose user and streams are done with it; false if it may not be cached.
   [[nodiscard]] bool put(Block* block) {
@@ -167,12 +165,13 @@ class BlockCache {
   static constexpr std::chrono::seconds kPatience{1};
 
   // The cache of this thread for the first home; those for the others follow.
-  static std::size_t own() {
-    return C10_LIKELY(number != 0) ? number - 1 : number_thread();
+  std::size_t own() const {
+    const std::size_t thread = C10_LIKELY(number != 0) ? number - 1 : number_thread();
+    return C10_LIKELY(homes_ == 1) ? thread : thread * homes_ % kCaches;
   }
   static std::size_t number_thread();
 
-  static std::size_t in_use();
+  std::size_t in_use() const;
   std::span<ThreadCache> caches_in_use() {
     return {caches_.data(), in_use()};
   }
@@ -183,10 +182,10 @@ class BlockCache {
   bool begin_flush();
   void end_flush(bool alone);
 
-  static inline std::size_t homes_ = 1;
-  // One more than the index of the cache: 0 needs no constructor in each thread.
+  // One more than the index of the thread's cache, were there one home: 0 needs no constructor in each thread.
   static constinit inline thread_local std::size_t number = 0;
 
+  const std::size_t homes_;
   std::atomic<bool> ended_{false};
   std::atomic<int> paused_{0};
   std::atomic<int> flushes_{0};

@@ -43,10 +43,9 @@ BuddyAllocator::BuddyAllocator()
     : threshold_(engine_guarded() ? kNoRequest : engine_threshold()),
       classes_(engine_size_classes()),
       guard_(engine_guarded() ? &engine_guard() : nullptr),
+      cache_(homes_.most()),
       planned_(table_),
-      refusals_(engine_segment_bytes()) {
-  BlockCache::divide(homes_.most());
-}
+      refusals_(engine_segment_bytes()) {}
 
 std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   if (C10_UNLIKELY(recording_.load(std::memory_order_relaxed))) {
@@ -181,10 +180,9 @@ Block* BuddyAllocator::take_from_engine(std::size_t size, std::uint32_t home, bo
     return nullptr;
   }
   Block* block = table_.take(grant);
-  // Another home's, where nothing more may be pinned.
-  const std::size_t lies_at = C10_UNLIKELY(homes_.are_several()) ? engine_home_at(grant) : 0;
-  // What a plan leaves idle is not kept: a slot may be waiting for it.
-  BlockCache::assign(block, lies_at, again && !engine_is_planned(grant));
+  // Also one of another home, where nothing more may be pinned: else each request of its size would flush all caches. What a plan
+  // leaves idle is not kept: a slot may be waiting for it.
+  cache_.assign(block, home, again && !engine_is_planned(grant));
   refusals_.granted(*block);
   return block;
 }

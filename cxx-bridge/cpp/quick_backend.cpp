@@ -65,7 +65,7 @@ std::pair<void*, void*> QuickBackend::allocate_to_cache(std::size_t size) {
   const auto made = CudaBackend::allocate(size);
   // What it found to be free, and is not to be cached.
   finish_frees();
-  BlockCache::assign(static_cast<Block*>(made.second), /*home=*/0, /*cacheable=*/true);
+  cache_.assign(static_cast<Block*>(made.second), /*home=*/0, /*cacheable=*/true);
   return made;
 }
 

@@ -57,12 +57,12 @@ use {
     process::{
         engine_arm_record, engine_cache, engine_close, engine_counters, engine_defer,
         engine_empty_cache, engine_enabled, engine_enter_child, engine_give_way, engine_guard,
-        engine_guarded, engine_home_at, engine_home_of, engine_homes, engine_is_planned,
-        engine_made_child, engine_parts, engine_record_begin, engine_record_close,
-        engine_refused_line, engine_release, engine_report_settings, engine_request,
-        engine_request_beside, engine_request_planned, engine_reset_accumulated,
-        engine_reset_peaks, engine_reused, engine_segment_bytes, engine_size_classes,
-        engine_slot_at, engine_slots, engine_state_line, engine_storage_dies, engine_threshold,
+        engine_guarded, engine_home_of, engine_homes, engine_is_planned, engine_made_child,
+        engine_parts, engine_record_begin, engine_record_close, engine_refused_line,
+        engine_release, engine_report_settings, engine_request, engine_request_beside,
+        engine_request_planned, engine_reset_accumulated, engine_reset_peaks, engine_reused,
+        engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots, engine_state_line,
+        engine_storage_dies, engine_threshold,
     },
     record::writing::{
         record_clear, record_done, record_free, record_is_on, record_request, record_use,
@@ -212,7 +212,6 @@ mod ffi {
         fn engine_segment_bytes() -> usize;
         fn engine_homes() -> usize;
         fn engine_home_of(device: i32) -> u32;
-        fn engine_home_at(grant: &Grant) -> u32;
         // These two write the grant in place: returning it would copy what was just written in parts, which stalls.
         fn engine_request(bytes: usize, grant: &mut Grant) -> bool;
         fn engine_request_beside(size: usize, cached: usize, alike: usize, to: &mut Grant) -> bool;
@@ -242,6 +241,7 @@ mod ffi {
         fn engine_record_close();
     }
 
+    // What is recorded.
     extern "Rust" {
         fn record_is_on() -> bool;
         fn record_request(bytes: usize, is_private: bool, allocation: &mut u64) -> bool;

@@ -31,7 +31,7 @@ mod homes;
 mod in_place;
 mod lane;
 
-pub(crate) use homes::{engine_home_at, engine_home_of, engine_homes};
+pub(crate) use homes::{engine_home_of, engine_homes};
 pub(crate) use in_place::{engine_counters, engine_storage_dies, in_place};
 use lane::lane_thread;
 

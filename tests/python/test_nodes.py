@@ -102,6 +102,21 @@ del after
     assert outcome.value == [[1], 1, 2]
 
 
+def test_memory_of_the_other_node_is_taken_once_for_requests_of_one_size(run, machine):
+    outcome = run(HEAD + """
+with torch.cuda.device(0):
+    near = pinned(60)
+del near
+misses = lambda: pinbuddy.stats()["engine"]["misses"]
+before = misses()
+found = {at for step in range(50) for at in addresses(1, [40])}
+answer(len(found), misses() - before)
+""", **OFF, BUDDY_MAX_MB="64", **machine(2, 2))
+    places, missed = outcome.value
+    assert places == 1
+    assert missed <= 2, "a miss flushes all caches"
+
+
 def test_blocks_ahead_lie_at_the_device_that_asks(run, machine):
     settings = {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_COUNT": "3", "BUDDY_BLOCK_SIZE_MB": "16", "PINBUDDY_SIM_LOCK": "0"}
     outcome = run(HEAD + """
@@ -118,8 +133,8 @@ first = addresses(0, [20])
 answer(first == addresses(1, [20]), nodes(first), len(segments()))
 """
     two = machine(2, 2)
-    for asked in ("off", "1"):
-        outcome = run(program, **OFF | two | {"BUDDY_NUMA": asked})
+    for asked in ({"BUDDY_NUMA": "off"}, {"BUDDY_NUMA": "1"}, {"BUDDY_BACKING": "cuda"}):
+        outcome = run(program, **OFF | two | asked)
         assert outcome.value == [True, [None], 1], asked
 
 

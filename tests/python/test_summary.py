@@ -111,6 +111,7 @@ def test_memory_for_the_devices_of_a_node_has_a_row_where_nodes_are_told_apart()
     segments = [segment(kind, size * GIB, free * GIB, free * GIB, home=node) for kind, size, free, node in parts]
     (row,) = cells(_summary.summary(STATS | {"segments": segments}), "For devices on")
     assert row == "node 0: 6 GiB, 2 GiB active; node 1: 1 GiB, 0 B"
+    assert _summary._by_node(segments) == f"{row} active; an unknown node: 1 GiB, 0 B active"
     assert "For devices on" not in _summary.summary(STATS)
 
 

@@ -144,6 +144,8 @@ class Sanitizer:
             said = self.run_well(program, long(seed) if seed else short, {}).split()
             if not said or name == "bounded" and (len(said) != 2 or said[0] != said[1]):
                 raise Failure(f"{name} did nothing, or its threads pinned beyond what they share: {said}")
+            # Half of the threads are on a device of another node.
+            self.run_well(program, short, {"BUDDY_NUMA": "auto"})
             if guarded:
                 # It fills and compares whole blocks, so a long run would take hours.
                 self.run_well(program, short, {"BUDDY_GUARD": "1"})

@@ -95,7 +95,7 @@ pub(super) const PIN_THREADS: Variable = variable(
 pub(super) const NUMA: Variable = variable(
     "BUDDY_NUMA",
     "off",
-    "the NUMA node of the blocks; `auto`: for each request the node of its current device; a number: this node",
+    "the NUMA node of the blocks; `auto`: for each request that of its current device, unless there is a plan; a number: this one",
 );
 pub(super) const TRACE: Variable = variable(
     "BUDDY_TRACE",

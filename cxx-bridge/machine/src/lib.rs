@@ -19,5 +19,5 @@ pub use files::{Files, field, kib_field};
 pub use held::{Held, Holder};
 pub use limits::{Limit, Limits, Of};
 pub use lock::LockLimit;
-pub use numa::{Node, is_node, node_of, nodes, nodes_with_memory};
+pub use numa::{Node, is_node, node_of, nodes, nodes_with_memory, nodes_with_processors};
 pub use pages::{POOLS, Pool, TRANSPARENT, huge_page_bytes, transparent_mode};

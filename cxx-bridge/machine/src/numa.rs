@@ -49,6 +49,12 @@ pub fn nodes_with_memory(files: &Files) -> Vec<u32> {
     list(&text.unwrap_or_default())
 }
 
+/// The nodes that have processors; empty if the kernel does not say.
+pub fn nodes_with_processors(files: &Files) -> Vec<u32> {
+    let text = files.text(&format!("{FOLDER}/has_cpu"));
+    list(&text.unwrap_or_default())
+}
+
 /// The node of the PCI device at this address, for instance `0000:1B:00.0`.
 pub fn node_of(files: &Files, pci_address: &str) -> Option<u32> {
     let folder = pci_address.to_ascii_lowercase();

@@ -3,6 +3,7 @@
 Pure functions of what ``stats()`` returns; asks neither the library nor torch.
 """
 
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable
@@ -136,12 +137,14 @@ def _memory(segments: list[Segment]) -> str:
 
 def _by_node(segments: list[Segment]) -> str:
     """How much serves the devices of each node, and how much of that is in use; empty where all serves all."""
-    sums: dict[int, tuple[int, int]] = {}
-    for it in segments:
-        if (node := it["home_node"]) is not None:
-            size, used = sums.get(node, (0, 0))
-            sums[node] = (size + it["bytes"], used + it["live_bytes"] + it["pending_bytes"])
-    return "; ".join(f"node {node}: {_short(size)}, {_short(used)} active" for node, (size, used) in sorted(sums.items()))
+    if all(it["home_node"] is None for it in segments):
+        return ""
+    sums: dict[str, tuple[int, int]] = {}
+    for it in sorted(segments, key=lambda it: math.inf if it["home_node"] is None else it["home_node"]):
+        node = "an unknown node" if it["home_node"] is None else f"node {it['home_node']}"
+        size, used = sums.get(node, (0, 0))
+        sums[node] = (size + it["bytes"], used + it["live_bytes"] + it["pending_bytes"])
+    return "; ".join(f"{node}: {_short(size)}, {_short(used)} active" for node, (size, used) in sums.items())
 
 
 def _place(segment: Segment) -> str:

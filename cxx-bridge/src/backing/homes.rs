@@ -9,7 +9,7 @@ use pinbuddy_core::Home;
 use super::Device;
 use super::machine::Machine;
 use super::numa::{self, Choice};
-use crate::config::memory::Numa;
+use crate::config::memory::{Numa, Way};
 use crate::lock::Lock;
 
 /// More homes are not told apart: as many as the allocator has thread caches.
@@ -48,11 +48,13 @@ pub(super) struct Homes {
 
 impl Homes {
     /// `None` where all memory has one home.
-    pub(super) fn new(asked: Numa, machine: &Machine) -> Option<Self> {
-        if asked != Numa::Auto {
+    pub(super) fn new(way: Way, asked: Numa, machine: &Machine) -> Option<Self> {
+        // Where CUDA allocates, it chooses the node.
+        if way == Way::Cuda || asked != Numa::Auto {
             return None;
         }
-        let most = machine.nodes().len().min(MOST).next_power_of_two();
+        let nodes = machine.nodes_of_devices();
+        let most = nodes.len().min(MOST).next_power_of_two();
         (most > 1).then(|| Self {
             most,
             machine: machine.clone(),
@@ -67,6 +69,10 @@ impl Homes {
 
     /// The home of a device; `pci_address` is asked once a device, and outside the lock.
     pub(super) fn of(&self, device: Device, pci_address: impl FnOnce() -> Option<String>) -> Home {
+        if device.0 < 0 {
+            // No device is current, and what is asked for may be any one's.
+            return Home::default();
+        }
         if let Some(known) = self.find(|it| it.device == device) {
             return known.home;
         }
@@ -88,9 +94,10 @@ impl Homes {
         home
     }
 
-    /// The first device that was seen of this home.
+    /// The first device that was seen of this home, rather one whose node is known.
     pub(super) fn at(&self, home: Home) -> Option<Seen> {
-        self.find(|it| it.home == home)
+        let known = self.find(|it| it.home == home && it.node.is_some());
+        known.or_else(|| self.find(|it| it.home == home))
     }
 
     fn find(&self, is_it: impl Fn(&Seen) -> bool) -> Option<Seen> {
@@ -143,7 +150,7 @@ mod tests {
     #[test]
     fn a_home_is_a_node_in_the_order_of_the_first_devices() {
         let (four, _folder) = machine("0-3", &["0", "0", "1", "1", "2", "2", "3", "3"]);
-        let it = Homes::new(Numa::Auto, &four).unwrap();
+        let it = Homes::new(Way::Auto, Numa::Auto, &four).unwrap();
         assert_eq!(it.most(), 4);
         assert_eq!(
             homes(&it, &[6, 0, 1, 7, 4, 2, 5, 3]),
@@ -159,26 +166,44 @@ mod tests {
     #[test]
     fn devices_of_an_unknown_node_have_one_home() {
         let (two, _folder) = machine("0-1", &["-1", "-1", "1", "0"]);
-        let it = Homes::new(Numa::Auto, &two).unwrap();
+        let it = Homes::new(Way::Auto, Numa::Auto, &two).unwrap();
         assert_eq!(homes(&it, &[0, 1, 2]), [0, 0, 1]);
         assert_eq!(
             (at(&it, 0), at(&it, 1)),
             (Some((0, None)), Some((2, Some(1))))
         );
         assert_eq!(homes(&it, &[3]), [0], "there are two");
+        assert_eq!(at(&it, 0), Some((3, Some(0))), "the first has no node");
+    }
+
+    #[test]
+    fn no_device_has_no_home_of_its_own() {
+        let (two, _folder) = machine("0-1", &["0", "1"]);
+        let it = Homes::new(Way::Auto, Numa::Auto, &two).unwrap();
+        let never = || -> Option<String> { panic!("the driver was asked for it") };
+        assert_eq!(it.of(Device(-1), never), Home(0));
+        assert_eq!(at(&it, 0), None);
+        assert_eq!(homes(&it, &[1, 0]), [0, 1]);
     }
 
     #[test]
     fn one_node_or_another_setting_makes_one_home() {
         let (one, _folder) = machine("0", &["0", "0"]);
-        assert!(Homes::new(Numa::Auto, &one).is_none());
+        assert!(Homes::new(Way::Auto, Numa::Auto, &one).is_none());
         let (two, _folder) = machine("0-1", &["0", "1"]);
         for asked in [Numa::Off, Numa::Node(1)] {
-            assert!(Homes::new(asked, &two).is_none());
+            assert!(Homes::new(Way::Auto, asked, &two).is_none());
         }
+        assert!(Homes::new(Way::Cuda, Numa::Auto, &two).is_none());
         let (three, _folder) = machine("0,2,4", &[]);
-        assert_eq!(Homes::new(Numa::Auto, &three).unwrap().most(), 4);
+        assert_eq!(Homes::new(Way::Auto, Numa::Auto, &three).unwrap().most(), 4);
+        let cpus = "sys/devices/system/node/has_cpu";
+        for (of_processors, most) in [("0", None), ("0-1", Some(2)), ("0-2,4", Some(4))] {
+            let (some, _folder) = made_up(&[(HAS_MEMORY, "0-2,8"), (cpus, of_processors)]);
+            let homes = Homes::new(Way::Auto, Numa::Auto, &some);
+            assert_eq!(homes.map(|it| it.most()), most);
+        }
         let (many, _folder) = machine("0-99", &[]);
-        assert_eq!(Homes::new(Numa::Auto, &many).unwrap().most(), 16);
+        assert_eq!(Homes::new(Way::Auto, Numa::Auto, &many).unwrap().most(), 16);
     }
 }

@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 
-use pinbuddy_machine::{Files, POOLS, Pool, node_of, nodes_with_memory, transparent_mode};
+use pinbuddy_machine::{
+    Files, POOLS, Pool, node_of, nodes_with_memory, nodes_with_processors, transparent_mode,
+};
 
 use crate::launcher;
 
@@ -107,6 +109,13 @@ impl Machine {
     /// The NUMA nodes that have memory; none if the kernel knows no nodes.
     pub(super) fn nodes(&self) -> Vec<u32> {
         nodes_with_memory(&self.files())
+    }
+
+    /// Those of them that devices can be beside: memory of a device's own, or behind CXL, has no processors.
+    pub(super) fn nodes_of_devices(&self) -> Vec<u32> {
+        let (mut nodes, processors) = (self.nodes(), nodes_with_processors(&self.files()));
+        nodes.retain(|it| processors.is_empty() || processors.contains(it));
+        nodes
     }
 
     /// The node of the PCI device at this address, for instance `0000:1B:00.0`.

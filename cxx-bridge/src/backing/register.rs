@@ -67,7 +67,7 @@ impl<D: Driver> Chain<D> {
         Self {
             driver,
             way: memory.backing.value,
-            homes: Homes::new(memory.numa.value, &machine),
+            homes: Homes::new(memory.backing.value, memory.numa.value, &machine),
             maker: Maker::new(memory.clone(), ahead, machine),
             regions: Lock::default(),
             rests: Lock::default(),

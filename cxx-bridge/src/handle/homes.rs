@@ -2,7 +2,7 @@
 //!
 //! Knows no nodes: the memory does. Where all memory has one home, nothing is asked here.
 
-use pinbuddy_core::{Block, Home};
+use pinbuddy_core::Home;
 
 use super::Handle;
 use crate::backing::{Device, Memory, Seen};
@@ -24,12 +24,6 @@ impl<M: Memory> Handle<M> {
         } else {
             Home::default()
         }
-    }
-
-    /// The home at which the engine's block lies.
-    pub fn home_at(&self, block: Block) -> Home {
-        let found = || Some(self.cell.provisioner()?.engine().home_of(block));
-        self.cell.guarded(found).unwrap_or_default()
     }
 
     /// The home of this thread's requests.

@@ -108,11 +108,6 @@ impl<M: Memory> Handle<M> {
         let settings = config.of_the_provisioner();
         let provisioner = Provisioner::new(settings.clone());
         let is_divided = memory.homes() > 1;
-        let provisioner = if is_divided {
-            provisioner.of_homes()
-        } else {
-            provisioner
-        };
         let handle = Self::with(
             config,
             (settings, provisioner, None),

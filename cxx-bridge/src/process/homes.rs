@@ -4,8 +4,6 @@ use std::panic::catch_unwind;
 
 use super::handle;
 use crate::backing::Device;
-use crate::ffi::Grant;
-use crate::handle::block;
 
 /// How many homes memory can have, a power of two.
 pub(crate) fn engine_homes() -> usize {
@@ -16,10 +14,4 @@ pub(crate) fn engine_homes() -> usize {
 pub(crate) fn engine_home_of(device: i32) -> u32 {
     // A panic must not reach C++.
     catch_unwind(|| handle().home_of(Device(device)).0.into()).unwrap_or_default()
-}
-
-/// The home at which a block lies.
-pub(crate) fn engine_home_at(grant: &Grant) -> u32 {
-    let block = block(grant.segment, grant.offset, grant.bytes);
-    handle().home_at(block).0.into()
 }

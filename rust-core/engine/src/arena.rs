@@ -4,8 +4,10 @@
 //! thresholds) and keeps no statistics. A dedicated region is a segment too, in another index.
 //!
 //! Invariants: a segment that is not dedicated is of the kind `Idle` exactly if it has no block. The
-//! fill order has one correct entry for each segment that is not dedicated, and the dedicated index
-//! has one for each idle dedicated region.
+//! fill order of its home has one correct entry for each segment that is not dedicated, and the dedicated
+//! index has one for each idle dedicated region.
+
+use std::mem;
 
 use crate::dedicated::IdleDedicated;
 use crate::engine::Of;
@@ -21,43 +23,95 @@ mod slots;
 
 use slots::{Resident, Slots};
 
+/// What is free at a home.
+#[derive(Debug, Default)]
+pub(crate) struct Indexes {
+    pub(crate) order: FillOrder,
+    pub(crate) dedicated: IdleDedicated,
+}
+
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
     slots: Slots,
-    pub(crate) order: FillOrder,
-    pub(crate) dedicated: IdleDedicated,
     /// Where blocks are taken from.
-    pub(crate) home: Home,
+    home: Home,
+    /// Of the home whose turn it is: with one home, nothing else is looked at.
+    pub(crate) here: Indexes,
+    /// Of the others, by home; empty for the one whose turn it is.
+    elsewhere: Vec<Indexes>,
     adoptions: u64,
     releases: u64,
 }
 
 impl Arena {
+    /// The home whose turn it is.
+    #[inline]
+    pub(crate) fn home(&self) -> Home {
+        self.home
+    }
+
+    /// Blocks are taken from this home from now on.
+    #[cold]
+    pub(crate) fn turn_to(&mut self, home: Home) {
+        if home == self.home {
+            return;
+        }
+        let there = mem::take(self.elsewhere(home));
+        let here = mem::replace(&mut self.here, there);
+        let left = mem::replace(&mut self.home, home);
+        *self.elsewhere(left) = here;
+    }
+
+    /// The indexes of a home.
+    #[inline]
+    fn of(&mut self, home: Home) -> &mut Indexes {
+        if home == self.home {
+            &mut self.here
+        } else {
+            self.elsewhere(home)
+        }
+    }
+
+    #[cold]
+    fn elsewhere(&mut self, home: Home) -> &mut Indexes {
+        let place = usize::from(home.0);
+        if self.elsewhere.len() <= place {
+            self.elsewhere.resize_with(place + 1, Indexes::default);
+        }
+        &mut self.elsewhere[place]
+    }
+
+    /// The indexes of all homes.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = (Home, &Indexes)> {
+        let others = (0..=u8::MAX).map(Home).zip(&self.elsewhere);
+        let others = others.filter(|(home, _)| *home != self.home);
+        others.chain([(self.home, &self.here)])
+    }
+
     /// A live block of `length >= 1` granules, at the lowest offset in the fullest segment of the class
     /// that has room, else in an idle segment.
     #[inline]
     pub(crate) fn take(&mut self, length: Granules, class: Class) -> Option<Block> {
-        let place = self.order.find(length.get(), class, self.home)?;
+        let place = self.here.order.find(length.get(), class)?;
         self.take_at(place, length, class)
     }
 
     /// The same, never in an idle segment.
     #[inline]
     pub(crate) fn take_in_use(&mut self, length: Granules, class: Class) -> Option<Block> {
-        let place = self
-            .order
-            .find_in_use(length.get(), class, self.home)
-            .ok()?;
+        let place = self.here.order.find_in_use(length.get(), class).ok()?;
         self.take_at(place, length, class)
     }
 
     /// As [`Self::take`], else in the fullest segment of the other class.
     pub(crate) fn take_anywhere(&mut self, length: Granules, class: Class) -> Option<Block> {
-        let own = self.order.find(length.get(), class, self.home);
+        let own = self.here.order.find(length.get(), class);
         let other = || {
-            let other = class.other();
-            self.order.find_in_use(length.get(), other, self.home).ok()
+            self.here
+                .order
+                .find_in_use(length.get(), class.other())
+                .ok()
         };
         let place = own.or_else(other)?;
         self.take_at(place, length, class)
@@ -65,22 +119,22 @@ impl Arena {
 
     /// The kind and the length of the segment from which [`Self::take`] would serve.
     pub(crate) fn serving(&self, length: Granules, class: Class) -> Option<(SegmentKind, usize)> {
-        let place = self.order.find(length.get(), class, self.home)?;
-        let resident = self.slots.at(self.order.slot_at(place))?;
+        let place = self.here.order.find(length.get(), class)?;
+        let resident = self.slots.at(self.here.order.slot_at(place))?;
         Some((resident.kind, resident.segment.region().bytes))
     }
 
     // Inlined always, so that the block stays in registers.
     #[inline(always)]
     fn take_at(&mut self, place: usize, length: Granules, class: Class) -> Option<Block> {
-        let index = self.order.slot_at(place);
+        let index = self.here.order.slot_at(place);
         let (segment, resident) = self.slots.at_mut(index)?;
         let start = resident.segment.take(length)?;
         if resident.kind == SegmentKind::Idle {
             resident.kind = class.kind();
         }
         let entry = resident.entry(index);
-        self.order.update(place, entry);
+        self.here.order.update(place, entry);
         Some(Block {
             segment,
             offset: start.bytes(),
@@ -91,10 +145,10 @@ impl Arena {
     /// A live block of `length >= 1` granules at the start of the smallest idle dedicated region
     /// that holds it, if that has at most `most` granules.
     pub(crate) fn take_dedicated(&mut self, length: Granules, most: Granules) -> Option<Block> {
-        let fit = self.dedicated.find(length, most, self.home)?;
+        let fit = self.here.dedicated.find(length, most)?;
         let (segment, resident) = self.slots.at_mut(fit.slot as usize)?;
         let start = resident.segment.take(length)?;
-        let was_idle = self.dedicated.remove(&fit);
+        let was_idle = self.here.dedicated.remove(&fit);
         debug_assert!(was_idle, "a dedicated region without an entry");
         Some(Block {
             segment,
@@ -128,7 +182,7 @@ impl Arena {
             // A dedicated region has one block.
             resident.idle_since = now;
             let fit = resident.fit(index);
-            self.dedicated.insert(fit);
+            self.of(was.1).dedicated.insert(fit);
             return Ok(was);
         }
         if resident.segment.is_idle() {
@@ -136,13 +190,14 @@ impl Arena {
             resident.idle_since = now;
         }
         let after = resident.entry(index);
-        let place = self.order.place_of(&before);
+        let order = &mut self.of(was.1).order;
+        let place = order.place_of(&before);
         debug_assert!(
             place.is_some(),
             "a segment without an entry in the fill order"
         );
         if let Some(place) = place {
-            self.order.update(place, after);
+            order.update(place, after);
         }
         Ok(was)
     }
@@ -164,10 +219,13 @@ impl Arena {
             },
         })?;
         self.adoptions += 1;
+        let home = resident.segment.home;
         if dedicated {
-            self.dedicated.insert(resident.fit(id.slot()));
+            let fit = resident.fit(id.slot());
+            self.of(home).dedicated.insert(fit);
         } else {
-            self.order.insert(resident.entry(id.slot()));
+            let entry = resident.entry(id.slot());
+            self.of(home).order.insert(entry);
         }
         Ok(id)
     }
@@ -252,7 +310,10 @@ impl Arena {
             };
             let dedicated = resident.is_dedicated();
             if dedicated {
-                let was_idle = self.dedicated.remove(&resident.fit(index));
+                let was_idle = self
+                    .of(resident.segment.home)
+                    .dedicated
+                    .remove(&resident.fit(index));
                 debug_assert!(was_idle, "an idle dedicated region without an entry");
             }
             let segment = resident.segment;
@@ -261,7 +322,9 @@ impl Arena {
         }
         if !taken.is_empty() {
             let slots = &self.slots;
-            self.order.retain(|index| slots.at(index).is_some());
+            for indexes in self.elsewhere.iter_mut().chain([&mut self.here]) {
+                indexes.order.retain(|index| slots.at(index).is_some());
+            }
         }
         taken
     }

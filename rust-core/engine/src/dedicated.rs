@@ -2,17 +2,16 @@
 //!
 //! Regions longer than a segment serve one block at a time, for a request that no segment holds. Those
 //! without a block are indexed here by size, then age. Knows regions as numbers only; the arena reports
-//! which became idle. Lookup and update are O(log n).
+//! which became idle, and has an index for each home. Lookup and update are O(log n).
 //!
 //! Invariant: it holds every idle dedicated region once, and nothing else (audited).
 
-use crate::units::{Granules, Home};
+use crate::units::Granules;
 use std::collections::BTreeSet;
 
-/// An idle dedicated region. Ordered by home, then size, then age: of equal ones the oldest serves.
+/// An idle dedicated region. Ordered by size, then age: of equal ones the oldest serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fit {
-    pub(crate) home: Home,
     pub(crate) granules: Granules,
     /// The number of its adoption: the older region has the lower one.
     pub(crate) age: u64,
@@ -27,17 +26,16 @@ pub(crate) struct IdleDedicated {
 }
 
 impl IdleDedicated {
-    /// The smallest region of `least..=most` granules at this home.
+    /// The smallest region of `least..=most` granules.
     #[inline]
-    pub(crate) fn find(&self, least: Granules, most: Granules, home: Home) -> Option<Fit> {
+    pub(crate) fn find(&self, least: Granules, most: Granules) -> Option<Fit> {
         let from = Fit {
-            home,
             granules: least,
             age: 0,
             slot: 0,
         };
         let best = *self.fits.range(from..).next()?;
-        (best.home == home && best.granules <= most).then_some(best)
+        (best.granules <= most).then_some(best)
     }
 
     /// The region has no block now, or is new.
@@ -63,7 +61,6 @@ mod tests {
 
     fn fit(granules: u32, age: u64) -> Fit {
         Fit {
-            home: Home(0),
             granules: Granules::new(granules),
             age,
             slot: age as u32,
@@ -77,7 +74,7 @@ mod tests {
             idle.insert(fit(granules, age));
         }
         let found = |idle: &IdleDedicated, least, most| {
-            idle.find(Granules::new(least), Granules::new(most), Home(0))
+            idle.find(Granules::new(least), Granules::new(most))
                 .map(|fit| fit.age)
         };
         assert_eq!(found(&idle, 150, 1000), Some(1));
@@ -89,13 +86,5 @@ mod tests {
         assert!(idle.remove(&fit(200, 1)) && !idle.remove(&fit(200, 1)));
         assert_eq!(found(&idle, 150, 1000), Some(3));
         assert_eq!(idle.iter().count(), 3);
-        let next = Fit {
-            home: Home(1),
-            ..fit(100, 9)
-        };
-        idle.insert(next);
-        assert_eq!(found(&idle, 1, 199), None, "it lies elsewhere");
-        let at_next = idle.find(Granules::new(100), Granules::new(100), Home(1));
-        assert_eq!(at_next, Some(next));
     }
 }

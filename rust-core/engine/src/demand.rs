@@ -3,8 +3,11 @@
 //! A program that works on one device and then on the next has a set for each: they are added up. Counts a
 //! block at the home at which it lies. Knows no segment.
 
+use std::iter;
+
 use crate::engine::Cached;
 use crate::rival::Rival;
+use crate::units::Home;
 
 /// See the module's documentation. In bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,9 +45,54 @@ impl Demand {
         self.rival.clear();
     }
 
-    /// The largest set, with one more request of `bytes`.
+    /// The largest set, with one more request of `bytes`; cached blocks count, since they may be in use by now.
     pub(crate) fn set_with(&self, bytes: u64) -> u64 {
         self.largest_set.max(self.active + bytes)
+    }
+}
+
+/// The demand of each home that was ever named. Most processes have one home, whose demand lies here and not behind a pointer:
+/// each block changes it twice.
+#[derive(Debug, Default)]
+pub(crate) struct Demands {
+    first: Demand,
+    others: Vec<Demand>,
+}
+
+impl Demands {
+    /// Makes sure that a home is counted; whether it was not.
+    pub(crate) fn add(&mut self, home: Home) -> bool {
+        let others = usize::from(home.0);
+        let is_new = self.others.len() < others;
+        if is_new {
+            self.others.resize_with(others, Demand::default);
+        }
+        is_new
+    }
+
+    #[inline]
+    pub(crate) fn of_mut(&mut self, home: Home) -> &mut Demand {
+        match home.0 {
+            0 => &mut self.first,
+            other => &mut self.others[usize::from(other) - 1],
+        }
+    }
+
+    /// Those of all homes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Home, &Demand)> {
+        let demands = iter::once(&self.first).chain(&self.others);
+        (0..=u8::MAX).map(Home).zip(demands)
+    }
+
+    /// Of each home, together.
+    pub(crate) fn sum(&self, mut of: impl FnMut(Home, &Demand) -> u64) -> u64 {
+        self.iter().map(|(home, demand)| of(home, demand)).sum()
+    }
+
+    /// Each largest set becomes what is in use now.
+    pub(crate) fn forget(&mut self) {
+        let demands = iter::once(&mut self.first).chain(&mut self.others);
+        demands.for_each(Demand::forget);
     }
 }
 

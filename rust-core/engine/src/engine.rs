@@ -6,7 +6,7 @@
 
 use crate::arena::Arena;
 use crate::audit;
-use crate::demand::Demand;
+use crate::demand::Demands;
 use crate::error::{AdoptError, Misuse, Violation};
 use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::Class;
@@ -66,8 +66,7 @@ pub struct Engine {
     leaving: Vec<IdleSegment>,
     /// Whether small and large blocks share segments, and take the shortest run.
     mixing: bool,
-    /// By home; all that were ever named.
-    pub(crate) demands: Vec<Demand>,
+    pub(crate) demands: Demands,
     /// Without `idle_bytes` and `largest_free_run_bytes`, which are computed when asked for.
     pub(crate) stats: Stats,
 }
@@ -81,7 +80,7 @@ impl Engine {
             phases: Phases::off(),
             leaving: Vec::new(),
             mixing: false,
-            demands: vec![Demand::default()],
+            demands: Demands::default(),
             stats: Stats::default(),
         }
     }
@@ -200,7 +199,7 @@ impl Engine {
     fn count(&mut self, block: Block, cached: Cached) {
         let bytes = block.bytes as u64;
         self.stats.block_lent(bytes);
-        self.demand_mut(self.arena.home).taken(bytes, cached);
+        self.demands.of_mut(self.arena.home()).taken(bytes, cached);
     }
 
     #[cold]
@@ -275,7 +274,7 @@ impl Engine {
         let id = self.arena.adopt(segment, dedicated)?;
         self.stats.region_adopted(region.bytes as u64, dedicated);
         self.knows(home);
-        self.demand_mut(home).pinned += region.bytes as u64;
+        self.demands.of_mut(home).pinned += region.bytes as u64;
         Ok(id)
     }
 
@@ -319,7 +318,7 @@ impl Engine {
     pub fn release(&mut self, block: Block) -> Result<(), Misuse> {
         let (was, home) = self.arena.release(block)?;
         self.stats.block_released(block.bytes as u64, was);
-        self.demand_mut(home).released(block.bytes as u64);
+        self.demands.of_mut(home).released(block.bytes as u64);
         Ok(())
     }
 

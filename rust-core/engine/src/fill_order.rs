@@ -1,8 +1,8 @@
 //! The order in which segments are tried: those of the request's class, the fullest first, then wholly
 //! idle ones.
 //!
-//! A sorted array of small entries. Knows segments as numbers only; the arena reports changes. The
-//! kinds follow each other: small, large, idle; and so do the homes, each with its own. A segment in use is tried before an idle one, so that
+//! A sorted array of small entries, one for each home. Knows segments as numbers only; the arena reports changes. The
+//! kinds follow each other: small, large, idle. A segment in use is tried before an idle one, so that
 //! idle segments stay idle, and can be unpinned, while any other has room. Within a kind the one with
 //! the fewest free granules comes first, and of equal ones the oldest.
 //!
@@ -15,12 +15,11 @@
 //! (audited).
 
 use crate::kind::{Class, SegmentKind};
-use crate::units::Home;
 
 /// A segment in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Free granules, in higher bits the kind, and above it the home.
+    /// Free granules, and in higher bits the kind.
     room: u64,
     /// The number of its adoption: the older segment has the lower one.
     age: u64,
@@ -36,13 +35,7 @@ const fn start_of(kind: SegmentKind) -> u64 {
     (kind as u64) << 32
 }
 
-/// The lowest `room` of a home: above any of the home before.
-#[inline]
-const fn start_of_home(home: Home) -> u64 {
-    (home.0 as u64) << 40
-}
-
-/// The lowest `room` of idle segments of the first home, after both classes.
+/// The lowest `room` of idle segments, after both classes.
 const IDLE: u64 = start_of(SegmentKind::Idle);
 
 impl Entry {
@@ -53,15 +46,6 @@ impl Entry {
             age,
             longest,
             slot,
-        }
-    }
-
-    /// The same at a home.
-    #[inline]
-    pub(crate) fn at(self, home: Home) -> Self {
-        Self {
-            room: self.room | start_of_home(home),
-            ..self
         }
     }
 
@@ -84,32 +68,25 @@ impl Entry {
 pub(crate) struct FillOrder(Vec<Entry>);
 
 impl FillOrder {
-    /// The place of the first segment of the class at this home, else of the first idle one, with a free
-    /// run of `length` granules.
+    /// The place of the first segment of the class, else of the first idle one, with a free run of
+    /// `length` granules.
     #[inline]
-    pub(crate) fn find(&self, length: u32, class: Class, home: Home) -> Option<usize> {
-        let idle_from = match self.find_in_use(length, class, home) {
+    pub(crate) fn find(&self, length: u32, class: Class) -> Option<usize> {
+        let idle_from = match self.find_in_use(length, class) {
             Ok(place) => return Some(place),
             Err(end) => end,
         };
         // The free granules of an idle segment are one run.
-        let from = start_of_home(home) + IDLE;
-        let too_short = |entry: &Entry| entry.room < from + u64::from(length);
+        let too_short = |entry: &Entry| entry.room < IDLE + u64::from(length);
         let place = idle_from + self.0[idle_from..].partition_point(too_short);
-        let to = from + start_of(SegmentKind::Large); // one kind further
-        (self.0.get(place)?.room < to).then_some(place)
+        (place < self.0.len()).then_some(place)
     }
 
-    /// The place of the first segment at this home in use by the class with a free run of `length`
-    /// granules; if there is none, the place after the last one of the class.
+    /// The place of the first segment in use by the class with a free run of `length` granules; if there
+    /// is none, the place after the last one of the class.
     #[inline]
-    pub(crate) fn find_in_use(
-        &self,
-        length: u32,
-        class: Class,
-        home: Home,
-    ) -> Result<usize, usize> {
-        let from = start_of_home(home) + start_of(class.kind());
+    pub(crate) fn find_in_use(&self, length: u32, class: Class) -> Result<usize, usize> {
+        let from = start_of(class.kind());
         let to = from + start_of(SegmentKind::Large); // one kind further
         let too_full = |entry: &Entry| entry.room < from + u64::from(length);
         let mut place = self.0.partition_point(too_full);
@@ -197,8 +174,7 @@ mod tests {
     }
 
     fn found_by(order: &FillOrder, length: u32, class: Class) -> Option<usize> {
-        let found = order.find(length, class, Home(0));
-        found.map(|place| order.slot_at(place))
+        order.find(length, class).map(|place| order.slot_at(place))
     }
 
     #[test]
@@ -237,36 +213,7 @@ mod tests {
         assert_eq!(found_by(&order, 40, Class::Small), Some(0));
         assert_eq!(found_by(&order, 41, Class::Small), Some(4)); // past all large ones
         assert_eq!(found_by(&order, 51, Class::Small), None);
-        let in_use = order.find_in_use(41, Class::Small, Home(0));
-        assert_eq!(in_use, Err(2)); // not the idle one
-    }
-
-    #[test]
-    fn a_home_finds_its_own_only() {
-        let mut order = FillOrder::default();
-        let entries = [
-            (90, Idle, 1),
-            (40, Large, 1),
-            (60, Small, 0),
-            (20, Idle, 0),
-            (70, Large, 2),
-        ];
-        for (slot, (free, kind, home)) in (0u32..).zip(entries) {
-            order.insert(Entry::new(free, kind, free, u64::from(slot), slot).at(Home(home)));
-        }
-        let found = |length, class, home| {
-            let place = order.find(length, class, Home(home));
-            place.map(|place| order.slot_at(place))
-        };
-        assert_eq!(found(20, Class::Large, 0), Some(3));
-        assert_eq!(found(21, Class::Large, 0), None);
-        assert_eq!(found(40, Class::Large, 1), Some(1));
-        assert_eq!(found(41, Class::Large, 1), Some(0));
-        assert_eq!(found(90, Class::Small, 1), Some(0));
-        assert_eq!(found(91, Class::Small, 1), None);
-        assert_eq!(found(1, Class::Large, 2), Some(4));
-        assert_eq!(found(1, Class::Small, 2), None);
-        assert_eq!(found(1, Class::Small, 3), None);
+        assert_eq!(order.find_in_use(41, Class::Small), Err(2)); // not the idle one
     }
 
     #[test]

@@ -159,8 +159,9 @@ impl Phases {
         self.crowded = true;
     }
 
-    /// The working-set region could not be pinned. Unpinning memory for another would only cost time.
-    pub(crate) fn refused(&mut self) {
+    /// Detects nothing from now on: the working-set region could not be pinned, and unpinning memory for another would
+    /// only cost time; or low water is that of several homes.
+    pub(crate) fn stop(&mut self) {
         *self = Self {
             on: self.on,
             working_set: self.working_set,
@@ -265,7 +266,7 @@ mod tests {
         assert!(matches!(phases.next(false, 0), Next::Renew { .. }));
         assert_eq!(phases.next(false, 0), Next::Keep, "it may still come");
         assert!(phases.notices(0, 1 << 40));
-        phases.refused();
+        phases.stop();
         assert!(!phases.notices(0, 1 << 40));
     }
 }

@@ -1,5 +1,6 @@
 // A stand-in for Rust: an engine in its plainest form, behind one lock, and a plan beside it. Segments are pinned when a request finds
-// no room, up to a budget; the lowest free run that is long enough serves.
+// no room, up to a budget; the lowest free run that is long enough serves. With BUDDY_NUMA there are two homes: the second may pin
+// one segment, and takes the first one's memory where that is full.
 //
 // As the real one it calls C++ only where it holds no lock, and ends the program where memory comes back
 // that it did not grant.
@@ -19,6 +20,7 @@
 
 #include "pinbuddy-bridge/src/lib.rs.h"
 #include "plan.h"
+#include "runtime.h"
 
 namespace pinbuddy {
 namespace {
@@ -27,9 +29,11 @@ constexpr std::size_t kUnit = 4096;
 constexpr std::size_t kSegment = std::size_t{8} << 20;
 constexpr std::size_t kSegments = 6;
 constexpr std::size_t kThreshold = std::size_t{1} << 20;
+constexpr std::size_t kOfSecondHome = 1;
 
 struct Segment {
   std::size_t address = 0;
+  std::uint32_t home = 0;
   // Offset and length of each live block; 0: no segment is here, or it is on its way.
   std::map<std::size_t, std::size_t> live;
   bool there = false;
@@ -42,22 +46,32 @@ class Engine {
     if (bytes > kSegment) {
       return false;
     }
+    const std::uint32_t home = grant.segment;
     const std::size_t wanted = (bytes + kUnit - 1) / kUnit * kUnit;
     std::unique_lock guard(mutex_);
     while (true) {
       for (Segment& segment : segments_) {
         // Beside what is cached: only where something is live anyway.
-        if (segment.there && (may_pin || !segment.live.empty()) && cut(segment, wanted, grant)) {
+        if (segment.home == home && (may_pin || !segment.live.empty()) && cut(segment, wanted, grant)) {
           return true;
         }
+      }
+      if (!may_pin) {
+        return false;
       }
       const auto free = std::find_if(std::begin(segments_), std::end(segments_), [](Segment& it) {
         return !it.there && !it.on_its_way;
       });
-      if (!may_pin || free == std::end(segments_)) {
-        return false;
+      const auto own = std::count_if(std::begin(segments_), std::end(segments_), [home](Segment& it) {
+        return it.home == home && (it.there || it.on_its_way);
+      });
+      if (free == std::end(segments_) || (home != 0 && own >= static_cast<std::ptrdiff_t>(kOfSecondHome))) {
+        return std::any_of(std::begin(segments_), std::end(segments_), [&](Segment& it) {
+          return it.home != home && cut(it, wanted, grant);
+        });
       }
       free->on_its_way = true;
+      free->home = home;
       guard.unlock();
       const std::size_t address = pin_region(kSegment, 0);
       guard.lock();
@@ -132,6 +146,9 @@ class Engine {
 
  private:
   bool cut(Segment& segment, std::size_t wanted, Grant& grant) {
+    if (!segment.there) {
+      return false;
+    }
     std::size_t offset = 0;
     for (const auto& [begin, bytes] : segment.live) {
       if (begin - offset >= wanted) {
@@ -245,13 +262,10 @@ std::size_t engine_segment_bytes() noexcept {
   return kSegment;
 }
 std::size_t engine_homes() noexcept {
-  return 1;
+  return stand_in::has_nodes() ? 2 : 1;
 }
-std::uint32_t engine_home_of(std::int32_t) noexcept {
-  return 0;
-}
-std::uint32_t engine_home_at(const Grant&) noexcept {
-  return 0;
+std::uint32_t engine_home_of(std::int32_t device) noexcept {
+  return static_cast<std::uint32_t>(device % 2);
 }
 bool engine_request(std::size_t bytes, Grant& grant) noexcept {
   return engine().request(bytes, grant, true);

@@ -36,6 +36,12 @@ inline std::int64_t microseconds_now() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
+// Whether the machine has several NUMA nodes, and devices on two of them.
+inline bool has_nodes() {
+  static const bool has = std::getenv("BUDDY_NUMA") != nullptr;
+  return has;
+}
+
 struct Stream {
   std::atomic<std::int64_t> busy_until{0};
 };

@@ -116,7 +116,10 @@ inline DeviceIndex device_count() {
   return kDevices;
 }
 inline DeviceIndex current_device() {
-  return 0;
+  // Of machines with several nodes every other thread uses the second device.
+  static std::atomic<unsigned> threads{0};
+  thread_local const unsigned number = threads.fetch_add(1);
+  return stand_in::has_nodes() ? static_cast<DeviceIndex>(number % kDevices) : DeviceIndex{0};
 }
 inline void set_device(DeviceIndex) {}
 inline std::optional<DeviceIndex> getDeviceIndexWithPrimaryContext() {

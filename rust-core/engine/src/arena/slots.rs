@@ -37,13 +37,12 @@ impl Resident {
     pub(crate) fn entry(&self, slot: usize) -> Entry {
         let segment = &self.segment;
         let (free, longest) = (segment.free_granules(), segment.longest());
-        Entry::new(free, self.kind, longest, self.age, slot as u32).at(segment.home)
+        Entry::new(free, self.kind, longest, self.age, slot as u32)
     }
 
     /// The entry that it should have in the dedicated index while it is idle.
     pub(crate) fn fit(&self, slot: usize) -> Fit {
         Fit {
-            home: self.segment.home,
             granules: self.segment.granules(),
             age: self.age,
             slot: slot as u32,

@@ -211,7 +211,7 @@ fn misuse_of_a_dedicated_region_is_refused_and_changes_nothing() {
     };
     for wrong in [size, offset] {
         assert!(arena.release(wrong).is_err() && arena.defer(wrong).is_err());
-        assert_eq!(arena.dedicated.iter().count(), 0);
+        assert_eq!(arena.here.dedicated.iter().count(), 0);
     }
     arena.release(block).unwrap();
     let twice = Err(Misuse::NotABlock {
@@ -220,7 +220,7 @@ fn misuse_of_a_dedicated_region_is_refused_and_changes_nothing() {
     });
     assert_eq!(arena.release(block).map(drop), twice);
     assert_eq!(arena.defer(block), twice);
-    assert_eq!(arena.dedicated.iter().count(), 1);
+    assert_eq!(arena.here.dedicated.iter().count(), 1);
     take_idle(&mut arena, usize::MAX);
     let unknown = Err(Misuse::UnknownSegment { segment: id });
     assert_eq!(arena.release(block).map(drop), unknown);
@@ -291,7 +291,10 @@ fn no_more_is_unpinned_than_asked_for_dedicated_and_oldest_first() {
         [0x600_0000, 0x100_0000]
     );
     assert_eq!(take_idle(&mut arena, usize::MAX), [0x300_0000]);
-    assert_eq!((arena.order.entries().len(), arena.iter().count()), (1, 1));
+    assert_eq!(
+        (arena.here.order.entries().len(), arena.iter().count()),
+        (1, 1)
+    );
     arena.release(busy).unwrap();
     assert_eq!(take_idle(&mut arena, usize::MAX), [0x400_0000]);
 }

@@ -3,11 +3,12 @@
 //! Trusts the segments, which are rechecked before. Does not check that a block is of its segment's
 //! class: [`Engine::request_anywhere`] may have put it elsewhere.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Indexes};
 use crate::dedicated::Fit;
 use crate::engine::Engine;
 use crate::error::Violation;
 use crate::kind::SegmentKind;
+use crate::units::Home;
 
 pub(super) fn audit(engine: &Engine) -> Result<(), Violation> {
     audit_regions(&engine.arena)?;
@@ -58,27 +59,33 @@ fn audit_kinds(engine: &Engine) -> Result<(), Violation> {
 }
 
 fn audit_fill_order(arena: &Arena) -> Result<(), Violation> {
-    let entries = arena.order.entries();
     let wrong = |place, what| Err(Violation::FillOrder { place, what });
-    for place in 1..entries.len() {
-        if !entries[place - 1].comes_before(&entries[place]) {
-            return wrong(place, "not sorted");
+    let mut found = 0;
+    for (_, indexes) in arena.indexes() {
+        let entries = indexes.order.entries();
+        for place in 1..entries.len() {
+            if !entries[place - 1].comes_before(&entries[place]) {
+                return wrong(place, "not sorted");
+            }
         }
+        found += entries.len();
     }
-    // It is strictly sorted, has as many entries as there are segments, and has each segment's correct
-    // entry: so it has nothing else.
+    // They are strictly sorted, have as many entries as there are segments, and that of its home has each
+    // segment's correct entry: so they have nothing else.
     let ordered = || {
         arena
             .iter()
             .filter(|(_, resident)| !resident.is_dedicated())
     };
     for (id, resident) in ordered() {
-        if !entries.contains(&resident.entry(id.slot())) {
+        let (home, entry) = (resident.segment.home, resident.entry(id.slot()));
+        let mut own = arena.indexes().filter(|(of, _)| *of == home);
+        if !own.any(|(_, indexes)| indexes.order.entries().contains(&entry)) {
             return wrong(id.slot(), "a segment has no true entry");
         }
     }
     let segments = ordered().count();
-    if entries.len() == segments {
+    if found == segments {
         Ok(())
     } else {
         wrong(segments, "an entry has no segment")
@@ -87,17 +94,20 @@ fn audit_fill_order(arena: &Arena) -> Result<(), Violation> {
 
 /// Exactly the dedicated regions that have no block, each once, in order.
 fn audit_dedicated(arena: &Arena) -> Result<(), Violation> {
-    let mut expected: Vec<Fit> = arena
+    let mut expected: Vec<(Home, Fit)> = arena
         .iter()
         .filter(|(_, resident)| resident.is_dedicated() && resident.segment.is_idle())
-        .map(|(id, resident)| resident.fit(id.slot()))
+        .map(|(id, resident)| (resident.segment.home, resident.fit(id.slot())))
         .collect();
     expected.sort_unstable();
-    let wrong = |fit: &Fit, what| {
+    let wrong = |(_, fit): &(Home, Fit), what| {
         let slot = fit.slot as usize;
         Err(Violation::DedicatedIndex { slot, what })
     };
-    let found: Vec<Fit> = arena.dedicated.iter().copied().collect();
+    let idle = |(home, indexes): (Home, &'_ Indexes)| -> Vec<_> {
+        indexes.dedicated.iter().map(|fit| (home, *fit)).collect()
+    };
+    let found: Vec<(Home, Fit)> = arena.indexes().flat_map(idle).collect();
     if let Some(fit) = expected.iter().find(|fit| !found.contains(fit)) {
         return wrong(fit, "an idle dedicated region has no true entry");
     }

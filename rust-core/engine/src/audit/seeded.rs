@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use super::tests::{engine, tree};
 use super::*;
-use crate::units::{GRANULE, Granules};
+use crate::units::{GRANULE, Granules, Home};
 
 const VARIABLE: &str = "PINBUDDY_SEEDED";
 
@@ -51,7 +51,7 @@ const DEFECTS: [(&str, Break, &str); 8] = [
     ),
     (
         "a home that missed a block",
-        |engine, _| engine.demands[0].active -= GRANULE as u64,
+        |engine, _| engine.demands.of_mut(Home::default()).active -= GRANULE as u64,
         "Statistic",
     ),
     (

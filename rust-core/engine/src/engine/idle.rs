@@ -94,7 +94,7 @@ impl Engine {
         for segment in idle {
             let bytes = segment.region().bytes as u64;
             self.stats.region_unpinned(bytes, segment.is_dedicated());
-            self.demand_mut(segment.segment.home).pinned -= bytes;
+            self.demands.of_mut(segment.segment.home).pinned -= bytes;
         }
     }
 

@@ -88,14 +88,14 @@ impl Engine {
         let id = self.arena.adopt(segment, false)?;
         self.stats.region_adopted(region.bytes as u64, false);
         self.knows(home);
-        self.demand_mut(home).pinned += region.bytes as u64;
+        self.demands.of_mut(home).pinned += region.bytes as u64;
         self.phases.adopted(id);
         Ok(id)
     }
 
     /// The region that [`Decision::Renew`] asked for could not be pinned.
     pub fn working_set_refused(&mut self) {
-        self.phases.refused();
+        self.phases.stop();
     }
 
     /// Whether sizes were seen to differ from phase to phase.

@@ -98,7 +98,7 @@ impl Provisioner {
         }
         if mood == Mood::Yielding {
             let is_short = want.refused.is_some() || left < exact;
-            if let Some(block) = self.block_anywhere(want.bytes, is_short) {
+            if let Some(block) = self.block_anywhere(want.bytes) {
                 return Step::Block(block);
             }
             let most = exact.next_power_of_two();
@@ -127,7 +127,10 @@ impl Provisioner {
             let in_use = self.engine.in_use() + exact;
             let set = self.engine.set_with(exact);
             self.ahead.miss(exact, in_use, set);
-            self.worker.home = want.home;
+            // A warm-up under way goes on where it was called for.
+            if !(self.is_at_work() && self.is_warming()) {
+                self.worker.home = want.home;
+            }
         }
         // While its last segment is being pinned nothing is missing any more, and that segment is waited for as well.
         let warming = self.is_warming() || self.permits.any_of_the_worker();

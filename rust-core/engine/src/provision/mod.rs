@@ -10,7 +10,8 @@
 //! pauses while a request pins. Beyond what the user asked to have ready, no more is pinned than the
 //! *allowance*, unless live blocks are so scattered that no region is idle. It is the largest set in use and nearly half of
 //! it, or for small sets 64 MiB and a fifth, but no more than a fifth and half a segment; or what stock would have pinned.
-//! With exact growth it is the largest set and a twentieth.
+//! With exact growth it is the largest set and a twentieth. Sets, and what stock would have pinned, are those of each home,
+//! added up.
 
 mod ahead;
 mod decay;
@@ -158,18 +159,15 @@ impl Provisioner {
         }
     }
 
-    /// The same for requests of several homes. Phases of different sizes are not looked for: they end at a low water of
-    /// all memory, and each home has its own.
-    #[must_use]
-    pub fn of_homes(self) -> Self {
-        let engine = self.engine.without_phases();
-        Self { engine, ..self }
-    }
-
     /// Whether the first step of a request may be a pin; else it needs neither the time nor what the budget leaves.
     #[inline]
     pub fn may_pin_at_first(&self) -> bool {
         self.engine.is_renewing()
+    }
+
+    /// Whether requests that miss are left to upstream, since too much was pinned anew.
+    pub fn is_yielding(&self) -> bool {
+        self.guard.is_yielding()
     }
 
     /// The engine, with all that is pinned.

@@ -12,7 +12,7 @@ use super::{Provisioner, Refusal, Step, Want};
 impl Provisioner {
     pub(super) fn last_resort(&mut self, want: &mut Want, need: Need) -> Step {
         let Need { exact, now, left } = need;
-        if let Some(block) = self.block_anywhere(want.bytes, true) {
+        if let Some(block) = self.block_anywhere(want.bytes) {
             return Step::Block(block);
         }
         // Regions that were let go are unpinned now: as many as the budget needs, or all of them if the
@@ -62,10 +62,11 @@ impl Provisioner {
         pass_through(unpin, Some(refusal))
     }
 
-    /// A block wherever there is one: also at other homes, if nothing more can be pinned.
-    pub(super) fn block_anywhere(&mut self, bytes: usize, is_short: bool) -> Option<Block> {
+    /// A block wherever there is one, also at other homes: a request of this size that passes through has found
+    /// none at any.
+    pub(super) fn block_anywhere(&mut self, bytes: usize) -> Option<Block> {
         let here = self.engine.request_anywhere(bytes);
-        here.or_else(|| is_short.then(|| self.engine.request_elsewhere(bytes))?)
+        here.or_else(|| self.engine.request_elsewhere(bytes))
     }
 
     /// The length of a region in a full budget, in bytes. A buffer that grows would find the budget full of regions a

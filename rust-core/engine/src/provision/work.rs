@@ -54,7 +54,7 @@ const LEAST: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) at_work: bool,
-    /// Where it pins: at the home of the last request that missed, or of who called for a warm-up.
+    /// Where it pins: at the home of the last request that missed; a warm-up at that of who called for it, to its end.
     pub(super) home: Home,
     /// Bytes that it unpins, until it says that it has.
     pub(super) unpinning: usize,

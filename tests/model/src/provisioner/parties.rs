@@ -68,13 +68,8 @@ const THREADS: usize = 4;
 impl Parties {
     pub(super) fn new(settings: Settings, choices: &mut Choices<'_>) -> Self {
         let homes = 1 + choices.weighted(&[2, 2, 1]) as u8;
-        let provisioner = Provisioner::new(settings.clone());
         Self {
-            provisioner: if homes == 1 {
-                provisioner
-            } else {
-                provisioner.of_homes()
-            },
+            provisioner: Provisioner::new(settings.clone()),
             world: World::new(),
             asking: Vec::new(),
             pinning: Vec::new(),
@@ -145,7 +140,8 @@ impl Parties {
         match step {
             Step::Block(block) => {
                 let Asking { home, refused, .. } = self.asking.swap_remove(n);
-                self.check_home(block, home, refused || left < bytes);
+                let is_short = refused || left < block.bytes || self.provisioner.is_yielding();
+                self.check_home(block, home, is_short);
                 self.hand_out(block, bytes);
             }
             Step::Reap => {
@@ -185,7 +181,7 @@ impl Parties {
         }
     }
 
-    /// A block of another home is handed out only where memory is short, and the request's own home has no room.
+    /// A block of another home is handed out only where no more is pinned, and the request's own home has no room.
     fn check_home(&self, block: Block, home: Home, is_short: bool) {
         let engine = self.provisioner.engine();
         if self.world.home_of(engine.address(block)) == home {

@@ -44,7 +44,7 @@ fn overlapping_segments_are_seen() {
 #[test]
 fn a_wrong_fill_order_is_seen() {
     let (mut engine, _) = engine();
-    engine.arena.order.corrupt_by_swapping(0, 1);
+    engine.arena.here.order.corrupt_by_swapping(0, 1);
     assert_eq!(
         engine.audit(),
         Err(Violation::FillOrder {
@@ -53,16 +53,16 @@ fn a_wrong_fill_order_is_seen() {
         })
     );
     let (mut engine, id) = self::engine();
-    let stale = engine.arena.order.entries()[0];
+    let stale = engine.arena.here.order.entries()[0];
     engine.request(GRANULE);
-    engine.arena.order.update(0, stale);
+    engine.arena.here.order.update(0, stale);
     let violation = Violation::FillOrder {
         place: id.slot(),
         what: "a segment has no true entry",
     };
     assert_eq!(engine.audit(), Err(violation));
     let (mut engine, _) = self::engine();
-    engine.arena.order.retain(|slot| slot == 0);
+    engine.arena.here.order.retain(|slot| slot == 0);
     let violation = Violation::FillOrder {
         place: 1,
         what: "a segment has no true entry",
@@ -71,6 +71,7 @@ fn a_wrong_fill_order_is_seen() {
     let (mut engine, _) = self::engine();
     engine
         .arena
+        .here
         .order
         .insert(Entry::new(1000, SegmentKind::Idle, 1000, 9, 9));
     let violation = Violation::FillOrder {
@@ -84,14 +85,14 @@ fn a_wrong_fill_order_is_seen() {
 fn an_idle_dedicated_region_that_is_not_listed_is_seen() {
     let (mut engine, [_, idle], _) = dedicated();
     let entry = fit(&mut engine, idle);
-    assert!(engine.arena.dedicated.remove(&entry));
+    assert!(engine.arena.here.dedicated.remove(&entry));
     let violation = Violation::DedicatedIndex {
         slot: 1,
         what: "an idle dedicated region has no true entry",
     };
     assert_eq!(engine.audit(), Err(violation.clone()));
     // An entry of the wrong size does not count.
-    engine.arena.dedicated.insert(Fit {
+    engine.arena.here.dedicated.insert(Fit {
         granules: Granules::new(999),
         ..entry
     });
@@ -102,7 +103,7 @@ fn an_idle_dedicated_region_that_is_not_listed_is_seen() {
 fn a_dedicated_region_that_is_listed_and_not_idle_is_seen() {
     let (mut engine, [busy, _], block) = dedicated();
     let entry = fit(&mut engine, busy);
-    engine.arena.dedicated.insert(entry);
+    engine.arena.here.dedicated.insert(entry);
     let violation = Violation::DedicatedIndex {
         slot: 0,
         what: "an entry is of no idle dedicated region",
@@ -116,7 +117,7 @@ fn a_dedicated_region_that_is_listed_and_not_idle_is_seen() {
 fn a_second_entry_of_a_dedicated_region_is_seen() {
     let (mut engine, [_, idle], _) = dedicated();
     let entry = fit(&mut engine, idle);
-    engine.arena.dedicated.insert(Fit { age: 7, ..entry });
+    engine.arena.here.dedicated.insert(Fit { age: 7, ..entry });
     let violation = engine.audit().unwrap_err();
     let expected = matches!(violation, Violation::DedicatedIndex { slot: 1, .. });
     assert!(expected, "{violation}");

@@ -70,7 +70,7 @@ fn memory_elsewhere_is_another_homes_and_counts_there() {
     assert_eq!(engine.request_elsewhere(80 * GRANULE), None);
     let long = engine.request_elsewhere(150 * GRANULE);
     assert_eq!(region(&engine, long), Some(0x3000_0000));
-    let active: Vec<u64> = engine.demands.iter().map(|it| it.active).collect();
+    let active: Vec<u64> = engine.demands.iter().map(|it| it.1.active).collect();
     assert_eq!(active, [230, 80].map(|granules| granules * GRANULE as u64));
     // It is still the turn of the same home, and a block goes back to where it lies.
     assert_eq!(engine.release(first), Ok(()));
@@ -95,6 +95,21 @@ fn homes_that_take_turns_need_both_their_sets() {
     assert_eq!(engine.rival().pins(), 2);
     engine.forget_largest_set();
     assert_eq!((engine.largest_set(), engine.rival_bytes(0)), (0, 0));
+}
+
+/// A block that was cached at the last request may be in use by now, without a word.
+#[test]
+fn what_another_home_has_cached_counts_as_in_use() {
+    let mut engine = engine();
+    block(&mut engine, 50).unwrap();
+    let cached = Cached {
+        bytes: 50 * GRANULE,
+        alike: 0,
+    };
+    engine.request_beside(30 * GRANULE, cached).unwrap();
+    assert_eq!(engine.largest_set(), 50 * GRANULE);
+    engine.turn_to(FAR);
+    assert_eq!(engine.set_with(10 * GRANULE), (50 + 30 + 10) * GRANULE);
 }
 
 #[test]

@@ -7,12 +7,6 @@ const NEAR: Home = Home(0);
 const FAR: Home = Home(1);
 
 impl Caller {
-    fn of_homes(settings: Settings) -> Self {
-        let mut caller = Self::new(settings);
-        caller.it = Provisioner::new(caller.it.settings.clone()).of_homes();
-        caller
-    }
-
     fn take_at(&mut self, bytes: usize, home: Home) -> (Block, Home) {
         let block = self.take_for(Want::new(bytes).at(home));
         (block, self.home_of(block))
@@ -27,7 +21,7 @@ impl Caller {
 /// A program that works on one device and then on the next, again and again.
 #[test]
 fn phases_that_take_turns_pin_once_each() {
-    let mut caller = Caller::of_homes(settings());
+    let mut caller = Caller::new(settings());
     let mut pinned = Vec::new();
     for _ in 0..20 {
         for home in [NEAR, FAR] {
@@ -45,7 +39,7 @@ fn phases_that_take_turns_pin_once_each() {
 
 #[test]
 fn where_the_budget_is_used_up_the_other_home_serves_before_a_request_fails() {
-    let mut caller = Caller::of_homes(settings());
+    let mut caller = Caller::new(settings());
     caller.left = 256 * MIB;
     let near = [
         caller.take_at(128 * MIB, NEAR),
@@ -76,9 +70,22 @@ fn where_the_budget_is_used_up_the_other_home_serves_before_a_request_fails() {
     caller.it.engine().audit().unwrap();
 }
 
+/// The allocator takes a request that passes through for one that finds room nowhere.
+#[test]
+fn who_pins_too_often_gets_the_other_homes_memory_before_a_request_passes_through() {
+    let mut caller = Caller::new(settings());
+    let (near, _) = caller.take_at(64 * MIB, NEAR);
+    caller.release(near);
+    (0..100).for_each(|_| caller.it.guard.count(0));
+    let (far, home) = caller.take_at(32 * MIB, FAR);
+    assert!(caller.it.is_yielding());
+    assert_eq!((home, caller.pins.len()), (NEAR, 1));
+    caller.release(far);
+}
+
 #[test]
 fn with_budget_left_a_home_pins_its_own() {
-    let mut caller = Caller::of_homes(settings());
+    let mut caller = Caller::new(settings());
     let (near, _) = caller.take_at(128 * MIB, NEAR);
     caller.release(near);
     let (_, home) = caller.take_at(100 * MIB, FAR);
@@ -90,7 +97,7 @@ fn with_budget_left_a_home_pins_its_own() {
 
 #[test]
 fn the_worker_pins_where_it_is_asked_to() {
-    let mut caller = Caller::of_homes(Settings {
+    let mut caller = Caller::new(Settings {
         count: Some(1),
         ..settings()
     });
@@ -101,4 +108,45 @@ fn the_worker_pins_where_it_is_asked_to() {
     caller.pinned(&permit);
     let (_, home) = caller.take_at(MIB * 8, FAR);
     assert_eq!((home, caller.pins.len()), (FAR, 1));
+}
+
+#[test]
+fn a_warm_up_goes_on_where_it_was_called_for() {
+    let mut caller = Caller::new(Settings {
+        count: Some(3),
+        ..settings()
+    });
+    caller.it.urge(FAR);
+    assert!(caller.it.hire());
+    let first = caller.pin_ahead();
+    let mut want = Want::new(8 * MIB).at(NEAR);
+    let own = permit(caller.first_step(&mut want));
+    caller.pinned(&first);
+    caller.pinned(&own);
+    let next = caller.pin_ahead();
+    assert_eq!((own.home, next.home), (NEAR, FAR));
+}
+
+/// With one device nothing is different on a machine of several nodes.
+#[test]
+fn phases_are_looked_for_until_there_is_a_second_home() {
+    let exact = Settings {
+        growth: Growth::Exact,
+        warm_up: WarmUp::Off,
+        ..settings()
+    };
+    for second in [false, true] {
+        let mut caller = Caller::new(exact.clone());
+        if second {
+            caller.take_at(8 * MIB, FAR);
+        }
+        for phase in 0..20 {
+            let sizes = (0..8).map(|n| (16 + (phase * 7 + n * 5) % 32) * MIB);
+            let blocks: Vec<_> = sizes.map(|bytes| caller.take(bytes)).collect();
+            blocks.into_iter().for_each(|it| caller.release(it));
+        }
+        let is_long = caller.pins.iter().any(|mib| *mib > 48);
+        assert_eq!(is_long, !second, "{:?}", caller.pins);
+        caller.it.engine().audit().unwrap();
+    }
 }

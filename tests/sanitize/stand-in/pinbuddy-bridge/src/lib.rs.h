@@ -83,7 +83,6 @@ std::size_t engine_threshold() noexcept;
 std::size_t engine_segment_bytes() noexcept;
 std::size_t engine_homes() noexcept;
 std::uint32_t engine_home_of(std::int32_t device) noexcept;
-std::uint32_t engine_home_at(const Grant& grant) noexcept;
 bool engine_request(std::size_t bytes, Grant& grant) noexcept;
 bool engine_request_beside(
     std::size_t bytes, std::size_t cached, std::size_t alike, Grant& grant) noexcept;
