@@ -7,8 +7,8 @@ if [[ ${RUNNER_ENVIRONMENT:-} != github-hosted ]]; then
     echo "setup: not a runner of GitHub's; install GoogleTest, rustfmt and clippy by hand"
     exit 0
 fi
-# Unused toolkits for phones and .NET, some 15 GB.
-sudo rm -rf /usr/local/lib/android /usr/share/dotnet
+# Unused toolkits, some 30 GB: a release's wheels take as much together.
+sudo rm -rf /usr/local/lib/android /usr/share/dotnet /usr/local/.ghcup /opt/ghc /usr/share/swift /opt/az /opt/hostedtoolcache/CodeQL
 sudo apt-get update --quiet
 sudo apt-get install --quiet --yes --no-install-recommends g++ g++-aarch64-linux-gnu libgtest-dev
 # The toolchain that everything is tested with, and that releases are built with: a wheel's bytes depend on it. Not in a
