@@ -7,10 +7,10 @@
 //
 // A thread takes from its own cache, and a block returns to the cache of the thread that it was taken
 // for, whichever thread frees it. So threads contend only if one frees what another allocates, or finds
-// nothing in its own cache. Where memory has several homes, a thread has a cache for each of them, and a cached
-// block is taken by requests of the home for which it was cut, wherever it lies. Invariants: a cached block has no user and no event outstanding; the blocks
-// of a flush are with their owner before the next flush begins. Knows neither the engine nor upstream's
-// lists.
+// nothing in its own cache. Where memory has several homes, a thread has a cache for each of them, and a
+// cached block is taken by requests of the home for which it was cut, wherever it lies. Invariants: a cached
+// block has no user and no event outstanding; the blocks of a flush are with their owner before the next
+// flush begins. Knows neither the engine nor upstream's lists.
 #pragma once
 
 #include <algorithm>

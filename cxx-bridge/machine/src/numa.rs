@@ -45,14 +45,16 @@ pub fn is_node(name: &str) -> bool {
 
 /// The nodes that have memory; empty if the kernel knows none.
 pub fn nodes_with_memory(files: &Files) -> Vec<u32> {
-    let text = files.text(&format!("{FOLDER}/has_memory"));
-    list(&text.unwrap_or_default())
+    listed(files, "has_memory")
 }
 
 /// The nodes that have processors; empty if the kernel does not say.
 pub fn nodes_with_processors(files: &Files) -> Vec<u32> {
-    let text = files.text(&format!("{FOLDER}/has_cpu"));
-    list(&text.unwrap_or_default())
+    listed(files, "has_cpu")
+}
+
+fn listed(files: &Files, name: &str) -> Vec<u32> {
+    list(&files.text(&format!("{FOLDER}/{name}")).unwrap_or_default())
 }
 
 /// The node of the PCI device at this address, for instance `0000:1B:00.0`.

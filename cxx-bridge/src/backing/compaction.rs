@@ -148,7 +148,7 @@ fn fill_unless_it_stalls(
             last.store(0, Ordering::Relaxed);
             limit = match small()? {
                 Some(small) if huge > small * WORTH => {
-                    let until = filled.min(length);
+                    let until = filled;
                     return Ok(Filled::Stalled { until, huge, small });
                 }
                 // Small pages are as slow: their measured cost is the new limit.

@@ -10,29 +10,19 @@ use crate::backing::{Device, Memory, Seen};
 impl<M: Memory> Handle<M> {
     /// How many homes requests can be of, a power of two.
     pub fn homes(&self) -> usize {
-        if self.is_divided {
-            self.pinner.memory.homes()
-        } else {
-            1
-        }
+        self.divided().map_or(1, M::homes)
     }
 
     /// The home of requests while this is the current device.
     pub fn home_of(&self, device: Device) -> Home {
-        if self.is_divided {
-            self.pinner.memory.home(device)
-        } else {
-            Home::default()
-        }
+        self.divided()
+            .map_or_else(Home::default, |it| it.home(device))
     }
 
     /// The home of this thread's requests.
     pub(super) fn home_here(&self) -> Home {
-        if self.is_divided {
-            self.home_of(self.pinner.memory.device())
-        } else {
-            Home::default()
-        }
+        self.divided()
+            .map_or_else(Home::default, |it| it.home(it.device()))
     }
 
     /// A device for which memory is pinned at this home; `None` where that makes no difference.
@@ -46,7 +36,11 @@ impl<M: Memory> Handle<M> {
     }
 
     fn seen_at(&self, home: Home) -> Option<Seen> {
-        let memory = self.is_divided.then_some(&self.pinner.memory)?;
-        memory.at_home(home)
+        self.divided()?.at_home(home)
+    }
+
+    /// The memory, where it has several homes.
+    fn divided(&self) -> Option<&M> {
+        self.is_divided.then_some(&self.pinner.memory)
     }
 }

@@ -3,7 +3,8 @@
 //! The provisioner, in its `cell`, decides what is pinned, when and how much; the `pinner` pins. The
 //! handle wires the two, and knows nothing of PyTorch except how to have events queried. Calls that need
 //! no memory are in this file; requests in `requests`, the worker in `worker`, permits in `permits`,
-//! pins before the first request in `early`, nodes of memory in `homes`, unpinning in `clear` and `idle`, the end of the process and its children in `ends`.
+//! pins before the first request in `early`, nodes of memory in `homes`, unpinning in `clear` and `idle`,
+//! the end of the process and its children in `ends`.
 //!
 //! Invariants: the lock is never held while memory is pinned, unpinned or waited for (I5); every permit is
 //! ended, after a panic too, so that no thread waits for a pin that does not exist; blocks that are live

@@ -7,8 +7,26 @@
 //! one power and several sizes may have lived at once unnoticed: the answer is never high, and may be a
 //! little low.
 
+use std::iter::Sum;
+
 /// Powers of two from a byte to 1 TiB.
 const POWERS: usize = 41;
+
+/// Pins so far, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pins {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Sum for Pins {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            count: sum.count + one.count,
+            bytes: sum.bytes + one.bytes,
+        })
+    }
+}
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +34,7 @@ pub(crate) struct Rival {
     live: [u32; POWERS],
     most: [u32; POWERS],
     pinned: u64,
-    /// All pins so far, and their bytes.
-    pins: u64,
-    bytes: u64,
+    pins: Pins,
 }
 
 impl Default for Rival {
@@ -27,8 +43,7 @@ impl Default for Rival {
             live: [0; POWERS],
             most: [0; POWERS],
             pinned: 0,
-            pins: 0,
-            bytes: 0,
+            pins: Pins::default(),
         }
     }
 }
@@ -50,8 +65,8 @@ impl Rival {
         if more > 0 {
             self.most[power] += more as u32;
             self.pinned += more << power;
-            self.pins += more;
-            self.bytes += more << power;
+            self.pins.count += more;
+            self.pins.bytes += more << power;
         }
     }
 
@@ -68,21 +83,9 @@ impl Rival {
             .sum();
     }
 
-    /// The pins of both together: what `pins` and `bytes` say.
-    pub(crate) fn and(mut self, other: &Self) -> Self {
-        self.pins += other.pins;
-        self.bytes += other.bytes;
-        self
-    }
-
-    /// How often stock has pinned in all.
-    pub(crate) fn pins(&self) -> u64 {
+    /// How often stock has pinned in all, and how much.
+    pub(crate) fn pins(&self) -> Pins {
         self.pins
-    }
-
-    /// How many bytes stock has pinned in all.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Bytes that stock would have pinned now, with one more request of `bytes`.
@@ -124,17 +127,17 @@ mod tests {
         rival.taken(5 * MIB, 0);
         rival.taken(6 * MIB, 1);
         rival.taken(4 * MIB, 0);
-        assert_eq!((rival.pins(), rival.pinned_with(0)), (2, 12 * MIB));
+        assert_eq!((rival.pins().count, rival.pinned_with(0)), (2, 12 * MIB));
         assert_eq!(
             rival.pinned_with(7 * MIB),
             (12 + 16) * MIB,
             "none is cached"
         );
         rival.taken(7 * MIB, 0);
-        assert_eq!(rival.pins(), 4, "the cached one is in use again");
-        assert_eq!(rival.bytes(), (3 * 8 + 4) * MIB);
+        assert_eq!(rival.pins().count, 4, "the cached one is in use again");
+        assert_eq!(rival.pins().bytes, (3 * 8 + 4) * MIB);
         rival.taken(8 * MIB, 9);
-        assert_eq!(rival.pins(), 4, "counted while others cached more");
+        assert_eq!(rival.pins().count, 4, "counted while others cached more");
     }
 
     #[test]

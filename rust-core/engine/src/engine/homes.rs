@@ -5,7 +5,7 @@
 
 use super::Engine;
 use crate::demand::Demand;
-use crate::rival::Rival;
+use crate::rival::Pins;
 use crate::units::{Block, Home};
 
 impl Engine {
@@ -26,14 +26,12 @@ impl Engine {
     /// [`Self::request_anywhere`] at any home but the one whose turn it is.
     pub fn request_elsewhere(&mut self, bytes: usize) -> Option<Block> {
         let own = self.arena.home();
-        let mut found = None;
-        let homes: Vec<Home> = self.demands.iter().map(|(home, _)| home).collect();
-        for home in homes {
-            if home != own && found.is_none() {
-                self.arena.turn_to(home);
-                found = self.request_anywhere(bytes);
-            }
-        }
+        let homes = self.demands.iter().map(|(home, _)| home);
+        let others: Vec<Home> = homes.filter(|it| *it != own).collect();
+        let found = others.into_iter().find_map(|home| {
+            self.arena.turn_to(home);
+            self.request_anywhere(bytes)
+        });
         self.arena.turn_to(own);
         found
     }
@@ -77,9 +75,8 @@ impl Engine {
     }
 
     /// The pins of stock, on the same requests.
-    pub(crate) fn rival(&self) -> Rival {
-        let rivals = self.demands.iter().map(|(_, it)| it.rival);
-        rivals.reduce(|all, one| all.and(&one)).unwrap_or_default()
+    pub(crate) fn rival(&self) -> Pins {
+        self.demands.iter().map(|(_, it)| it.rival.pins()).sum()
     }
 
     /// Bytes pinned at a home and in no block, without regions that were let go.

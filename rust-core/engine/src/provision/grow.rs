@@ -92,7 +92,7 @@ impl Provisioner {
         let Need { exact, left, .. } = need;
         let largest_set = self.engine.largest_set() as u64;
         let learning = self.engine.is_learning();
-        let mood = self.guard.mood(&self.engine.rival(), largest_set, learning);
+        let mood = self.guard.mood(self.engine.rival(), largest_set, learning);
         if exact > self.settings.segment_bytes && want.refused.is_none() && left >= exact {
             return self.of_its_class(want, need, mood);
         }

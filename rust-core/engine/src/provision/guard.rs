@@ -6,7 +6,7 @@
 //! requests. Where they run too far ahead, requests that miss are left to stock's mechanism, and idle
 //! regions are unpinned as it pins: the program comes to rest as with stock. Knows counts only.
 
-use crate::rival::Rival;
+use crate::rival::Pins;
 
 use super::Growth;
 
@@ -72,17 +72,17 @@ impl Guard {
 
     /// Asked before each pin. `learning` says that phases are being learnt: regions are replaced on
     /// purpose then, and that ends by itself.
-    pub(super) fn mood(&mut self, rival: &Rival, largest_set: u64, learning: bool) -> Mood {
+    pub(super) fn mood(&mut self, rival: Pins, largest_set: u64, learning: bool) -> Mood {
         if self.mood < Mood::Yielding {
-            let ahead = self.pins as i64 - rival.pins() as i64;
+            let ahead = self.pins as i64 - rival.count as i64;
             self.least = self.least.min(ahead);
-            let (pins, most) = (ahead - self.least, largest_set.max(SET) + rival.bytes());
+            let (pins, most) = (ahead - self.least, largest_set.max(SET) + rival.bytes);
             // Half as much is allowed after each time that the guard has yielded.
             let tries = self.times.min(60);
             let patience = |pins: i64| (pins >> tries).max(1);
             let times = if learning { 4 } else { 2 };
             let borne = if self.exact {
-                4 * PINS + rival.pins() as i64 / 8
+                4 * PINS + rival.count as i64 / 8
             } else {
                 PINS
             };
@@ -107,7 +107,7 @@ impl Guard {
 
     /// The cache was cleared, and stock would pin anew as well: counting starts again, after twice as
     /// many clears as the last time.
-    pub(super) fn clear(&mut self, rival: &Rival) {
+    pub(super) fn clear(&mut self, rival: Pins) {
         if self.is_yielding() {
             self.wait += 1;
             if self.wait < 1 << self.times.min(20) {
@@ -116,7 +116,7 @@ impl Guard {
             *self = Self {
                 exact: self.exact,
                 times: self.times,
-                pins: rival.pins(),
+                pins: rival.count,
                 bytes: 0,
                 ..Self::default()
             };

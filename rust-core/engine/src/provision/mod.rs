@@ -247,7 +247,7 @@ impl Provisioner {
         let bytes = bytes_of(&idle);
         self.warm.clear(bytes, &self.settings);
         self.ahead.clear();
-        self.guard.clear(&self.engine.rival());
+        self.guard.clear(self.engine.rival());
         self.engine.forget_largest_set();
         self.clears = self.clears.wrapping_add(1);
         idle.extend(self.engine.take_leaving(usize::MAX, usize::MAX));

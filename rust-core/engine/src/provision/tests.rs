@@ -351,7 +351,7 @@ fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
         blocks.into_iter().for_each(|it| caller.release(it));
         caller.work();
     }
-    let rival = caller.it.engine().rival().pins() as usize;
+    let rival = caller.it.engine().rival().count as usize;
     let pins = caller.pins.len();
     assert!(
         pins <= rival + 100,

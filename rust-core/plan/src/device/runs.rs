@@ -82,7 +82,8 @@ impl Runs {
     /// Whether more stays reserved with these plans than without where a program looks how large its pool can be.
     pub(super) fn holds_more(&self, plans: &[Option<Layout>]) -> bool {
         let is_more = |held: Vec<u64>| held.iter().zip(&self.may_hold).any(|(it, most)| it > most);
-        self.held(plans).is_none_or(is_more)
+        // Most records have no server's pool: nothing is built for them.
+        !self.looks.is_empty() && self.held(plans).is_none_or(is_more)
     }
 
     /// What is reserved at the end of each of `looks`.

@@ -92,7 +92,7 @@ fn homes_that_take_turns_need_both_their_sets() {
     assert_eq!(engine.largest_set(), 100 * GRANULE);
     assert_eq!(engine.set_with(70 * GRANULE), 120 * GRANULE);
     assert_eq!(engine.rival_bytes(0), 2 * 64 * GRANULE);
-    assert_eq!(engine.rival().pins(), 2);
+    assert_eq!(engine.rival().count, 2);
     engine.forget_largest_set();
     assert_eq!((engine.largest_set(), engine.rival_bytes(0)), (0, 0));
 }
