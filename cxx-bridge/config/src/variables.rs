@@ -70,7 +70,7 @@ pub(super) const BACKING: Variable = variable(
     "BUDDY_BACKING",
     "auto",
     "where blocks come from; `pages`: mapped by pinbuddy and registered with CUDA; `cuda`: allocated \
-     by CUDA, as with stock; `auto`: `pages` where that works",
+     by CUDA; `auto`: `pages`, or what is quicker without huge pages",
 );
 pub(super) const HUGE_PAGES: Variable = variable(
     "BUDDY_HUGE_PAGES",

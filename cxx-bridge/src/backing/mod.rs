@@ -4,8 +4,8 @@
 //! The only seam between this crate's decisions and CUDA; tests put numbers behind it. In a process,
 //! [`Memory`] is the chain in `register`. `region` makes memory of our own: `huge` chooses the pages from
 //! what the `machine` offers, `numa` the node, `homes` tells devices' nodes apart; `mapping` maps it;
-//! `touch`, `collapse` and `compaction` fill it. CUDA registers it with a `lead`, or allocates if that fails. The budget decides how much it
-//! may be.
+//! `touch`, `collapse` and `compaction` fill it. CUDA registers it with a `lead`, or allocates if that fails, or is sooner (`pace`). The
+//! budget decides how much it may be.
 
 mod areas;
 pub(crate) mod background;
@@ -19,6 +19,7 @@ mod lead;
 mod machine;
 mod mapping;
 mod numa;
+mod pace;
 pub(crate) mod pages;
 mod placement;
 mod refusal;

@@ -20,7 +20,7 @@ use super::said::Said;
 use super::tally::Tally;
 use super::touch::{Toucher, Unfilled};
 use super::{Control, Source};
-use crate::config::memory::{Fork, HugePages, Memory};
+use crate::config::memory::{Fork, HugePages, Memory, Numa};
 use crate::lock::{self, Lock};
 use crate::log::{self, Bytes};
 use pinbuddy_machine::{Limits, LockLimit};
@@ -44,6 +44,8 @@ pub(super) struct Maker {
 pub(super) struct Made {
     pub(super) mapping: Mapping,
     pub(super) taken: Duration,
+    /// Huge pages were not tried, though one would fit into it.
+    pub(super) is_small: bool,
 }
 
 /// Why there is no such memory; texts are for people.
@@ -113,13 +115,28 @@ impl Maker {
         let start = Instant::now();
         self.areas.take(&self.machine.root).map_err(Unmade::Short)?;
         let tally = Tally::default();
-        let mapping = self
+        let (mapping, pages) = self
             .map(bytes, source, control, &tally, pci_address)
             .inspect_err(|_| {
                 self.areas.put();
             })?;
         let taken = start.elapsed().saturating_sub(tally.idle());
-        Ok(Made { mapping, taken })
+        let is_small = pages == Pages::Small && bytes >= self.machine.sizes.large;
+        Ok(Made {
+            mapping,
+            taken,
+            is_small,
+        })
+    }
+
+    /// Whether a region would be as CUDA's are: of small pages, wherever the kernel puts them, and shared with children. False
+    /// where the machine has no memory for it.
+    pub(super) fn is_as_cudas(&self, bytes: usize) -> bool {
+        self.settings.fork.value == Fork::Share
+            && self.settings.numa.value == Numa::Off
+            && bytes >= self.machine.sizes.large
+            && self.plan(bytes).chain[0].pages == Pages::Small
+            && self.is_there(bytes).is_ok()
     }
 
     /// Whether its memory is hidden from children.
@@ -146,7 +163,7 @@ impl Maker {
         control: &dyn Control,
         tally: &Tally,
         pci_address: impl FnOnce() -> Option<String>,
-    ) -> Result<Mapping, Unmade> {
+    ) -> Result<(Mapping, Pages), Unmade> {
         let mut plan = self.plan(bytes);
         if source == Source::SetAside {
             plan.chain.retain(|link| link.set_aside);
@@ -160,7 +177,7 @@ impl Maker {
             match self.try_with(bytes, link, node, toucher) {
                 Ok(mapping) => {
                     self.say_pages(bytes, pages, &left_out);
-                    return Ok(mapping);
+                    return Ok((mapping, pages));
                 }
                 Err(Unmade::Stopped) => return Err(Unmade::Stopped),
                 Err(why) => {

@@ -5,6 +5,8 @@
 //! which something is registered never; a stopped pin leaves nothing behind, is not logged and decides
 //! nothing; nothing is mapped, registered or read from the kernel under a lock (I5).
 
+mod cuda;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +18,7 @@ use super::homes::{Homes, Seen};
 use super::lead::{self, Unregistered};
 use super::machine::Machine;
 use super::mapping::Mapping;
+use super::pace::{By, Paces};
 use super::placement::{Placement, look};
 use super::refusal::{Refusal, unless_stopped};
 use super::region::{Made, Maker, Unmade};
@@ -51,6 +54,7 @@ pub struct Chain<D> {
     rests: Lock<Vec<(Mapping, Region)>>,
     /// CUDA allocated a region that it could not register: it gets every region from then on.
     fallen: AtomicBool,
+    paces: Paces,
     said: Said,
 }
 
@@ -72,6 +76,7 @@ impl<D: Driver> Chain<D> {
             regions: Lock::default(),
             rests: Lock::default(),
             fallen: AtomicBool::new(false),
+            paces: Paces::default(),
             said: Said::default(),
         }
     }
@@ -98,6 +103,7 @@ impl<D: Driver> Chain<D> {
         let Made {
             mapping,
             taken: filling,
+            is_small,
         } = self.make(bytes, device, source, control)?;
         let base = mapping.base();
         let region = Region { base, bytes };
@@ -107,6 +113,9 @@ impl<D: Driver> Chain<D> {
                 Err(failed) => return Err(self.give_up(mapping, bytes, failed)),
             };
         self.driver.pinned(region, filling + registering);
+        if is_small {
+            self.timed(By::Us, bytes, filling + registering);
+        }
         let chosen = "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)";
         self.said.chosen(|| chosen.to_owned());
         log::debug(|| {
@@ -173,6 +182,11 @@ impl<D: Driver> Chain<D> {
         control: &dyn Control,
     ) -> Result<Pinned, Unpinned> {
         let mut refusal = None;
+        if self.is_sooner_by_cuda(bytes, source)
+            && let Some(ended) = self.allocate_sooner(bytes, device, control)
+        {
+            return ended;
+        }
         if self.maps() {
             match self.pin_pages(bytes, device, source, control) {
                 Ok(pinned) => return Ok(pinned),
@@ -193,9 +207,6 @@ impl<D: Driver> Chain<D> {
             _ => {}
         }
         let pinned = self.allocate(bytes, device, control)?;
-        let base = pinned.base;
-        let region = Region { base, bytes };
-        self.remember(region, None, region, source);
         match refusal {
             None | Some(Refusal::Short(_) | Refusal::Stopped) => {}
             Some(Refusal::NotThis(why)) => self.said.not_this(|| why + "; CUDA allocates it"),
@@ -211,28 +222,6 @@ impl<D: Driver> Chain<D> {
             }
         }
         Ok(pinned)
-    }
-
-    /// Has CUDA allocate a region, which cannot be stopped.
-    fn allocate(
-        &self,
-        bytes: usize,
-        device: Device,
-        control: &dyn Control,
-    ) -> Result<Pinned, Unpinned> {
-        if !control.may_register(bytes) {
-            return Err(Unpinned::Stopped);
-        }
-        let start = Instant::now();
-        match self.driver.pin(bytes, device) {
-            Ok(base) => Ok(Pinned {
-                base,
-                filling: Duration::ZERO,
-                registering: start.elapsed(),
-            }),
-            Err(_) if !control.go_on() => Err(Unpinned::Stopped),
-            Err(why) => Err(Unpinned::Refused(why)),
-        }
     }
 
     fn remember(

@@ -15,6 +15,7 @@ pub(super) struct Said {
     chosen: AtomicBool,
     fallen: AtomicBool,
     not_this: AtomicBool,
+    sooner: AtomicBool,
 }
 
 impl Said {
@@ -74,6 +75,11 @@ impl Said {
     /// Registering fails here, and CUDA's own allocations work.
     pub(super) fn fallen(&self, line: impl FnOnce() -> String) {
         once(&self.fallen, true, line);
+    }
+
+    /// CUDA allocated a region that could have been mapped here.
+    pub(super) fn sooner(&self, line: impl FnOnce() -> String) {
+        once(&self.sooner, false, line);
     }
 
     /// A region could not be mapped here, and CUDA allocated it.

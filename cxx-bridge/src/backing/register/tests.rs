@@ -118,10 +118,14 @@ impl Fake {
         self.allocated.lock().unwrap().len()
     }
 
+    pub(super) fn refuses_to_allocate(&self) {
+        self.refuses_to_allocate.store(true, Ordering::Relaxed);
+    }
+
     /// From now on every call fails.
     pub(super) fn is_gone(&self) {
         self.registers_no_more();
-        self.refuses_to_allocate.store(true, Ordering::Relaxed);
+        self.refuses_to_allocate();
     }
 
     /// Whether it has nothing, and no report was made to it.

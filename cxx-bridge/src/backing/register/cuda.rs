@@ -1,0 +1,152 @@
+//! Regions that CUDA allocates, and when it is to allocate one though memory can be mapped.
+
+use std::time::{Duration, Instant};
+
+use pinbuddy_core::Region;
+
+use super::super::driver::Driver;
+use super::super::pace::By;
+use super::super::{Control, Device, Pinned, Source, Unpinned, background};
+use super::Chain;
+use crate::config::MIB;
+use crate::config::memory::Way;
+
+impl<D: Driver> Chain<D> {
+    /// Whether CUDA pins this region sooner, for a request: it would have small pages, which CUDA is, or may be, quicker with.
+    ///
+    /// What is pinned ahead stays ours, since it can be stopped; as does what lies on a chosen node, or is hidden from children.
+    pub(super) fn is_sooner_by_cuda(&self, bytes: usize, source: Source) -> bool {
+        self.way == Way::Auto
+            && source == Source::Ordinary
+            && self.maps()
+            && !background::entered()
+            && self.paces.quicker() == By::Cuda
+            && self.maker.is_as_cudas(bytes)
+    }
+
+    /// Has CUDA allocate a region, which cannot be stopped.
+    pub(super) fn allocate(
+        &self,
+        bytes: usize,
+        device: Device,
+        control: &dyn Control,
+    ) -> Result<Pinned, Unpinned> {
+        if !control.may_register(bytes) {
+            return Err(Unpinned::Stopped);
+        }
+        let start = Instant::now();
+        let base = match self.driver.pin(bytes, device) {
+            Ok(base) => base,
+            Err(_) if !control.go_on() => return Err(Unpinned::Stopped),
+            Err(why) => return Err(Unpinned::Refused(why)),
+        };
+        let registering = start.elapsed();
+        self.timed(By::Cuda, bytes, registering);
+        let region = Region { base, bytes };
+        self.remember(region, None, region, Source::Ordinary);
+        Ok(Pinned {
+            base,
+            filling: Duration::ZERO,
+            registering,
+        })
+    }
+
+    /// Has CUDA allocate a region that could be mapped here, unless it refuses to.
+    pub(super) fn allocate_sooner(
+        &self,
+        bytes: usize,
+        device: Device,
+        control: &dyn Control,
+    ) -> Option<Result<Pinned, Unpinned>> {
+        match self.allocate(bytes, device, control) {
+            Err(Unpinned::Refused(_)) => None,
+            ended => {
+                self.said.sooner(|| {
+                    "there are no huge pages for a region: CUDA allocates it where that takes less time than pages of \
+                     4 KiB do here (BUDDY_BACKING)"
+                        .to_owned()
+                });
+                Some(ended)
+            }
+        }
+    }
+
+    /// A region without huge pages was pinned in that time.
+    pub(super) fn timed(&self, by: By, bytes: usize, taken: Duration) {
+        // Threads behind the program have a lower priority, and rest.
+        if !background::entered() {
+            self.paces.timed(by, bytes / MIB, taken);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Memory;
+    use super::super::super::machine::tests::made_up;
+    use super::super::tests::{Fake, chain, pin};
+    use super::*;
+    use crate::config::of_pairs;
+
+    const BYTES: usize = 2 * MIB;
+
+    /// How many of four regions CUDA allocates, which takes no time here, on a machine without huge pages.
+    fn allocated(variables: &[(&str, &str)], bytes: usize) -> usize {
+        let chain = chain(variables);
+        let regions = [(); 4].map(|()| Region {
+            base: pin(&chain, bytes),
+            bytes,
+        });
+        let allocated = chain.driver.allocated();
+        for region in regions {
+            chain.unpin(region).unwrap();
+        }
+        assert_eq!(chain.driver.allocated(), 0);
+        allocated
+    }
+
+    #[test]
+    fn of_regions_without_huge_pages_all_but_the_first_are_pinned_the_quicker_way() {
+        assert_eq!(allocated(&[], BYTES), 3);
+        assert_eq!(allocated(&[("BUDDY_HUGE_PAGES", "off")], BYTES), 3);
+        // Short ones tell nothing, and are not compared.
+        assert_eq!(allocated(&[], MIB), 0);
+    }
+
+    #[test]
+    fn what_cuda_would_not_do_as_asked_is_mapped_here() {
+        for setting in [
+            ("BUDDY_BACKING", "pages"),
+            ("BUDDY_FORK", "hide"),
+            ("BUDDY_NUMA", "auto"),
+            ("BUDDY_NUMA", "0"),
+        ] {
+            assert_eq!(allocated(&[setting], BYTES), 0, "{setting:?}");
+        }
+    }
+
+    #[test]
+    fn a_region_with_huge_pages_is_not_compared() {
+        let thp = "sys/kernel/mm/transparent_hugepage/enabled";
+        let (machine, _folder) = made_up(&[(thp, "[always] madvise never")]);
+        let chain = Chain::on(machine, &of_pairs(&[]).0, Fake::default());
+        chain.timed(By::Us, BYTES, Duration::from_secs(1));
+        let before = chain.driver.allocated();
+        let base = pin(&chain, BYTES);
+        assert_eq!(chain.driver.allocated(), before);
+        chain.unpin(Region { base, bytes: BYTES }).unwrap();
+    }
+
+    #[test]
+    fn where_cuda_refuses_or_memory_is_short_nothing_changes() {
+        let chain = chain(&[]);
+        chain.timed(By::Us, BYTES, Duration::from_secs(1));
+        chain.driver.refuses_to_allocate();
+        let base = pin(&chain, BYTES);
+        chain.unpin(Region { base, bytes: BYTES }).unwrap();
+        let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 2048 kB\n")]);
+        let chain = Chain::on(machine, &of_pairs(&[]).0, Fake::default());
+        chain.timed(By::Us, BYTES, Duration::from_secs(1));
+        assert!(!chain.is_sooner_by_cuda(BYTES, Source::Ordinary));
+    }
+}
