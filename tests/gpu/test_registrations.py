@@ -55,6 +55,6 @@ torch.cuda.synchronize()
 whole = all(bool((block == at).all()) for at, block in enumerate(blocks))
 answer([copies, backings, whole, all(of_engine(it) and it.is_pinned() for it in blocks)])
 """
-    copies, backings, whole, engines = ours(RUNTIME + program, BUDDY_WARMUP="sync", BUDDY_MAX_MB="1024")
+    copies, backings, whole, engines = ours(RUNTIME + program, BUDDY_BACKING="pages", BUDDY_WARMUP="sync", BUDDY_MAX_MB="1024")
     assert len(backings) > 2 and set(backings) == {"pages"}, "blocks are not registered here"
     assert set(copies) == {0} and whole and engines

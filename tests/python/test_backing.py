@@ -56,7 +56,7 @@ def copies():
 @pytest.mark.parametrize(
     "settings, backing",
     [
-        ({}, "pages"),
+        ({"BUDDY_BACKING": "pages"}, "pages"),
         ({"BUDDY_BACKING": "cuda"}, "cuda"),
         ({"BUDDY_BACKING": "cuda", "PYTORCH_ALLOC_CONF": "pinned_use_cuda_host_register:True"}, "cuda"),
         ({"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"}, "pages"),
@@ -79,12 +79,13 @@ answer(good, sorted(seen), left, sim()["pins"] - sim()["unpins"])
 
 def test_what_the_kernel_says_about_each_page_size(run):
     program = HEAD + "first = pinned(8)\nanswer(places(), pinbuddy.memory_summary())"
-    places, summary = run(program, **SMALL, BUDDY_HUGE_PAGES="off").value
+    settings = SMALL | {"BUDDY_BACKING": "pages"}
+    places, summary = run(program, **settings, BUDDY_HUGE_PAGES="off").value
     assert places == [["pages", 4096]] * 2 and "in pages of 4 KiB" in summary
     enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     if not enabled.exists() or "[never]" in enabled.read_text():
         pytest.skip("no transparent huge pages here")
-    outcome = run(program, **SMALL, BUDDY_HUGE_PAGES="thp")
+    outcome = run(program, **settings, BUDDY_HUGE_PAGES="thp")
     places, summary = outcome.value
     small = places.count(["pages", 4096])
     assert small + places.count(["pages", 2 << 20]) == 2
@@ -92,6 +93,21 @@ def test_what_the_kernel_says_about_each_page_size(run):
     assert ("in pages of 4 KiB" in summary) == (small > 0)
     assert ("in pages of 2 MiB" in summary) == (small < 2)
     assert small == 0 or any("BUDDY_HUGE_PAGES: " in it for it in outcome.warnings), outcome.stderr
+
+
+def test_without_huge_pages_the_quicker_way_pins(run):
+    """Pins that lock nothing take CUDA no time. The first region is ours, and timed."""
+    program = HEAD + """
+held = [pinned(17) for _ in range(4)]
+filled = all(bool((it.random_(1, 9) > 0).all()) for it in held)
+backings = sorted(it[0] for it in places())
+del held
+pinbuddy.empty_cache()
+answer(backings.count("pages"), backings.count("cuda") > 0, filled, segments(), sim()["pins"] - sim()["unpins"])
+"""
+    settings = SMALL | {"BUDDY_WARMUP": "off", "BUDDY_HUGE_PAGES": "off"}
+    outcome = run(program, **settings, PINBUDDY_SIM_LOCK=0)
+    assert outcome.value == [1, True, True, [], 0] and outcome.warnings == [], outcome.stderr
 
 
 @pytest.mark.timing
@@ -125,7 +141,7 @@ answer([it["backing"] for it in pinbuddy.stats()["segments"]], used, whole, sim(
 """)
 # The first block of the warm-up is refused.
 REFUSED_BLOCK = REFUSED.replace("tensors = [", "pinbuddy.warm_up(wait=True)\ntensors = [")
-LARGE = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "off"}
+LARGE = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "off", "BUDDY_BACKING": "pages"}
 
 
 @pytest.mark.parametrize("way", ["auto", "pages"])

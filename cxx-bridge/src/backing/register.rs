@@ -9,7 +9,7 @@ mod cuda;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pinbuddy_core::{Home, Region, Settings};
 

@@ -14,7 +14,8 @@ use crate::config::memory::Way;
 impl<D: Driver> Chain<D> {
     /// Whether CUDA pins this region sooner, for a request: it would have small pages, which CUDA is, or may be, quicker with.
     ///
-    /// What is pinned ahead stays ours, since it can be stopped; as does what lies on a chosen node, or is hidden from children.
+    /// What is pinned behind the program stays ours, since it can be stopped; as does what lies on a chosen node, or is hidden from
+    /// children.
     pub(super) fn is_sooner_by_cuda(&self, bytes: usize, source: Source) -> bool {
         self.way == Way::Auto
             && source == Source::Ordinary

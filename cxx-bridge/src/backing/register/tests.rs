@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use super::super::Foreground;
 use super::super::machine::tests::made_up;
