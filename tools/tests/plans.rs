@@ -1,7 +1,7 @@
 //! `plans`: what is in a folder, and what a command line has there.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use pinbuddy_events::trace::Header;
@@ -69,12 +69,18 @@ impl Place {
         key.name()
     }
 
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(format!("plans/{name}.plan"))
+    }
+
     fn has(&self, name: &str) -> bool {
-        self.0
-            .path()
-            .join("plans")
-            .join(format!("{name}.plan"))
-            .exists()
+        self.file(name).exists()
+    }
+
+    /// Says that a plan did not fit its last run.
+    fn mark(&self, name: &str) {
+        let file = fs::File::open(self.file(name)).unwrap();
+        pinbuddy_store::mark(&file, true).unwrap();
     }
 }
 
@@ -97,6 +103,9 @@ fn why_finds_the_plan_that_a_run_has_made_or_says_what_differs() {
         own.contains("BUDDY_PLAN=auto: there is a plan") && own.contains(&name),
         "{own}"
     );
+    place.mark(&name);
+    let marked = place.said(&[&WHY[..], &["8"]].concat());
+    assert!(marked.contains("did not fit its last run"), "{marked}");
     let other = place.plans(&[&WHY[..], &["16"]].concat());
     assert_eq!(other.status.code(), Some(1));
     let other = String::from_utf8(other.stdout).unwrap();
@@ -143,11 +152,14 @@ fn plans_are_listed_shown_removed_exported_and_imported() {
 
     let moved = place.0.path().join("moved.plan");
     let moved = moved.to_str().unwrap();
+    place.mark(&one);
     place.said(&["export", &one, moved]);
     place.said(&["rm", &one[one.len() - 16..]]);
     assert_eq!([place.has(&one), place.has(&two)], [false, true]);
     place.said(&["import", moved]);
     assert_eq!([place.has(&one), place.has(&two)], [true, true]);
+    let why = place.said(&[&WHY[..], &["8"]].concat());
+    assert!(why.contains("there is a plan\n"), "without its mark: {why}");
 
     let ambiguous = place.plans(&["rm", "train"]);
     assert!(

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::key::{Key, MOST_HEAD};
+use crate::mark::is_marked;
 
 /// The most files: four roles and memories each of 64 programs, and of their variants. Reading so many heads takes some ms.
 pub const MOST_FILES: usize = 256;
@@ -42,6 +43,8 @@ pub struct Kept {
     pub bytes: u64,
     /// When it was last used or written.
     pub used: SystemTime,
+    /// Whether the last run with it found that it does not fit.
+    pub is_marked: bool,
 }
 
 impl Folder {
@@ -77,10 +80,14 @@ impl Folder {
         self.0.join(format!("{}{ENDING}", key.name()))
     }
 
-    /// Notes that a plan is used.
-    pub fn touch(file: &Path) {
+    /// Notes that a plan is used; whether it is marked.
+    pub fn touch(file: &Path) -> bool {
+        let Ok(file) = File::open(file) else {
+            return false;
+        };
         // In somebody else's folder it cannot be; the plan is used all the same.
-        let _ = File::open(file).and_then(|it| it.set_modified(SystemTime::now()));
+        let _ = file.set_modified(SystemTime::now());
+        file.metadata().is_ok_and(|it| is_marked(&it))
     }
 
     /// All plans, the most recently used first; not those that are damaged, which their next runs make anew.
@@ -91,11 +98,13 @@ impl Folder {
     pub fn list(&self) -> io::Result<Vec<Kept>> {
         let kept = |(path, bytes, used): (PathBuf, u64, SystemTime)| {
             let key = head(&path)?;
+            let is_marked = fs::metadata(&path).is_ok_and(|it| is_marked(&it));
             Some(Kept {
                 path,
                 key,
                 bytes,
                 used,
+                is_marked,
             })
         };
         let files = self.files(ENDING)?;

@@ -6,6 +6,7 @@
 //!   devices  the models of GPUs
 //!   key      all of that, the versions and the device: one file's name, and the first line of the file
 //!   folder   which folder; its files, the least recently used of which go
+//!   mark     what the last run with a file found: that its plan does not fit
 //! ```
 //!
 //! A running program and `pinbuddy plans` both read here, so that they see the same. Knows no plan: what follows a file's first line is
@@ -17,12 +18,14 @@ mod devices;
 mod folder;
 mod key;
 mod launch;
+mod mark;
 
 pub use command::{Command, Disk, Look};
 pub use devices::devices;
 pub use folder::{Folder, Kept, MOST_BYTES, MOST_FILES};
 pub use key::{Key, MOST_HEAD, Memory, body};
 pub use launch::{Launch, Role};
+pub use mark::{is_marked, mark};
 
 /// What a variable is set to that has a plan's file chosen here.
 pub const AUTO: &str = "auto";

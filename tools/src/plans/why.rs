@@ -27,6 +27,8 @@ struct Answer {
     name: String,
     file: String,
     is_there: bool,
+    /// The last run with it found that it does not fit.
+    is_marked: bool,
     key: Key,
     near: Vec<Near>,
 }
@@ -113,7 +115,8 @@ fn refusal(words: &[String]) -> String {
 
 fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
     let file = folder.file(&key);
-    let is_there = all.iter().any(|it| it.path == file && it.key == key);
+    let there = all.iter().find(|it| it.path == file && it.key == key);
+    let is_there = there.is_some();
     let others = all
         .iter()
         .filter(|it| it.key.memory == key.memory && it.key != key);
@@ -130,6 +133,7 @@ fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
         name: key.name(),
         file: file.display().to_string(),
         is_there,
+        is_marked: there.is_some_and(|it| it.is_marked),
         key,
         near,
     }
@@ -137,9 +141,12 @@ fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
 
 impl Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let there = match self.is_there {
-            true => "there is a plan",
-            false => "there is no plan: the next run is recorded",
+        let there = match (self.is_there, self.is_marked) {
+            (true, false) => "there is a plan",
+            (true, true) => {
+                "there is a plan that did not fit its last run: the next run that it does not fit removes it"
+            }
+            (false, _) => "there is no plan: the next run is recorded",
         };
         writeln!(f, "{}=auto: {there}", self.memory.variable())?;
         writeln!(f, "  key    {}", self.name)?;

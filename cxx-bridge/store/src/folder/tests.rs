@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 use crate::key::tests::key;
+use crate::mark::mark;
 
 fn folder() -> (tempfile::TempDir, Folder) {
     let above = tempfile::tempdir().unwrap();
@@ -167,4 +168,19 @@ fn a_long_key_is_read_and_an_endless_line_is_not() {
     assert_eq!(head(&folder.file(&key)), Some(key.clone()));
     fs::write(folder.file(&key), "x".repeat(MOST_HEAD + 10)).unwrap();
     assert_eq!(head(&folder.file(&key)), None);
+}
+
+#[test]
+fn a_mark_is_on_the_file_alone_and_goes_with_it() {
+    let (_above, folder) = folder();
+    let plan = put(&folder, "a.py", 1000, 1);
+    let rights = || plan.metadata().unwrap().permissions().mode();
+    let (before, listed) = (rights(), || folder.list().unwrap()[0].is_marked);
+    for marked in [false, true, true, false, true] {
+        mark(&File::open(&plan).unwrap(), marked).unwrap();
+        assert_eq!([listed(), Folder::touch(&plan)], [marked; 2]);
+    }
+    assert_eq!(rights() & !0o100, before, "no other right is touched");
+    fs::rename(put(&folder, "b.py", 1000, 1), &plan).unwrap();
+    assert!(!listed());
 }
