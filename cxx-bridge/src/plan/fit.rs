@@ -11,6 +11,7 @@ use pinbuddy_plan::Plan;
 use pinbuddy_slots::Slots;
 
 use super::WHOLE;
+use crate::log::Bytes;
 
 /// A plan that serves fewer than one in so many of its own number of requests is another program's.
 const ONE_IN: usize = 2;
@@ -148,14 +149,23 @@ impl Trial {
         is_misfit || self.counted.asked * 2 >= self.enough
     }
 
-    pub(super) fn counted(&self) -> Served {
-        self.counted
-    }
-
     /// Whether the plan is this program's. An amount that is more than twice what lives at once is no measure of it.
     pub(super) fn fits(&self) -> bool {
-        let is_used = self.slots.is_some() || self.peak.saturating_mul(2) >= self.planned_peak;
-        is_used && self.counted.fits()
+        self.is_used() && self.counted.fits()
+    }
+
+    fn is_used(&self) -> bool {
+        self.slots.is_some() || self.peak.saturating_mul(2) >= self.planned_peak
+    }
+
+    /// Why it does not fit.
+    pub(super) fn why(&self) -> String {
+        let Served { served, asked } = self.counted;
+        if self.is_used() || !self.counted.fits() {
+            return format!("of its first {asked} requests {served} had a place");
+        }
+        let [planned, used] = [self.planned_peak, self.peak].map(Bytes);
+        format!("it has room for {planned}, and the first {asked} requests use {used} at most")
     }
 
     /// Whether it does for this run as much as it promised, so that it needs not be renewed.
@@ -222,8 +232,10 @@ mod tests {
         let sizes: Vec<u64> = [5, 7, 6, 9].into_iter().cycle().take(40).collect();
         let trial = tried(&of(&sizes), [11, 5, 13, 12].into_iter().cycle());
         assert!(trial.is_over() && !trial.fits());
-        let Served { served, asked } = trial.counted();
+        let Served { served, asked } = trial.counted;
         assert!(asked == 40 && served <= 10, "{served} of {asked}");
+        let said = format!("of its first 40 requests {served} had a place");
+        assert_eq!(trial.why(), said);
     }
 
     #[test]
@@ -242,6 +254,10 @@ mod tests {
             [4, 29, 30, 60, 64, 65].map(fits),
             [false, false, true, true, true, false]
         );
+        let why = |bytes| tried(&plan, std::iter::repeat(bytes)).why();
+        let unused = "it has room for 60 MiB, and the first 100 requests use 4 MiB at most";
+        let too_little = "of its first 100 requests 0 had a place";
+        assert_eq!([4, 65].map(why), [unused, too_little]);
         // Every third, and every twelfth, is larger than all of it.
         let word = |one_in| {
             let sizes = (1..).map(move |it| if it % one_in == 0 { 65 } else { 60 });

@@ -12,7 +12,7 @@ use pinbuddy_events::{Event, Op, Whose};
 use pinbuddy_plan::file::MadeFor;
 use pinbuddy_plan::{Options, Plan, Record, for_several, plan};
 
-use super::fit::{Served, Trial};
+use super::fit::Trial;
 use super::planner::{Made, Plannable, Planner};
 use super::{Beside, ToRecord};
 use crate::log::{self, Bytes};
@@ -78,14 +78,11 @@ impl Recording {
             self.is_over = self.planner.is_for_others_only();
             return;
         }
-        let Served { served, asked } = trial.counted();
+        let why = trial.why();
         let path = self.planner.path().display();
         let update = beside.update;
-        let line = |whose, then| {
-            format!(
-                "the plan in {path} does not fit this {whose}: of its first {asked} requests {served} had a place. {then}"
-            )
-        };
+        let line =
+            |whose, then| format!("the plan in {path} does not fit this {whose}: {why}. {then}");
         if is_kept {
             // Nobody has named it, and nobody has to do anything.
             let then = "This run's plan is written at its end, for both if one can serve both";
@@ -94,8 +91,8 @@ impl Recording {
         } else if update {
             log::warn(|| line("program", "It is made anew"));
         } else {
-            let then = "It stays, and the others are served as without a plan: give this program's plan another name, or remove the \
-                file or set BUDDY_PLAN_UPDATE=1, and the next run's plan replaces it";
+            let then = "It stays, and requests without a place are served as without a plan: give this program's plan another name, or \
+                remove the file or set BUDDY_PLAN_UPDATE=1, and the next run's plan replaces it";
             log::warn(|| line("program", then));
         }
         match update {

@@ -25,7 +25,7 @@ use trial::Trial;
 pub use trial::{Chosen, Reserved, Tried};
 
 /// A plan has places for requests from so many bytes on. Shorter ones, which PyTorch serves from segments of 2 MiB, are planned
-/// only where that reserves less.
+/// only where that reserves less, and not where a model is let go of.
 pub const THRESHOLDS: [u64; 3] = [LENT_FROM, GRANULE, 1];
 
 /// What was asked of all devices. See the module's documentation.
@@ -276,6 +276,8 @@ impl DeviceRecord {
             options.made_for.threshold = threshold;
             options
         });
+        // A region goes back once all of it is idle: beside a model that is gone, a batch that stays would hold what was the model's.
+        let was_let_go = self.devices.iter().any(|it| it.1.was_let_go());
         let mut best: Vec<Trial<'_>> = Vec::new();
         for options in &tries {
             let all = best.is_empty();
@@ -287,7 +289,8 @@ impl DeviceRecord {
             if all || short_of(&tried) < short_of(&best) {
                 best = tried;
             }
-            if best.iter().all(Trial::is_enough) || (watch.stop)() {
+            let goes_back = was_let_go && best.iter().any(Trial::has_some);
+            if goes_back || best.iter().all(Trial::is_enough) || (watch.stop)() {
                 break;
             }
         }

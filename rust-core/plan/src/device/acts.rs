@@ -24,6 +24,9 @@ pub(super) const OVER: u32 = 0;
 pub(super) const ITERATION: u32 = 1;
 pub(super) const CLEAR: u32 = 2;
 
+/// Hardly anything is left: one part of the most in use in so many at most.
+const LEFT: u64 = 16;
+
 /// What was asked of one device. Streams are small numbers in any order; blocks have the lowest numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OneDevice {
@@ -72,6 +75,25 @@ impl Packed {
 impl OneDevice {
     pub(super) fn acts(&self) -> impl Iterator<Item = Act> {
         self.acts.iter().map(|it| it.act())
+    }
+
+    /// Whether the cache was emptied when hardly anything was left of what had been in use, as behind a model that is gone.
+    pub(super) fn was_let_go(&self) -> bool {
+        let (mut live, mut now, mut most, mut gone) = (HashMap::new(), 0_u64, 0, 0);
+        for act in self.acts() {
+            match act {
+                Act::Alloc { block, bytes, .. } => {
+                    live.insert(block, bytes);
+                    now += bytes;
+                    most = most.max(now);
+                }
+                Act::Free { block } => now -= live.remove(&block).unwrap_or(0),
+                Act::Clear if now <= most / LEFT => gone = most,
+                _ => {}
+            }
+        }
+        // Not what a program frees before it has begun.
+        gone > most / 2
     }
 
     /// Requests from `threshold` bytes on, of each stream that has some: in the order in which a run with a plan numbers them.

@@ -243,6 +243,11 @@ impl<'t> Trial<'t> {
         self.of(self.best).saturating_sub(self.least)
     }
 
+    /// Whether a stream has a plan, or may have one after a search.
+    pub(super) fn has_some(&self) -> bool {
+        self.winners.iter().any(Option::is_some)
+    }
+
     /// Whether shorter requests could make no plan better: what is lost is lost to the places of those that are planned.
     pub(super) fn is_enough(&self) -> bool {
         let plans = self.chosen.iter().flatten();
