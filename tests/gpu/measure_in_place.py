@@ -154,7 +154,3 @@ def broken(told: dict, simulated: bool) -> list[str]:
     """Wrong data and ends that do not wait; an error is an answer of a GPU's driver, but a defect in the simulator."""
     parts = [(f"in place: {name}: {part}", own[part]) for name, own in told.items() for part in PARTS if part in own]
     return [f"{name}: {it.get('error', it)}" for name, it in parts if it.get("right") is False or simulated and "error" in it]
-
-
-if __name__ == "__main__":
-    measuring.main(measure)

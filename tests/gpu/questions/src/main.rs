@@ -9,7 +9,6 @@
 )]
 
 mod asking;
-mod cuda;
 mod driver;
 mod memory;
 mod pace;
