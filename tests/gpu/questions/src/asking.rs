@@ -53,26 +53,24 @@ impl Told {
 pub struct Asking {
     pub seconds: f64,
     start: Instant,
-    write: Box<dyn FnMut(Value)>,
-}
-
-/// Each line at once: who reads may have to stop the program.
-pub fn to_stdout() -> Box<dyn FnMut(Value)> {
-    Box::new(|line| {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{line}")
-            .and_then(|()| out.flush())
-            .unwrap_or_default();
-    })
+    lines: Vec<Value>,
 }
 
 impl Asking {
-    pub fn new(seconds: f64, write: Box<dyn FnMut(Value)>) -> Self {
+    pub fn new(seconds: f64) -> Self {
         Self {
             seconds,
             start: Instant::now(),
-            write,
+            lines: Vec::new(),
         }
+    }
+
+    /// At once: who reads may have to stop the program.
+    fn write(&mut self, line: Value) {
+        let mut out = std::io::stdout().lock();
+        let written = writeln!(out, "{line}").and_then(|()| out.flush());
+        written.unwrap_or_default();
+        self.lines.push(line);
     }
 
     /// Seconds during which another question may begin.
@@ -102,7 +100,7 @@ impl Asking {
         attempt: impl FnOnce() -> Result<T>,
         told: impl FnOnce(&T) -> Result<Value>,
     ) -> Option<T> {
-        (self.write)(json!({"asking": what, "on": on}));
+        self.write(json!({"asking": what, "on": on}));
         let late = in_time && self.left() <= 0.0;
         let tried = catch_unwind(AssertUnwindSafe(|| {
             let result = if late {
@@ -128,7 +126,7 @@ impl Asking {
         if let Some(fields) = line.as_object_mut() {
             fields.insert("of".into(), what.into());
             fields.insert("on".into(), on.into());
-            (self.write)(line);
+            self.write(line);
         }
         result
     }
@@ -193,35 +191,24 @@ pub fn seconds(time: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
     use super::*;
-
-    fn lines_of(ask: impl FnOnce(&mut Asking)) -> Vec<Value> {
-        let lines = Rc::new(RefCell::new(Vec::new()));
-        let kept = Rc::clone(&lines);
-        let mut it = Asking::new(60.0, Box::new(move |line| kept.borrow_mut().push(line)));
-        ask(&mut it);
-        lines.take()
-    }
 
     #[test]
     fn what_fails_is_an_answer_and_the_next_is_asked() {
         let refused = || Err(Failure("cuSomething: why".into()));
-        let lines = lines_of(|it| {
-            it.ask("failed", "", refused);
-            it.ask("missing", "", || unavailable("not here"));
-            it.ask("no function", "", || panic!("{MISSING} cuNew: none"));
-            it.ask("wrong", "", || panic!("mine"));
-            it.ask("never", "", || Ok(Told::figure("s", Vec::new())));
-            it.ask("figure", "", || Ok(Told::figure("s", vec![1.0, 2.0, 9.0])));
-            assert!(it.need("needed", "", || unavailable::<()>("no")).is_none());
-            assert_eq!(it.need("there", "", || Ok(7)), Some(7));
-            it.seconds = 0.0;
-            it.ask("late", "", || Ok(Told::said(true, "")));
-            it.tell("known", "", Ok(Told::said(true, "")));
-        });
+        let mut it = Asking::new(60.0);
+        it.ask("failed", "", refused);
+        it.ask("missing", "", || unavailable("not here"));
+        it.ask("no function", "", || panic!("{MISSING} cuNew: none"));
+        it.ask("wrong", "", || panic!("mine"));
+        it.ask("never", "", || Ok(Told::figure("s", Vec::new())));
+        it.ask("figure", "", || Ok(Told::figure("s", vec![1.0, 2.0, 9.0])));
+        assert!(it.need("needed", "", || unavailable::<()>("no")).is_none());
+        assert_eq!(it.need("there", "", || Ok(7)), Some(7));
+        it.seconds = 0.0;
+        it.ask("late", "", || Ok(Told::said(true, "")));
+        it.tell("known", "", Ok(Told::said(true, "")));
+        let lines = it.lines;
         let answers = lines.iter().filter(|it| it["answer"] == CANNOT);
         let none: Vec<&Value> = answers.map(|it| &it["of"]).collect();
         assert_eq!(
