@@ -42,13 +42,8 @@ def measure(it: measuring.Fixture) -> None:
 
 
 def train(it: measuring.Fixture, way: str, sizes: dict, **settings) -> dict:
-    """In a process that ends as programs do: a recorded run writes its plan then."""
-    worker = Worker(it.ways[way], "train_lengths", **settings)
-    with together({way: worker}):
-        answer = worker.ask("train", which=way, **sizes)
-    if worker.process.returncode:
-        raise RuntimeError(f"{worker.title} ended with status {worker.process.returncode}")
-    return answer
+    with together({way: Worker(it.ways[way], "train_lengths", **settings)}) as workers:
+        return workers[way].last("train", which=way, **sizes)
 
 
 # Of a run, and of stock's in the same round. What is requested is the program's, and with a plan its peak is an upper

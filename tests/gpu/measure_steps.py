@@ -160,12 +160,11 @@ def worker(it: measuring.Fixture, name: str, plan: Path) -> Worker:
 def record(it: measuring.Fixture, module: str, sizes: dict, plan: Path) -> None:
     """Makes a plan of the first steps."""
     plan.unlink(missing_ok=True)
-    recorded = worker(it, "planned", plan)
-    with together({"recorded": recorded}):
-        recorded.ask("prepare", workload=module, warm_up=False, sizes=sizes)
-        recorded.ask("steps", count=FIRST)
-    if recorded.process.returncode != 0 or not plan.exists():
-        raise RuntimeError(f"the recorded run ended with status {recorded.process.returncode}; its plan is there: {plan.exists()}")
+    with together({"planned": worker(it, "planned", plan)}) as workers:
+        workers["planned"].ask("prepare", workload=module, warm_up=False, sizes=sizes)
+        workers["planned"].last("steps", count=FIRST)
+    if not plan.exists():
+        raise RuntimeError("the recorded run has written no plan")
 
 
 def results(seen: dict[str, list[dict]]) -> dict:

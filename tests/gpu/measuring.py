@@ -96,6 +96,14 @@ class Worker:
             print(json.dumps({"do": function, "with": arguments}), file=self.process.stdin, flush=True)
         return self._answer()
 
+    def last(self, function: str, **arguments):
+        """Its last answer: it ends then as programs do, so that a recorded run writes its plan."""
+        value = self.ask(function, **arguments)
+        self.close()
+        if self.process.returncode:
+            raise RuntimeError(f"{self.title}: ended with status {self.process.returncode}")
+        return value
+
     def _answer(self):
         line = self.process.stdout.readline()
         if not line:

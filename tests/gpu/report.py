@@ -1,7 +1,6 @@
 """The results as Markdown. Knows the format of results.json, and measures nothing."""
 
 import suites
-from measure_questions import CANNOT
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -105,37 +104,18 @@ def _flat(it: dict, path: tuple = ()):
         else:
             # Lists of figures have a median elsewhere, or a plot.
             lines = [line for line in ([own] if isinstance(own, str) else own) if isinstance(line, str)]
-            cells |= {name: "; ".join(line.strip().splitlines()[-1] for line in lines).replace("|", "/")} if lines else {}
+            cells |= {name: "; ".join(line.strip().rpartition("\n")[2] for line in lines).replace("|", "/")} if lines else {}
     if cells:
         yield path, cells
 
 
 def questions(asked: dict) -> str:
-    """First each question with its short answer, then all answers with their evidence."""
-    rows = []
-    for it in asked.values():
-        ended = "" if it["outcome"] == "done" else f"; {it['detail']}"
-        rows.append([it["asked"], counts(it["answers"]) + ended.replace("|", "/"), it["then"]])
-    parts = [table(["what only a GPU can answer", "answers", "what hangs on it"], rows)]
+    """First each question with what hangs on it, then all answers with their evidence."""
+    parts = [figures("what only a GPU can answer", {it["asked"]: {name: it[name] for name in ("outcome", "detail", "then")} for it in asked.values()})]
     for name, it in asked.items():
-        told = [one for one in it["answers"] if one["answer"] != CANNOT]
-        rows = [[one["of"], one["on"], answered(one), one.get("why", "").replace("|", "/")] for one in told]
-        parts += [table([f"{name}: asked", "on", "answer", ""], rows)] if rows else []
-        # Why not, and what all.
-        by_why: dict[str, dict] = {}
-        for one in it["answers"]:
-            if one["answer"] == CANNOT:
-                by_why.setdefault(one["why"], {})[one["of"]] = None
-        without = [f"- {why}: {'; '.join(what)}" for why, what in by_why.items()]
-        parts += [f"{name}, {CANNOT}:\n\n" + "\n".join(without)] if without else []
+        answers = {(one["of"], one["on"]): {"answer": answered(one), "why": one.get("why", "")} for one in it["answers"]}
+        parts += [figures(f"{name}: asked", {", ".join(of): told for of, told in answers.items()})] if answers else []
     return "\n\n".join(parts)
-
-
-def counts(answers: list[dict]) -> str:
-    """How many of which kind; `no answer` where there are none."""
-    said = [one["answer"] for one in answers]
-    words = {"yes": "yes", "no": "no", "figure": "figures", CANNOT: "that cannot be asked here"}
-    return ", ".join(f"{said.count(kind)} {word}" for kind, word in words.items() if kind in said) or "no answer"
 
 
 def answered(one: dict) -> str:
