@@ -19,7 +19,7 @@ import ways
 @pytest.mark.parametrize(
     ("seconds", "each", "quick", "count"),
     # Of two that fit, one has no room beside it; one there always is.
-    [(60, 0, False, 6), (60, 0, True, 2), (0.5, 0.2, False, 2), (0.4, 0.2, False, 1), (0, 0.01, False, 1)],
+    [(60, 0, False, 6), (60, 0, True, 2), (0.5, 0.2, False, 2), (0.42, 0.2, False, 1), (0, 0.01, False, 1)],
 )
 def test_rounds_fit_the_time_that_there_is(monkeypatch, seconds, each, quick, count):
     """By a clock that only rounds advance."""
