@@ -38,11 +38,11 @@ def main(module: str, which: str) -> None:
 
     def answer(act) -> bool:
         try:
-            line = {"value": act()}
+            good, line = True, json.dumps({"value": act()})
         except Exception:
-            line = {"error": traceback.format_exc()}
-        print(json.dumps(line), file=answers, flush=True)
-        return "value" in line
+            good, line = False, json.dumps({"error": traceback.format_exc()})
+        print(line, file=answers, flush=True)
+        return good
 
     def ready() -> None:
         import torch  # noqa: F401
