@@ -29,25 +29,11 @@ def ranged(it: dict | None, scale: float = 1) -> str:
 
 def markdown(results: dict) -> str:
     """All of it; each part only where it was measured."""
-    parts = [_head(results), _targets(results["targets"]), _stages(results["stages"]), _tests(results["tests"])]
+    title = "# In the simulator: no figure here says anything of a GPU" if results["simulated"] else "# On a real GPU"
+    about = results["machine"] | {name: results[name] for name in ("seconds", "quick", "warnings")}
+    parts = [title, figures("machine", about), _targets(results["targets"]), _stages(results["stages"]), _tests(results["tests"])]
     parts += [questions(own) if name == "questions" else figures(name, own) for name, own in results["measured"].items()]
     return "\n\n".join(parts) + "\n"
-
-
-def _head(results: dict) -> str:
-    machine = results["machine"]
-    title = "# On a real GPU"
-    if results["simulated"]:
-        title = "# In the simulator: no figure here says anything of a GPU"
-    about = [
-        f"{machine['gpu']}; {machine['nvidia_smi'] or 'no nvidia-smi'}",
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['kernel']}",
-        f"torch {machine['stock_torch']}, ours {machine['ours_torch']} with pinbuddy {machine['pinbuddy']}, "
-        f"Python {machine['python']}, {machine['glibc']}",
-        f"{machine['date']}, {results['seconds']:.0f} s{', --quick' if results['quick'] else ''}",
-        *(f"note: {it}" for it in results["warnings"]),
-    ]
-    return title + "\n\n" + "\n".join(f"- {it}" for it in about)
 
 
 def _targets(judged: list[dict]) -> str:
