@@ -47,7 +47,7 @@ ci/gpu/programs.sh "$torch" "$work" "${source[@]}"
 strip "$work"/bin/*
 
 cp -r ci/gpu "$work/ci/"
-for tests in gpu programs python upstream; do
+for tests in bench gpu programs python upstream; do
     mkdir "$work/tests/$tests"
     cp tests/$tests/*.py "$work/tests/$tests/"
 done

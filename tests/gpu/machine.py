@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import resource
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ GIB = 1 << 30
 # Device memory that a context and its torch may take.
 CONTEXT_MIB = 2048
 # Memory pinned by three processes of the transformer's run, and a margin.
-WANTED_MEMORY = 48 * GIB
+WANTED_GIB = 48
 
 PROBE = """
 import importlib.util, json, sys, torch
@@ -67,48 +68,24 @@ def complaints(stock: dict, ours: dict, wanted_torch: str | None) -> list[str]:
 
 def context() -> dict:
     """Of this machine."""
-    memory = _memory()
+    memory = dict(re.findall(r"^(\w+): +(\d+) kB", _read("/proc/meminfo"), re.MULTILINE))
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    fields = "name,driver_version,memory.total,pcie.link.gen.current,pcie.link.width.current"
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "kernel": platform.release(),
         "glibc": "".join(platform.libc_ver()),
-        "processor": _processor(),
+        "processor": "".join(re.findall(r"^model name\s*: (.*)", _read("/proc/cpuinfo"), re.MULTILINE)[:1]),
         "cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(memory["MemTotal"] / GIB, 1),
-        "available_gib": round(memory["MemAvailable"] / GIB, 1),
+        "memory_gib": round(int(memory["MemTotal"]) * 1024 / GIB, 1),
+        "available_gib": round(int(memory["MemAvailable"]) * 1024 / GIB, 1),
         "memlock": "unlimited" if soft == resource.RLIM_INFINITY else soft,
         "shm_gib": round(shutil.disk_usage("/dev/shm").free / GIB, 2) if Path("/dev/shm").exists() else None,
         "thp": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "nr_hugepages": _read("/proc/sys/vm/nr_hugepages"),
         "driver": _read("/proc/driver/nvidia/version").split("\n")[0],
-        "nvidia_smi": _smi(),
+        "nvidia_smi": _said("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"),
     }
-
-
-def warnings(seen: dict, simulated: bool) -> list[str]:
-    """Conditions that affect the figures, but do not prevent the run."""
-    said = []
-    if seen["shm_gib"] is None or seen["shm_gib"] < 0.25:
-        said.append(f"/dev/shm has {seen['shm_gib']} GiB: tests of forked loaders may fail")
-    if seen["memlock"] != "unlimited":
-        said.append(f"RLIMIT_MEMLOCK is {seen['memlock']} bytes; the budget keeps to it if it is more than 64 MiB")
-    if not simulated and seen["available_gib"] * GIB < WANTED_MEMORY:
-        said.append(f"{seen['available_gib']} GiB are available; the transformer wants {WANTED_MEMORY / GIB:.0f}")
-    if not simulated and seen["gpu"] and seen["gpu_mib"] - seen["gpu_free_mib"] > CONTEXT_MIB:
-        used = seen["gpu_mib"] - seen["gpu_free_mib"]
-        said.append(f"other programs have {used} MiB of the GPU's memory: tests may fail for want of it, and no figure counts")
-    return said
-
-
-def _memory() -> dict[str, int]:
-    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines}
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next((it.split(":", 1)[1].strip() for it in lines if it.startswith("model name")), "")
 
 
 def _read(file: str) -> str:
@@ -118,10 +95,22 @@ def _read(file: str) -> str:
         return ""
 
 
-def _smi() -> str:
-    fields = "name,driver_version,memory.total,pcie.link.gen.current,pcie.link.width.current"
+def _said(*command: str) -> str:
     try:
-        command = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]
         return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""
+
+
+def warnings(seen: dict, simulated: bool) -> list[str]:
+    """Conditions that affect the figures, but do not prevent the run."""
+    said, used = [], (seen["gpu_mib"] or 0) - (seen["gpu_free_mib"] or 0)
+    if seen["shm_gib"] is None or seen["shm_gib"] < 0.25:
+        said.append(f"/dev/shm has {seen['shm_gib']} GiB: tests of forked loaders may fail")
+    if seen["memlock"] != "unlimited":
+        said.append(f"RLIMIT_MEMLOCK is {seen['memlock']} bytes; the budget keeps to it if it is more than 64 MiB")
+    if not simulated and seen["available_gib"] < WANTED_GIB:
+        said.append(f"{seen['available_gib']} GiB are available; the transformer wants {WANTED_GIB}")
+    if not simulated and used > CONTEXT_MIB:
+        said.append(f"other programs have {used} MiB of the GPU's memory: tests may fail for want of it, and no figure counts")
+    return said

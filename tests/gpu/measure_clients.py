@@ -4,23 +4,13 @@ Each starts cold in a fresh process with its own time limit, and is killed if it
 stock's, over the rounds in which both finished.
 """
 
-import json
 import os
-import select
-import subprocess
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import measuring
-import stage
-from measuring import in_order, ratio, spread
-from ways import Way
+from measuring import Worker, in_order, ratio, spread, together
 
-HERE = Path(__file__).parent
 LIMIT = 10.0
-IMPORT = 60.0
-# For a parent that does not answer although its child's time is over.
-MARGIN = 10.0
 # Units of figures, by the end of their name; the others are seconds.
 UNITS = {"_ns": "ns", "_mib": "MiB", "_over_live": "times", "_over_largest": "times"}
 
@@ -59,80 +49,28 @@ CLIENTS = {
 }
 
 
-class Nursery:
-    """The process from which programs with one allocator and these settings are forked."""
-
-    def __init__(self, way: Way, settings: dict, log: Path):
-        self._command = [way.python, str(HERE.parent / "programs" / "nursery.py"), way.name]
-        self._environment, self._log = way.environment(**settings), log
-        self._process: subprocess.Popen | None = None
-
-    def start(self) -> None:
-        with self._log.open("ab") as errors:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-                env=self._environment, start_new_session=True,
-            )
-
-    def ready(self) -> None:
-        if self._line(IMPORT) is None:
-            raise RuntimeError(f"{' '.join(self._command)} does not start: {stage.last(self._log)}")
-
-    def run(self, program: str, arguments: dict, limit: float) -> dict:
-        """Its figures, or how it failed. A parent that hangs is replaced."""
-        asked = {"program": program, "with": arguments, "seconds": limit}
-        try:
-            print(json.dumps(asked), file=self._process.stdin, flush=True)
-            line = self._line(limit + MARGIN)
-        except BrokenPipeError:
-            line = None
-        if line is None:
-            self.close()
-            self.start()
-            self.ready()
-            return {"error": f"its parent did not answer within {limit + MARGIN:.0f} s"}
-        return json.loads(line)
-
-    def _line(self, seconds: float) -> str | None:
-        readable, _, _ = select.select([self._process.stdout], [], [], seconds)
-        return (self._process.stdout.readline() or None) if readable else None
-
-    def close(self) -> None:
-        if self._process:
-            stage.stop(self._process)
-            self._process.stdin.close()
-            self._process.stdout.close()
-
-
 def measure(it: measuring.Fixture) -> None:
-    nurseries: dict[tuple, Nursery] = {}
+    nurseries: dict[tuple, Worker] = {}
     for way in it.ways:
         for settings in {client.settings for client in CLIENTS.values()}:
             own = (SMALL if it.simulated else {}) | dict(settings) if way == "ours" else {}
-            nurseries[way, settings] = Nursery(it.ways[way], own, it.out.with_suffix(f".{way}.log"))
+            nurseries[way, settings] = Worker(it.ways[way], "nursery", **own)
     most = LIMIT * (6 if it.simulated else 1)
     seen: dict[str, list[dict]] = {name: [] for name in CLIENTS}
-    try:
-        for nursery in nurseries.values():
-            nursery.start()
-        for nursery in nurseries.values():
-            nursery.ready()
+    with together(nurseries):
         for number in it.rounds(5):
             for name, client in CLIENTS.items():
                 if it.left() < 1:
                     return
-                limit = min(most, it.left() / len(it.ways))
-                arguments = client.arguments | (client.small if it.simulated else {})
+                asked = {"program": client.program, "arguments": client.arguments | (client.small if it.simulated else {})}
+                asked["seconds"] = min(most, it.left() / len(it.ways))
                 round_ = {}
                 for way in in_order(it.ways, number):
-                    round_[way] = nurseries[way, client.settings].run(client.program, arguments, limit)
+                    round_[way] = nurseries[way, client.settings].ask("run", which=way, **asked)
                     if "error" in round_[way]:
                         print(f"{name} with {way}: {round_[way]['error']}", flush=True)
                 seen[name].append(round_)
                 it.write({name: of_client(rounds) for name, rounds in seen.items() if rounds})
-    finally:
-        for nursery in nurseries.values():
-            nursery.close()
 
 
 def of_client(rounds: list[dict]) -> dict:
@@ -155,7 +93,3 @@ def broken(told: dict) -> list[str]:
         if not any(line.startswith("stock:") for line in client["wrong"]):
             wrong += [f"{name} {line.strip().splitlines()[-1]}" for line in client["wrong"]]
     return wrong
-
-
-if __name__ == "__main__":
-    measuring.main(measure)

@@ -1,19 +1,14 @@
-"""Device memory of a training of one billion parameters on batches of several lengths: `measure_device.py FIXTURE OUT`.
+"""Device memory of a training of one billion parameters on batches of several lengths.
 
 With PyTorch's allocator as it comes, with expandable segments, and with a plan that a recorded run has made; each also on
 the same batches in another order. Each run has its own process and the device to itself.
 """
 
-import json
 import random
-import subprocess
-from pathlib import Path
 
 import measuring
-from measuring import in_order, ratio, spread
+from measuring import Worker, in_rounds, ratio, spread, together
 
-HERE = Path(__file__).parent
-PROGRAMS = HERE.parent / "programs"
 SIZES = {"words": 16000, "width": 2048, "heads": 16, "layers": 20, "batch": 4}
 SMALL = {"words": 512, "width": 256, "heads": 4, "layers": 2, "batch": 4}
 # Tokens of the batches of an epoch.
@@ -23,14 +18,7 @@ EPOCHS = 3
 # More, for the planner to see what repeats.
 RECORDED_EPOCHS = 4
 EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
-RUNS = {
-    "stock": "stock",
-    "expandable segments": "stock",
-    "planned": "ours",
-    "stock, another order": "stock",
-    "expandable segments, another order": "stock",
-    "planned, another order": "ours",
-}
+ANOTHER = ", another order"
 COMPARED = ("reserved_gib", "step_s")
 GIB = 1 << 30
 
@@ -43,32 +31,19 @@ def measure(it: measuring.Fixture) -> None:
     recorded = train(it, "ours", sizes | {"epochs": RECORDED_EPOCHS}, BUDDY_DEVICE_PLAN=plan)
     if not plan.exists():
         raise RuntimeError("the recorded run has written no plan")
-    shuffled = random.Random(3).sample(lengths, len(lengths))
-    settings = {
-        "stock": {},
-        "expandable segments": EXPANDABLE,
-        "planned": {"BUDDY_DEVICE_PLAN": plan},
-        "stock, another order": {},
-        "expandable segments, another order": EXPANDABLE,
-        "planned, another order": {"BUDDY_DEVICE_PLAN": plan},
-    }
-    seen: dict[str, list[dict]] = {name: [] for name in RUNS}
-    for number in it.rounds(3):
-        for name in in_order(RUNS, number):
-            its = sizes | {"lengths": shuffled} if "another" in name else sizes
-            seen[name].append(train(it, RUNS[name], its, **settings[name]))
-        it.write(results(seen) | {"sizes": sizes, "parameters": recorded["parameters"]})
+    others = sizes | {"lengths": random.Random(3).sample(lengths, len(lengths))}
+    settings = {"stock": {}, "expandable segments": EXPANDABLE, "planned": {"BUDDY_DEVICE_PLAN": plan}}
+
+    def ask(name: str) -> dict:
+        return train(it, way_of(name), others if ANOTHER in name else sizes, **settings[name.removesuffix(ANOTHER)])
+
+    names = [f"{name}{order}" for order in ("", ANOTHER) for name in settings]
+    in_rounds(it, 3, names, ask, lambda seen: results(seen) | {"sizes": sizes, "parameters": recorded["parameters"]})
 
 
 def train(it: measuring.Fixture, way: str, sizes: dict, **settings) -> dict:
-    command = [it.ways[way].python, str(PROGRAMS / "train_lengths.py"), json.dumps(sizes), way]
-    environment = it.ways[way].environment(**settings)
-    # For `worker`, and for `release`, which tests share.
-    environment["PYTHONPATH"] = ":".join(filter(None, [environment.get("PYTHONPATH"), str(HERE), str(HERE.parent / "python")]))
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} with {settings} exited with {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
+    with together({way: Worker(it.ways[way], "train_lengths", **settings)}) as workers:
+        return workers[way].last("train", which=way, **sizes)
 
 
 # Of a run, and of stock's in the same round. What is requested is the program's, and with a plan its peak is an upper
@@ -92,13 +67,17 @@ def results(seen: dict[str, list[dict]]) -> dict:
             for name, by in by_run.items()
             if name != stock_of(name)
         },
-        "served": {name: served(rounds[0]) for name, rounds in seen.items() if RUNS[name] == "ours"},
+        "served": {name: served(rounds[0]) for name, rounds in seen.items() if way_of(name) == "ours"},
     }
 
 
 def stock_of(name: str) -> str:
     """Stock's run on batches in the same order."""
-    return "stock, another order" if "another" in name else "stock"
+    return f"stock{ANOTHER}" if ANOTHER in name else "stock"
+
+
+def way_of(name: str) -> str:
+    return "ours" if name.startswith("planned") else "stock"
 
 
 def served(run: dict) -> dict:
@@ -106,7 +85,3 @@ def served(run: dict) -> dict:
     streams = run["streams"] or []
     counts = {what: sum(it[what] for it in streams) for what in ("hits", "misses", "unplanned", "borrowed")}
     return counts | {"dropped": any(it["dropped"] for it in streams)}
-
-
-if __name__ == "__main__":
-    measuring.main(measure)

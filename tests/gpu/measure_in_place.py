@@ -45,25 +45,26 @@ def costs(kind: str, path: str, words: int, simulated: bool) -> dict:
     import torch
     from program import seconds
 
-    pins, unpins, states, gib = [], [], [], words / (1 << 27)
-    if kind == STOCK:
-        torch.zeros(1, device="cuda")
-        for _ in range(3):
-            made: list = []
-            pins.append(seconds(lambda: made.append(torch.empty(words, dtype=torch.int64, pin_memory=True))) / gib)
-            made.clear()
-            unpins.append(seconds(torch._C._host_emptyCache) / gib)
-        return {"pin": spread(pins), "unpin": spread(unpins)}
-    import pinbuddy
-
     torch.zeros(1, device="cuda")
-    tensor = memory(kind, path, pattern(words, "cpu"))
+    made = [] if kind == STOCK else [memory(kind, path, pattern(words, "cpu"))]
+    pin, unpin = (lambda: made.append(torch.empty(words, dtype=torch.int64, pin_memory=True))), torch._C._host_emptyCache
+    if kind != STOCK:
+        import pinbuddy
+
+        pin, unpin = (lambda: pinbuddy.pin_(made[0])), (lambda: pinbuddy.unpin_(made[0]))
+    pins, unpins, states, gib = [], [], [], words / (1 << 27)
+
+    def look() -> None:
+        states.append(bool(made) and made[0].is_pinned())
+
     for _ in range(3):
-        states.append(tensor.is_pinned())
-        pins.append(seconds(lambda: pinbuddy.pin_(tensor)) / gib)
-        states.append(tensor.is_pinned())
-        unpins.append(seconds(lambda: pinbuddy.unpin_(tensor)) / gib)
-    states.append(tensor.is_pinned())
+        look()
+        pins.append(seconds(pin) / gib)
+        look()
+        if kind == STOCK:
+            made.clear()
+        unpins.append(seconds(unpin) / gib)
+    look()
     return {"pin": spread(pins), "unpin": spread(unpins), "is_pinned": states, "right": states == [False, True] * 3 + [False]}
 
 
@@ -154,7 +155,3 @@ def broken(told: dict, simulated: bool) -> list[str]:
     """Wrong data and ends that do not wait; an error is an answer of a GPU's driver, but a defect in the simulator."""
     parts = [(f"in place: {name}: {part}", own[part]) for name, own in told.items() for part in PARTS if part in own]
     return [f"{name}: {it.get('error', it)}" for name, it in parts if it.get("right") is False or simulated and "error" in it]
-
-
-if __name__ == "__main__":
-    measuring.main(measure)

@@ -79,7 +79,3 @@ def broken(told: dict, simulated: bool) -> list[str]:
         if not it["answers"]:
             wrong.append(f"{name}: it asked nothing")
     return wrong
-
-
-if __name__ == "__main__":
-    measuring.main(measure)

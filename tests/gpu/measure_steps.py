@@ -1,4 +1,4 @@
-"""Times of a training run's steps: `measure_steps.py FIXTURE OUT transformer|optimizer`.
+"""Times of a training run's steps.
 
 Each round starts four processes: stock; ours as `warmed`, which calls `pinbuddy.warm_up()` before it makes the model,
 without waiting; ours with `defaults`, where the first request starts the warm-up; and ours `planned`, the second run with
@@ -61,30 +61,6 @@ class AllocationClock:
 
         torch.empty = timed
 
-    def take(self) -> tuple[float, int]:
-        taken = self.seconds, self.calls
-        self.seconds, self.calls = 0.0, 0
-        return taken
-
-
-def pins() -> tuple[int, float]:
-    """How often this process's allocator called the driver for pinned memory, and for how many seconds, according
-    to torch."""
-    import torch
-
-    stats = torch.cuda.host_memory_stats()
-    return stats["num_host_alloc"], stats["host_alloc_time.total"] / 1e6
-
-
-def plan_counts() -> dict | None:
-    """What a plan has served so far; none without a plan."""
-    try:
-        import pinbuddy
-    except ImportError:
-        return None
-    plan = pinbuddy.stats()["plan"] if pinbuddy.enabled() else None
-    return plan and {what: plan[what] for what in ("hits", "misses", "unplanned")}
-
 
 _clock: AllocationClock | None = None
 _step = None
@@ -108,35 +84,42 @@ def prepare(workload: str, warm_up: bool, sizes: dict) -> float:
 
 
 def steps(count: int) -> dict:
-    """Lists of seconds per step and of time in allocation per step; and totals of all steps."""
+    """Seconds and time in allocation of each step, and totals of all: also what torch says of calls of the driver for pinned memory."""
     import torch
 
     seconds, allocating, results = [], [], []
-    before, _ = pins()
-    calls = 0
+    pins, calls = torch.cuda.host_memory_stats()["num_host_alloc"], _clock.calls
     for _ in range(count):
-        start = time.perf_counter()
+        start, inside = time.perf_counter(), _clock.seconds
         results.append(_step())
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-        inside, asked = _clock.take()
-        allocating.append(inside)
-        calls += asked
-    now, driver_seconds = pins()
+        allocating.append(_clock.seconds - inside)
+    stats = torch.cuda.host_memory_stats()
     return {
         "plan": plan_counts(),
         "seconds": seconds,
         "allocating": allocating,
-        "requests": calls,
-        "pins": now - before,
-        "driver_seconds": driver_seconds,
-        "peak_pinned": torch.cuda.host_memory_stats()["allocated_bytes.peak"],
+        "requests": _clock.calls - calls,
+        "pins": stats["num_host_alloc"] - pins,
+        "driver_seconds": stats["host_alloc_time.total"] / 1e6,
+        "peak_pinned": stats["allocated_bytes.peak"],
         "results": results,
     }
 
 
-def measure(it: measuring.Fixture) -> None:
-    workload = WORKLOADS[sys.argv[3]]
+def plan_counts() -> dict | None:
+    """What a plan has served so far; none without a plan."""
+    try:
+        import pinbuddy
+    except ImportError:
+        return None
+    plan = pinbuddy.stats()["plan"] if pinbuddy.enabled() else None
+    return plan and {what: plan[what] for what in ("hits", "misses", "unplanned")}
+
+
+def measure(it: measuring.Fixture, which: str) -> None:
+    workload = WORKLOADS[which]
     sizes = workload["small" if it.simulated else "sizes"]
     steady, turns = (2, 1) if it.simulated else workload["steady"]
     ways, plan, failed = list(WAYS), it.out.with_suffix(".plan"), None
@@ -177,28 +160,26 @@ def worker(it: measuring.Fixture, name: str, plan: Path) -> Worker:
 def record(it: measuring.Fixture, module: str, sizes: dict, plan: Path) -> None:
     """Makes a plan of the first steps."""
     plan.unlink(missing_ok=True)
-    recorded = worker(it, "planned", plan)
-    with together({"recorded": recorded}):
-        recorded.ask("prepare", workload=module, warm_up=False, sizes=sizes)
-        recorded.ask("steps", count=FIRST)
-    if recorded.process.returncode != 0 or not plan.exists():
-        raise RuntimeError(f"the recorded run ended with status {recorded.process.returncode}; its plan is there: {plan.exists()}")
+    with together({"planned": worker(it, "planned", plan)}) as workers:
+        workers["planned"].ask("prepare", workload=module, warm_up=False, sizes=sizes)
+        workers["planned"].last("steps", count=FIRST)
+    if not plan.exists():
+        raise RuntimeError("the recorded run has written no plan")
 
 
 def results(seen: dict[str, list[dict]]) -> dict:
-    figures = {
-        name: {what: [of(own) for own in rounds] for what, of in FIGURES.items()} for name, rounds in seen.items()
-    }
+    figures = {name: {what: [of(own) for own in rounds] for what, of in FIGURES.items()} for name, rounds in seen.items()}
+    stock, first = figures["stock"], {name: rounds[0]["first"] for name, rounds in seen.items()}
     return {
         "figures": {name: {what: spread(own) for what, own in by.items()} for name, by in figures.items()},
         "ratio": {
-            name: {what: ratio(by[what], figures["stock"][what]) for what in COMPARED if all(figures["stock"][what])}
+            name: {what: ratio(by[what], stock[what]) for what in COMPARED if all(stock[what])}
             for name, by in figures.items()
             if name != "stock"
         },
         "first_steps_s": {name: by_step(rounds) for name, rounds in seen.items()},
-        "results": {name: rounds[0]["first"]["results"] for name, rounds in seen.items()},
-        "plan": {name: rounds[0]["first"]["plan"] for name, rounds in seen.items() if rounds[0]["first"]["plan"]},
+        "results": {name: own["results"] for name, own in first.items()},
+        "plan": {name: own["plan"] for name, own in first.items() if own["plan"]},
     }
 
 
@@ -220,7 +201,3 @@ def by_step(rounds: list[dict]) -> list[float]:
     """The median of each of the first steps."""
     each = zip(*(own["first"]["seconds"] for own in rounds))
     return [statistics.median(seconds) for seconds in each]
-
-
-if __name__ == "__main__":
-    measuring.main(measure)

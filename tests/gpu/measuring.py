@@ -1,33 +1,34 @@
 """What measurements share: their inputs, rounds and results; processes that measure in turns; figures of rounds.
 
-A measurement is a module with a function `measure`, started as `MODULE.py FIXTURE OUT ...`, both JSON files. Its other functions are
-those that its workers call (`worker.py MODULE`). Results are written after each round.
+A stage is a function of a module, started as `measuring.py FIXTURE MODULE FUNCTION [ARGUMENT]`. Other functions of the module are those
+that its workers call (`worker.py MODULE`). Results are written after each round.
 
 A ratio is of medians over the same rounds, and its quartiles are those of the rounds' ratios, since a disturbance mostly affects
 everything in a round.
 """
 
 import contextlib
+import dataclasses
+import importlib
 import json
 import signal
 import statistics
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-import ways
+from ways import Way
 
 # The next round starts only if the longest round so far, times this, still fits.
 ROOM = 1.15
 
 
-@dataclass
+@dataclasses.dataclass
 class Fixture:
     """How to start each allocator, whether CUDA is simulated, how much time there is, where compiled programs are, where results go."""
 
-    ways: dict[str, ways.Way]
+    ways: dict[str, Way]
     simulated: bool
     quick: bool
     seconds: float
@@ -58,25 +59,26 @@ class Fixture:
         scratch.write_text(json.dumps(results))
         scratch.rename(self.out)
 
-    def describe(self) -> dict:
-        """As JSON, for `main`."""
-        plain = {name: getattr(self, name) for name in ("simulated", "quick", "seconds")}
-        return plain | {"ways": ways.as_json(self.ways), "programs": str(self.programs)}
+    def as_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), default=str)
+
+    @classmethod
+    def of_json(cls, text: str) -> "Fixture":
+        fields = json.loads(text)
+        paths = {name: Path(fields[name]) for name in ("programs", "out")}
+        return cls(**fields | paths | {"ways": {name: Way(**own) for name, own in fields["ways"].items()}})
 
 
-def main(measure) -> None:
-    """The command line of a measurement."""
-    described, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+def main(described: str, module: str, function: str, *arguments: str) -> None:
     # On SIGTERM, exit through the `finally` clauses.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to stop"))
-    own = {"ways": ways.from_json(described.pop("ways")), "programs": Path(described.pop("programs")), "out": out}
-    measure(Fixture(**described, **own))
+    getattr(importlib.import_module(module), function)(Fixture.of_json(Path(described).read_text()), *arguments)
 
 
 class Worker:
     """A process with one allocator and these settings (`worker.py`). Starts at once; `ready` waits for it."""
 
-    def __init__(self, way: ways.Way, module: str, **settings):
+    def __init__(self, way: Way, module: str, **settings):
         worker = Path(__file__).parent / "worker.py"
         self.process = subprocess.Popen(
             [way.python, str(worker), module, way.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -93,6 +95,14 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps({"do": function, "with": arguments}), file=self.process.stdin, flush=True)
         return self._answer()
+
+    def last(self, function: str, **arguments):
+        """Its last answer: it ends then as programs do, so that a recorded run writes its plan."""
+        value = self.ask(function, **arguments)
+        self.close()
+        if self.process.returncode:
+            raise RuntimeError(f"{self.title}: ended with status {self.process.returncode}")
+        return value
 
     def _answer(self):
         line = self.process.stdout.readline()
@@ -125,6 +135,15 @@ def together(workers: dict):
             worker.close()
 
 
+def in_rounds(it: Fixture, most: int, names, ask, results) -> None:
+    """Asks for each name's value once a round, and writes what the function `results` makes of all values by name."""
+    seen: dict[str, list] = {name: [] for name in names}
+    for number in it.rounds(most):
+        for name in in_order(names, number):
+            seen[name].append(ask(name))
+        it.write(results(seen))
+
+
 def in_order(names, turn: int) -> list:
     """Each turn begins with another one, so that nobody is always first, or always after the same one."""
     names = list(names)
@@ -151,3 +170,7 @@ def ratio(of: list[float], over: list[float]) -> dict:
         raise ValueError(f"{len(of)} rounds over {len(over)}")
     each = [one / other for one, other in zip(of, over)]
     return {"ratio": statistics.median(of) / statistics.median(over), "quartiles": quartiles(each), "rounds": each}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

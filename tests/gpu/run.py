@@ -31,25 +31,25 @@ ROOT = HERE.parent.parent
 EXPECTED = "a GPU, python3 (or PYTHON) with the torch that ci/gpu/pack.sh was told, and its pack; docs/gpu.md"
 # Seconds in total; the stages get what is left when they begin.
 WHOLE = 800
-# Tests measure no time, so they run in parallel, for as long as the longest.
+# Stages: what measuring.py is told to call, and seconds. Tests measure no time, so they run in parallel, for as long as the longest.
 TESTS = {
-    "our tests": ("ours", 180),
-    "GPU tests": ("gpu", 100),
-    "PyTorch C++": ("cpp", 100),
-    "PyTorch Python": ("python", 120),
+    "our tests": ("suites ours", 180),
+    "GPU tests": ("suites gpu", 100),
+    "PyTorch C++": ("suites cpp", 100),
+    "PyTorch Python": ("suites python", 120),
 }
 MEASUREMENTS = {
     # First, since designs depend on the answers.
-    "questions": (["measure_questions.py"], 60),
-    "pins": (["measure_pins.py"], 70),
-    "first": (["measure_first.py"], 30),
-    "pairs": (["measure_pairs.py"], 20),
-    "bandwidth": (["measure_bandwidth.py"], 25),
-    "in place": (["measure_in_place.py"], 40),
-    "transformer": (["measure_steps.py", "transformer"], 95),
-    "optimizer": (["measure_steps.py", "optimizer"], 70),
-    "device": (["measure_device.py"], 90),
-    "clients": (["measure_clients.py"], 120),
+    "questions": ("measure_questions measure", 60),
+    "pins": ("measure_pinned pins", 70),
+    "first": ("measure_pinned first", 30),
+    "pairs": ("measure_pinned pairs", 20),
+    "bandwidth": ("measure_pinned bandwidth", 25),
+    "in place": ("measure_in_place measure", 40),
+    "transformer": ("measure_steps measure transformer", 95),
+    "optimizer": ("measure_steps measure optimizer", 70),
+    "device": ("measure_device measure", 90),
+    "clients": ("measure_clients measure", 120),
 }
 # A first look.
 QUICK = 0.5
@@ -94,36 +94,18 @@ class Run:
         self.work = options.out / "work"
         self.work.mkdir(parents=True, exist_ok=True)
         self.scale = (QUICK if options.quick else 1) * (SIMULATED if options.simulator else 1)
-        if options.fork:
-            self.ways = ways.of_environments(options.stock, options.fork)
-        else:
-            self.ways = ways.of_pack(ROOT, options.python)
-        self.results = {
-            "simulated": options.simulator,
-            "quick": options.quick,
-            "seconds": 0.0,
-            "machine": {},
-            "warnings": [],
-            "stages": [],
-            "tests": {},
-            "measured": {},
-            "targets": [],
-        }
+        of_pack = not options.fork
+        self.ways = ways.of_pack(ROOT, options.python) if of_pack else ways.of_environments(options.stock, options.fork)
+        self.results = {"simulated": options.simulator, "quick": options.quick, "seconds": 0.0, "machine": {}, "warnings": []}
+        self.results |= {"stages": [], "tests": {}, "measured": {}, "targets": []}
 
     def check(self) -> list[str]:
         """Inspects the machine; returns the reasons why it is not suitable."""
         pack = ROOT / "pack.json"
         wanted = json.loads(pack.read_text())["torch"] if pack.exists() and not self.options.fork else None
         stock, ours = (machine.probe(self.ways[name]) for name in ("stock", "ours"))
-        seen = machine.context() | {
-            "gpu": stock["gpu"],
-            "gpu_mib": stock["gpu_mib"],
-            "gpu_free_mib": stock["gpu_free_mib"],
-            "python": stock["python"],
-            "stock_torch": stock["torch"],
-            "ours_torch": ours["torch"],
-            "pinbuddy": ours["pinbuddy"],
-        }
+        seen = machine.context() | {name: stock[name] for name in ("gpu", "gpu_mib", "gpu_free_mib", "python")}
+        seen |= {"stock_torch": stock["torch"], "ours_torch": ours["torch"], "pinbuddy": ours["pinbuddy"]}
         self.results["machine"] = seen
         self.results["warnings"] = machine.warnings(seen, self.options.simulator)
         wrong = machine.complaints(stock, ours, wanted)
@@ -132,33 +114,28 @@ class Run:
             wrong.append(f"the GPU is {stock['gpu']!r}: --simulator is for that, and for nothing else")
         return wrong
 
-    def stage(self, name: str, command: list[str], budget: float, kind: str) -> None:
+    def stage(self, name: str, called: str, budget: float, kind: str) -> None:
         """Runs one stage, and keeps its results however it ended."""
         left = WHOLE * self.scale - (time.monotonic() - self.start)
         seconds = min(budget * self.scale, left)
-        if seconds < 1:
-            ended = {"outcome": "stopped", "seconds": 0.0, "budget_s": budget, "detail": "no time was left for it"}
-            self._keep(name, ended, None, kind)
-            return
         slug = name.lower().replace(",", "").replace("+", "p").replace(" ", "-")
         described, out = self.work / f"{slug}.fixture.json", self.work / f"{slug}.json"
-        o = self.options
-        its = measuring.Fixture(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
-        described.write_text(json.dumps(its.describe()))
-        script, *rest = command
-        line = [self.options.python, str(HERE / script), str(described), str(out), *rest]
-        print(f"-- {name}, {seconds:.0f} s at most", flush=True)
-        ended = stage.run(line, seconds, self.work / f"{slug}.txt")
-        told = {"outcome": ended.outcome, "seconds": ended.seconds, "budget_s": round(seconds, 1), "detail": ended.detail}
-        self._keep(name, told, json.loads(out.read_text()) if out.exists() else None, kind)
-        print(f"   {name}: {ended.outcome} in {ended.seconds:.0f} s {ended.detail}", flush=True)
-
-    def _keep(self, name: str, ended: dict, written: dict | None, kind: str) -> None:
+        if seconds < 1:
+            ended = stage.Ended("stopped", 0.0, "no time was left for it")
+        else:
+            o = self.options
+            its = measuring.Fixture(self.ways, o.simulator, o.quick, seconds - stage.GRACE, o.programs.absolute(), out)
+            described.write_text(its.as_json())
+            line = [o.python, str(HERE / "measuring.py"), str(described), *called.split()]
+            print(f"-- {name}, {seconds:.0f} s at most", flush=True)
+            ended = stage.run(line, seconds, self.work / f"{slug}.txt")
+        told = {"outcome": ended.outcome, "seconds": ended.seconds, "budget_s": round(max(seconds, 0.0), 1), "detail": ended.detail}
         with self.writing:
-            self.results["stages"].append({"name": name} | ended)
-            if written is not None:
-                self.results[kind][name] = written
+            self.results["stages"].append({"name": name} | told)
+            if out.exists():
+                self.results[kind][name] = json.loads(out.read_text())
             self.write()
+        print(f"   {name}: {ended.outcome} in {ended.seconds:.0f} s {ended.detail}", flush=True)
 
     def write(self) -> None:
         self.results["seconds"] = round(time.monotonic() - self.start, 1)
@@ -197,15 +174,11 @@ def main() -> int:
         return 2
     chosen = [name for name in TESTS if name in options.only]
     with ThreadPoolExecutor(max_workers=1 if options.simulator else len(TESTS)) as side_by_side:
-        ended = [
-            side_by_side.submit(run.stage, name, ["suites.py", TESTS[name][0]], TESTS[name][1], "tests")
-            for name in chosen
-        ]
-    for one in ended:
-        one.result()
-    for name, (command, seconds) in MEASUREMENTS.items():
+        # Asked for its results, it raises what a stage raises.
+        list(side_by_side.map(lambda name: run.stage(name, *TESTS[name], "tests"), chosen))
+    for name, told in MEASUREMENTS.items():
         if name in options.only:
-            run.stage(name, command, seconds, "measured")
+            run.stage(name, *told, "measured")
     run.write()
     conclude(run)
     failed = run.failed()

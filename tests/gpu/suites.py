@@ -1,5 +1,4 @@
-"""Test suites as stages: `suites.py FIXTURE OUT ours|gpu|cpp|python`. Writes {"runs": {WAY: {TEST: OUTCOME}}}, also
-if it is stopped.
+"""Test suites as stages. Each writes {"runs": {WAY: {TEST: OUTCOME}}}, also if it is stopped.
 
 `ours` is tests/python, `gpu` this folder, `cpp` and `python` PyTorch's own tests of pinned memory, with stock
 beside each configuration of ours. OUTCOME is a pair: passed, failed, skipped, crashed or not run, and why.
@@ -25,10 +24,7 @@ from googletest import words_of  # noqa: E402
 CONFIGURATIONS = {
     "stock": ("stock", {}),
     "ours": ("ours", {}),
-    "ours, all through the engine": (
-        "ours",
-        {"BUDDY_THRESHOLD_MB": 0, "BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2},
-    ),
+    "ours, all through the engine": ("ours", {"BUDDY_THRESHOLD_MB": 0, "BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2}),
 }
 # Of a test behind which the stage was stopped.
 NOT_RUN = "not run"
@@ -46,8 +42,7 @@ def pytest(it: measuring.Fixture, folder: Path, *options: str) -> None:
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     # For importing `outcomes`.
     environment["PYTHONPATH"] = str(HERE)
-    command = [ours, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-p", "outcomes"]
-    command += [*options, "."]
+    command = [ours, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-p", "outcomes", *options, "."]
     try:
         done = subprocess.run(command, cwd=folder, env=environment)
     finally:
@@ -105,15 +100,10 @@ def cpp(it: measuring.Fixture) -> None:
         environment = it.ways[way].for_cpp(**settings)
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         print(done.stdout, done.stderr, sep="\n", flush=True)
-        runs[title] = of_gtest(done.stdout)
+        runs[title] = {name: [word, ""] for name, word in words_of(done.stdout).items()}
         if not runs[title]:
             raise RuntimeError(f"{program} ran no test with {title}, status {done.returncode}")
         it.write({"runs": runs})
-
-
-def of_gtest(output: str) -> dict:
-    """Outcomes from GoogleTest's output."""
-    return {name: [word, ""] for name, word in words_of(output).items()}
 
 
 def python(it: measuring.Fixture) -> None:
@@ -123,10 +113,7 @@ def python(it: measuring.Fixture) -> None:
         raise RuntimeError("numpy is not installed here, and torch.testing imports it")
     folder = it.programs.parent / "pytorch"
     patterns = json.loads((folder / "patterns.json").read_text())["pinned" if it.simulated else "gpu"]
-    threads = [
-        threading.Thread(target=_run_python, args=(it, folder, patterns, title), daemon=True)
-        for title in CONFIGURATIONS
-    ]
+    threads = [threading.Thread(target=_run_python, args=(it, folder, patterns, title), daemon=True) for title in CONFIGURATIONS]
     for thread in threads:
         thread.start()
     try:
@@ -170,21 +157,13 @@ def broken(runs: dict) -> list[str]:
     return wrong
 
 
-SUITES = {
-    "ours": lambda it: pytest(it, TESTS / "python", "-m", "not timing and not checkout", "-n", _processes(it, 14)),
-    "gpu": lambda it: pytest(it, HERE, "-n", _processes(it, 4)),
-    "cpp": cpp,
-    "python": python,
-}
-
-
 def _processes(it: measuring.Fixture, most: int) -> str:
     return str(2 if it.simulated else max(2, min(most, len(os.sched_getaffinity(0)) - 2)))
 
 
-def measure(it: measuring.Fixture) -> None:
-    SUITES[sys.argv[3]](it)
+def ours(it: measuring.Fixture) -> None:
+    pytest(it, TESTS / "python", "-m", "not timing and not checkout", "-n", _processes(it, 14))
 
 
-if __name__ == "__main__":
-    measuring.main(measure)
+def gpu(it: measuring.Fixture) -> None:
+    pytest(it, HERE, "-n", _processes(it, 4))

@@ -54,25 +54,23 @@ def _pins(kind: str):
     return lambda measured: measured["pins"][kind][default_pages(measured["pins"])]
 
 
-STEPS = {
-    "allocating_s": ("time in allocation, first 10 steps, over stock's", 0.1),
-    "first_steps_s": ("the first 10 steps, over stock's", 0.89),
-    "steady_step_s": ("a steady step, over stock's", 1.01),
-}
+def _device(kind: str, what: str):
+    return lambda measured: measured["device"][kind]["planned"][what]
+
+
 TARGETS = [
-    Target(f"{workload}: {words}", _step(workload, what), bound)
-    for workload in ("transformer", "optimizer")
-    for what, (words, bound) in STEPS.items()
-] + [
-    Target(
-        "device memory: requested over reserved, with a plan",
-        lambda measured: measured["device"]["figures"]["planned"]["efficiency"], 0.99, least=True,
+    *(
+        Target(f"{workload}: {words}, over stock's", _step(workload, what), bound)
+        for workload in ("transformer", "optimizer")
+        for what, words, bound in (
+            ("allocating_s", "time in allocation, first 10 steps", 0.1),
+            ("first_steps_s", "the first 10 steps", 0.89),
+            ("steady_step_s", "a steady step", 1.01),
+        )
     ),
+    Target("device memory: requested over reserved, with a plan", _device("figures", "efficiency"), 0.99, least=True),
     Target("device memory: reserved with a plan, over the better of PyTorch's", _reserved, 1),
-    Target(
-        "device memory: a step with a plan, over stock's",
-        lambda measured: measured["device"]["ratio"]["planned"]["step_s"], 1.01,
-    ),
+    Target("device memory: a step with a plan, over stock's", _device("ratio", "step_s"), 1.01),
     Target("bandwidth to the GPU, over cudaHostAlloc's", _bandwidth("h2d"), 0.98, least=True),
     Target("bandwidth from the GPU, over cudaHostAlloc's", _bandwidth("d2h"), 0.98, least=True),
     Target("warm-up with THP, seconds a GiB", _pins("s_per_gib"), 0.1),

@@ -35,9 +35,7 @@ def traffic(seed, wrong):
     while waiting:
         check()
 wrong = []
-threads = [threading.Thread(target=traffic, args=(seed, wrong)) for seed in range(4)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
+together(*[lambda seed=seed: traffic(seed, wrong) for seed in range(4)])
 import pinbuddy
 answer([wrong, pinbuddy.stats()["engine"]["hits"]])
 """

@@ -1,129 +1,82 @@
-"""The parts of a run: budgets, rounds, figures, verdicts, and the table."""
+"""The parts of a run: rounds, figures, verdicts, and what it tells of tests."""
 
 import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import pytest
 import measure_device
 import measuring
+import pytest
 import report
 import run as whole_run
-import stage
 import suites
 import targets
 import ways
 
 
-def test_a_stage_that_runs_out_of_its_time_is_stopped_with_all_that_it_started(tmp_path):
-    child = "import time; open('child', 'w').write('here'); time.sleep(3); open('late', 'w').write('here')"
-    program = f"""
-import os, subprocess, sys
-os.chdir({str(tmp_path)!r})
-print("going on", flush=True)
-subprocess.run([sys.executable, "-c", {child!r}])
-"""
-    command = [sys.executable, "-c", program]
-    ended = stage.run(command, 1.5, tmp_path / "log")
-    assert ended.outcome == "stopped" and "going on" in ended.detail
-    time.sleep(2.5)
-    assert (tmp_path / "child").exists() and not (tmp_path / "late").exists()
-
-
-@pytest.mark.parametrize(("status", "outcome"), [(0, "done"), (3, "failed")])
-def test_how_a_stage_ends(tmp_path, status, outcome):
-    command = [sys.executable, "-c", f"print('the last words'); raise SystemExit({status})"]
-    ended = stage.run(command, 20, tmp_path / "log")
-    assert ended.outcome == outcome
-    assert ended.detail == ("status 3: the last words" if status else "")
-
-
-@pytest.fixture
-def rounds(monkeypatch):
-    """``rounds(seconds, each)``: the number of rounds, by a clock that only rounds advance."""
+@pytest.mark.parametrize(
+    ("seconds", "each", "quick", "count"),
+    # Of two that fit, one has no room beside it; one there always is.
+    [(60, 0, False, 6), (60, 0, True, 2), (0.5, 0.2, False, 2), (0.42, 0.2, False, 1), (0, 0.01, False, 1)],
+)
+def test_rounds_fit_the_time_that_there_is(monkeypatch, seconds, each, quick, count):
+    """By a clock that only rounds advance."""
     now = 1000.0
     monkeypatch.setattr(measuring.time, "monotonic", lambda: now)
-
-    def rounds(seconds: float, each: float, quick: bool = False) -> int:
-        nonlocal now
-        its = measuring.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None)
-        count = 0
-        for _ in its.rounds(6):
-            now += each
-            count += 1
-        return count
-
-    return rounds
+    seen = 0
+    for _ in measuring.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None).rounds(6):
+        now += each
+        seen += 1
+    assert seen == count
 
 
-def test_rounds_fit_the_time_that_there_is(rounds):
-    assert rounds(60, 0) == 6
-    assert rounds(60, 0, quick=True) == 2
-    assert rounds(0.5, 0.2) == 2
-    assert rounds(0.4, 0.2) == 1, "two of them fit, and the room beside them does not"
-    assert rounds(0, 0.01) == 1, "one there always is"
-
-
-def test_figures_of_rounds():
-    it = measuring.ratio([1, 2, 30], [2, 4, 10])
+def test_a_ratios_quartiles_are_those_of_its_rounds():
     # The medians are 2 and 4; the rounds' ratios are 0.5, 0.5 and 3.
+    it = measuring.ratio([1, 2, 30], [2, 4, 10])
     assert (it["ratio"], it["quartiles"]) == (0.5, [0.5, 1.75])
-    assert measuring.spread([3.0])["quartiles"] == [3.0, 3.0]
     with pytest.raises(ValueError):
         measuring.ratio([1], [1, 2])
 
 
-def results(simulated: bool, **measured) -> dict:
-    return {"simulated": simulated, "measured": measured}
+def ratio(value: float) -> dict:
+    return {"ratio": value, "quartiles": [value, value]}
 
 
-def steps(allocating: float) -> dict:
-    figure = {"ratio": allocating, "quartiles": [allocating, allocating]}
-    return {"ratio": {"warmed": dict.fromkeys(["allocating_s", "first_steps_s", "steady_step_s"], figure)}}
+def verdict(name: str, **measured) -> str:
+    return {it["name"]: it["verdict"] for it in targets.judge({"simulated": False, "measured": measured})}[name]
 
 
-def verdicts(it: dict) -> dict[str, str]:
-    return {line["name"]: line["verdict"] for line in targets.judge(it)}
+@pytest.mark.parametrize(("value", "expected"), [(0.09, "met"), (0.11, "missed"), (None, "not measured")])
+def test_a_figure_is_held_to_its_target(value, expected):
+    measured = {} if value is None else {"transformer": {"ratio": {"warmed": {"allocating_s": ratio(value)}}}}
+    assert verdict("transformer: time in allocation, first 10 steps, over stock's", **measured) == expected
 
 
-def test_what_is_met_and_what_is_missed():
-    name = "transformer: time in allocation, first 10 steps, over stock's"
-    assert verdicts(results(False, transformer=steps(0.09)))[name] == "met"
-    assert verdicts(results(False, transformer=steps(0.11)))[name] == "missed"
-    assert set(verdicts(results(False)).values()) == {"not measured"}
-    assert len(targets.TARGETS) == 13
+@pytest.mark.parametrize(("planned", "expandable", "expected"), [(0.9, 0.95, "met"), (0.9, 0.8, "missed"), (1.1, 1.2, "missed")])
+def test_a_plan_is_held_to_the_better_of_pytorchs_two(planned, expandable, expected):
+    both = {"planned": {"reserved_gib": ratio(planned)}, "expandable segments": {"reserved_gib": ratio(expandable)}}
+    assert verdict("device memory: reserved with a plan, over the better of PyTorch's", device={"ratio": both}) == expected
 
 
-def device(planned: float, expandable: float) -> dict:
-    def gib(value):
-        return {"reserved_gib": {"ratio": value, "quartiles": [value, value]}}
-
-    return {"ratio": {"planned": gib(planned), "expandable segments": gib(expandable)}}
+def test_pins_are_judged_with_the_default_number_of_threads():
+    assert targets.default_pages({"times_faster": {"THP, 1": 0, "THP, 8": 0, "THP, 16": 0, "4 KiB, 2": 0}}) == "THP, 8"
 
 
-def test_a_plan_is_held_to_the_better_of_pytorchs_two():
-    name = "device memory: reserved with a plan, over the better of PyTorch's"
-    for planned, expandable, verdict in [(0.9, 0.95, "met"), (0.9, 0.8, "missed"), (1.1, 1.2, "missed")]:
-        assert verdicts(results(False, device=device(planned, expandable)))[name] == verdict
-
-
-def test_figures_of_device_memory():
+def test_a_run_of_device_memory_is_compared_with_stock_in_the_same_order():
     def run(reserved, streams=None):
         # With a plan, the peak of what is requested is an upper bound.
-        return {"requested": (10 if streams else 9) << 30, "reserved": reserved << 30, "step_s": 0.5, "streams": streams}
+        return [{"requested": (10 if streams else 9) << 30, "reserved": reserved << 30, "step_s": 0.5, "streams": streams}]
 
     stream = {"hits": 5, "misses": 1, "unplanned": 0, "borrowed": 2, "dropped": False}
-    ours = {name: [run(10, [stream, stream])] for name, way in measure_device.RUNS.items() if way == "ours"}
-    stock = {"stock": [run(12)], "stock, another order": [run(20)]}
-    expandable = {"expandable segments": [run(11)], "expandable segments, another order": [run(13)]}
-    it = measure_device.results(stock | expandable | ours)
+    ours = run(10, [stream, stream])
+    it = measure_device.results({
+        "stock": run(12), "planned": ours, "stock, another order": run(20), "planned, another order": ours
+    })
     assert it["figures"]["planned"]["efficiency"]["median"] == 0.9
-    assert it["ratio"]["planned"]["reserved_gib"]["ratio"] == 10 / 12
-    assert it["ratio"]["planned, another order"]["reserved_gib"]["ratio"] == 10 / 20
-    assert "stock, another order" not in it["ratio"]
+    reserved = {name: own["reserved_gib"]["ratio"] for name, own in it["ratio"].items()}
+    assert reserved == {"planned": 10 / 12, "planned, another order": 10 / 20}
     assert it["served"]["planned"] == {"hits": 10, "misses": 2, "unplanned": 0, "borrowed": 4, "dropped": False}
 
 
@@ -132,20 +85,9 @@ def test_stages_fit_the_whole_time():
     assert max(tests) + sum(measurements) <= whole_run.WHOLE
 
 
-def test_nothing_is_judged_in_the_simulator():
-    judged = verdicts(results(True, transformer=steps(0.01), optimizer=steps(5)))
-    assert set(judged.values()) == {"not judged", "not measured"}
-
-
-def test_pins_are_judged_with_the_default_number_of_threads():
-    assert targets.default_pages({"times_faster": {"THP, 1": 0, "THP, 8": 0, "THP, 16": 0, "4 KiB, 2": 0}}) == "THP, 8"
-    assert targets.default_pages({"times_faster": {"THP, 1": 0, "THP, 2": 0}}) == "THP, 2"
-
-
 def test_a_failure_counts_where_stock_passes():
     stock = {"a": ["passed", ""], "b": ["failed", "as ever"], "c": ["passed", ""]}
-    ours = {"a": ["passed", ""], "b": ["failed", "as ever"], "c": ["crashed", ""]}
-    assert suites.broken({"stock": stock, "ours": ours}) == ["c crashed with ours"]
+    assert suites.broken({"stock": stock, "ours": stock | {"c": ["crashed", ""]}}) == ["c crashed with ours"]
     assert suites.broken({"ours": {"a": ["failed", "1 != 2"]}}) == ["a failed with ours: 1 != 2"]
 
 
@@ -174,38 +116,29 @@ def test_an_interpreter_has_its_packages_whatever_a_program_is_told(tmp_path):
     for name in ("ours", "stock"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "sample_of_ways.py").write_text(f"print({name!r})")
-    way = lambda name: ways.Way(name, sys.executable, [str(tmp_path / name)])
-    pythons = {name: suites._environment(way(name), tmp_path / f"{name}-environment") for name in ("ours", "stock")}
-    for name, python in pythons.items():
+        way = ways.Way(name, sys.executable, [str(tmp_path / name)])
+        python = suites._environment(way, tmp_path / f"{name}-environment")
         # torch is the interpreter's own.
-        program = "import sample_of_ways, torch"
-        done = subprocess.run([python, "-c", program], env=os.environ | {"PYTHONPATH": "/nowhere"}, capture_output=True, text=True)
+        command = [python, "-c", "import sample_of_ways, torch"]
+        done = subprocess.run(command, env=os.environ | {"PYTHONPATH": "/nowhere"}, capture_output=True, text=True)
         assert done.stdout == f"{name}\n", done.stderr
 
 
-def test_googletests_lines():
-    output = "[ RUN      ] S.a\n[       OK ] S.a (1 ms)\n[ RUN      ] S.b\nwhy\n[  FAILED  ] S.b (0 ms)\n"
-    output += "[ RUN      ] S.c\n"
-    assert suites.of_gtest(output) == {"S.a": ["passed", ""], "S.b": ["failed", ""], "S.c": ["crashed", ""]}
-
-
-def test_ways_survive_the_rig(tmp_path):
-    of_pack = ways.of_pack(tmp_path, "python3")
-    assert ways.from_json(json.loads(json.dumps(ways.as_json(of_pack)))) == of_pack
-    assert str(tmp_path / "plugin") in of_pack["ours"].environment()["PYTHONPATH"]
-    stock = of_pack["stock"].environment()
+def test_a_process_has_its_ways_settings_and_none_of_the_callers(tmp_path, monkeypatch):
+    monkeypatch.setenv("BUDDY_DISABLE", "1")
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "pinned_use_background_threads:True")
+    its = measuring.Fixture(ways.of_pack(tmp_path, "python3"), True, True, 1.0, tmp_path, tmp_path / "out")
+    read = measuring.Fixture.of_json(its.as_json())
+    assert read == its
+    stock, ours = (read.ways[name].environment(BUDDY_BLOCK_COUNT=3) for name in ("stock", "ours"))
+    assert "BUDDY_DISABLE" not in ours and "PYTORCH_ALLOC_CONF" not in ours and ours["BUDDY_BLOCK_COUNT"] == "3"
+    assert str(tmp_path / "plugin") in ours["PYTHONPATH"]
     assert "plugin" not in stock["PYTHONPATH"] and stock["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
 
 
-def test_settings_of_the_callers_are_cleared(monkeypatch):
-    monkeypatch.setenv("BUDDY_DISABLE", "1")
-    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "pinned_use_background_threads:True")
-    environment = ways.of_environments("a", "b")["ours"].environment(BUDDY_BLOCK_COUNT=3)
-    assert "BUDDY_DISABLE" not in environment and "PYTORCH_ALLOC_CONF" not in environment
-    assert environment["BUDDY_BLOCK_COUNT"] == "3"
-
-
-def test_numbers_and_tables():
-    assert [report.number(it) for it in (0.01234, 1.5, 123.4)] == ["0.0123", "1.50", "123"]
-    text = report.table(["a", "long head"], [["wider than its head", "1"]])
-    assert [len(line) for line in text.splitlines()] == [len(text.splitlines()[0])] * 3
+def test_a_table_has_what_has_the_same_keys():
+    figure = measuring.spread([0.01234, 0.01234, 150])
+    measured = {"s": {"a": {"x": figure, "y": 3}, "b": {"x": None, "y": True}}, "wrong": ["one\ntwo|three"], "plots": [1.5]}
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in report.figures("it", measured).splitlines()]
+    figures = [["it", "x", "y"], ["s, a", "0.0123 (0.0123 to 75.0)", "3"], ["s, b", "", "yes"]]
+    assert [it for it in lines if not it[0].startswith("-")] == [*figures, [""], ["it", "wrong"], ["", "two/three"]]

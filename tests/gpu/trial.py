@@ -20,7 +20,7 @@ XTASK = os.environ["PINBUDDY_XTASK"]
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory) -> Path:
-    """The run's folder."""
+    """The folder of a run in which no test has failed, no program was worse than with stock, and every stage has ended."""
     out = tmp_path_factory.mktemp("trial")
     (out / "bin").mkdir()
     for name in ("harness", "questions"):
@@ -31,32 +31,15 @@ def out(tmp_path_factory) -> Path:
     return out
 
 
-@pytest.fixture(scope="module")
-def results(out) -> dict:
-    return json.loads((out / "results.json").read_text())
-
-
-@pytest.mark.parametrize("name", MEASUREMENTS)
-def test_it_was_measured(results, name):
-    assert isinstance(results["measured"][name], dict)
-
-
-def test_no_test_failed(results):
-    outcomes = results["tests"][SUITE]["runs"]["ours"]
-    assert [it for it, _ in outcomes.values()].count("passed") > 10
-    assert {test: it for test, it in outcomes.items() if it[0] not in ("passed", "skipped")} == {}
-
-
-def test_what_the_simulator_gives_is_never_judged_and_always_whole(results):
+def test_all_was_measured_and_nothing_is_judged_that_the_simulator_gives(out):
+    results = json.loads((out / "results.json").read_text())
+    assert results["measured"].keys() == MEASUREMENTS.keys() and all(results["measured"].values())
     assert results["simulated"] is True
     assert {it["verdict"] for it in results["targets"]} == {"not judged"}, results["targets"]
-
-
-def test_the_simulator_answers_nothing_that_only_a_driver_can(results):
-    questions = results["measured"]["questions"]
-    answers = {name: [it["answer"] for it in question["answers"]] for name, question in questions.items() if isinstance(question, dict) and "answers" in question}
-    assert answers
-    assert {it for all in answers.values() for it in all} <= {CANNOT}, answers
+    outcomes = [it for it, _ in results["tests"][SUITE]["runs"]["ours"].values()]
+    assert outcomes.count("passed") > 10 and {*outcomes} <= {"passed", "skipped"}
+    answers = [it["answer"] for question in results["measured"]["questions"].values() for it in question["answers"]]
+    assert {*answers} == {CANNOT}
 
 
 def test_all_plots_are_drawn(out):

@@ -6,7 +6,7 @@ the official wheel. Knows nothing of what is run.
 
 import os
 import subprocess
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 # The caller's settings that would change the measurement.
@@ -76,10 +76,3 @@ def of_environments(stock: str, fork: str) -> dict[str, Way]:
     """The interpreters of two environments, with the official wheel and with the fork."""
     return {"stock": Way("stock", stock), "ours": Way("ours", fork)}
 
-
-def as_json(ways: dict[str, Way]) -> dict:
-    return {name: asdict(way) for name, way in ways.items()}
-
-
-def from_json(text: dict) -> dict[str, Way]:
-    return {name: Way(**fields) for name, fields in text.items()}

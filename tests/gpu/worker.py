@@ -18,7 +18,10 @@ SHARED = [str(Path(__file__).parent.parent / it) for it in ("python", "programs"
 
 
 def require(which: str) -> None:
-    """Checks the allocator: measuring the same one twice would show no difference."""
+    """Has CUDA ready, and checks the allocator: measuring the same one twice would show no difference."""
+    import torch
+
+    torch.cuda.init()
     loaded = LIBRARY in Path("/proc/self/maps").read_text()
     if which == "stock" and loaded:
         raise RuntimeError(f"{LIBRARY} is loaded, and this is to be stock")
@@ -29,44 +32,38 @@ def require(which: str) -> None:
             raise RuntimeError(f"the engine is off: {pinbuddy.stats()['state']}")
 
 
-def use_gpu() -> None:
-    """Has CUDA ready, so that it is not timed later."""
-    import torch
-
-    torch.zeros(1, device="cuda")
-
-
-def main() -> None:
+def main(module: str, which: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    def answer(**line) -> None:
-        print(json.dumps(line), file=answers, flush=True)
+    def answer(act) -> bool:
+        try:
+            good, line = True, json.dumps({"value": act()})
+        except Exception:
+            good, line = False, json.dumps({"error": traceback.format_exc()})
+        print(line, file=answers, flush=True)
+        return good
+
+    def ready() -> None:
+        import torch  # noqa: F401
+
+        # Programs that start cold are forked from a process that has not used CUDA.
+        if not getattr(importlib.import_module(module), "FORKS", False):
+            require(which)
 
     sys.path += SHARED
-    module, which = sys.argv[1:]
-    try:
-        import torch
-
-        torch.cuda.init()
-        require(which)
-        functions = importlib.import_module(module)
-        answer(value=None)
-    except Exception:
-        answer(error=traceback.format_exc())
+    if not answer(ready):
         return
+    functions = sys.modules[module]
     for line in sys.stdin:
         asked = json.loads(line)
-        try:
-            answer(value=getattr(functions, asked["do"])(**asked["with"]))
-        except Exception:
-            answer(error=traceback.format_exc())
+        answer(lambda: getattr(functions, asked["do"])(**asked["with"]))
     answers.close()
     sys.stderr.flush()
     # A recorded run writes its plan when it ends; others exit without tearing CUDA down, which takes long.
-    if "BUDDY_PLAN" not in os.environ:
+    if not {"BUDDY_PLAN", "BUDDY_DEVICE_PLAN"} & os.environ.keys():
         os._exit(0)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,8 +1,7 @@
-"""Runs programs of tests/programs, each in a fork of a process that has imported torch: `nursery.py ours|stock`.
+"""Runs programs of this folder, each in a fork of a worker (tests/gpu) that has imported torch.
 
-Forked, since importing torch takes longer than most programs. CUDA is first used in the child, so that each starts cold. Each line of
-standard input names a program, its arguments and its time limit; the answer is a line of JSON with its figures or its failure. A child
-that hangs is killed with its own children.
+Forked, since importing torch takes longer than most programs. CUDA is first used in the child, so that each starts cold. A child that
+hangs is killed with its own children.
 """
 
 import importlib
@@ -12,23 +11,27 @@ import signal
 import sys
 import time
 import traceback
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent / "gpu"))
-import worker  # noqa: E402
-
+FORKS = True
 # A child that is in the driver dies when that lets it go.
 DYING = 3.0
 STEP = 0.001
 MOST_SAID = 1 << 16
 
 
-def child(asked: dict, which: str, pipe: int) -> None:
+def ready(which: str) -> None:
+    from program import use_gpu
+    from worker import require
+
+    use_gpu()
+    require(which)
+
+
+def child(program: str, arguments: dict, which: str, pipe: int) -> None:
     """Runs the program and says what it found."""
     try:
-        worker.use_gpu()
-        worker.require(which)
-        said = {"figures": importlib.import_module(asked["program"]).run(**asked["with"])}
+        ready(which)
+        said = {"figures": importlib.import_module(program).run(**arguments)}
     except Exception:
         said = {"error": traceback.format_exc(limit=-3)}
     os.write(pipe, json.dumps(said).encode())
@@ -67,30 +70,20 @@ def outcome(pid: int, pipe: int, limit: float) -> dict:
     return said
 
 
-def main() -> None:
-    which = sys.argv[1]
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    sys.path += worker.SHARED
-    import torch  # noqa: F401
-
-    print("ready", file=answers, flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        ours, theirs = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.setsid()
-            os.close(ours)
-            # An end of the input is the parent's to see.
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            child(asked, which, theirs)
-            sys.stderr.flush()
-            os._exit(0)
-        os.close(theirs)
-        print(json.dumps(outcome(pid, ours, asked["seconds"])), file=answers, flush=True)
+def run(program: str, arguments: dict, which: str, seconds: float) -> dict:
+    """Its figures, or how it failed within so much time."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
         os.close(ours)
-
-
-if __name__ == "__main__":
-    main()
+        # The worker's input and its end are not the program's to see.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        child(program, arguments, which, theirs)
+        sys.stderr.flush()
+        os._exit(0)
+    os.close(theirs)
+    try:
+        return outcome(pid, ours, seconds)
+    finally:
+        os.close(ours)

@@ -1,17 +1,10 @@
-"""A training step on batches of several lengths, with the device memory that it takes: `train_lengths.py JSON ours|stock`.
+"""A training step on batches of several lengths, with the device memory that it takes."""
 
-JSON has the model's sizes, `batch`, `lengths` (of the batches of an epoch, in their order) and `epochs`. Prints what
-was measured as the last line. A process of its own, which ends as programs do: a recorded run writes its plan then.
-"""
-
-import json
-import sys
 import time
 
 import torch
 from torch.nn import functional
 from transformer import Model
-from worker import require
 
 
 def make(words: int, width: int, heads: int, layers: int, batch: int):
@@ -33,10 +26,8 @@ def make(words: int, width: int, heads: int, layers: int, batch: int):
     return step, sum(it.numel() for it in model.parameters())
 
 
-def main(sizes: dict, which: str) -> None:
-    torch.cuda.init()
-    require(which)
-    lengths, epochs = sizes.pop("lengths"), sizes.pop("epochs")
+def train(which: str, lengths: list[int], epochs: int, **sizes: int) -> dict:
+    """Lengths of the batches of an epoch, in their order; what was measured."""
     step, parameters = make(**sizes)
     seconds = []
     for epoch in range(epochs):
@@ -53,7 +44,7 @@ def main(sizes: dict, which: str) -> None:
         import pinbuddy
 
         device = pinbuddy.stats()["device"]
-    answer = {
+    return {
         "parameters": parameters,
         "step_s": sum(seconds) / len(seconds),
         "requested": stats["requested_bytes.all.peak"],
@@ -61,8 +52,3 @@ def main(sizes: dict, which: str) -> None:
         "retries": stats["num_alloc_retries"],
         "streams": device,
     }
-    print(json.dumps(answer))
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), sys.argv[2])

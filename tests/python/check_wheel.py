@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An independent reader of a fork wheel: standard library only, and no code of the build tool's.
+"""An independent reader of a fork wheel: the standard library and readelf, and no code of the build tool's.
 
     check_wheel.py FORK_WHEEL OFFICIAL_WHEEL [--only NAME...] [--json]
 
@@ -12,9 +12,12 @@ import csv
 import hashlib
 import io
 import json
+import os
 import re
 import struct
+import subprocess
 import sys
+import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -24,6 +27,7 @@ LIBRARY = "libtorch_pinbuddy.so"
 DEFAULTS = "torch/lib/libtorch_pinbuddy.toml"
 PROGRAM = "pinbuddy/bin/pinbuddy-tools"
 CHUNK = 1 << 20
+
 
 class Wheel:
     """A wheel, its RECORD and its .dist-info."""
@@ -61,36 +65,15 @@ class Wheel:
 
 
 def elf_strings(data):
-    """The NEEDED and SONAME entries, and the version needs, of a 64-bit little-endian ELF file."""
-    assert data[:6] == b"\x7fELF\x02\x01", "not a 64-bit little-endian ELF file"
-    (section_offset,) = struct.unpack_from("<Q", data, 0x28)
-    size, count, _ = struct.unpack_from("<HHH", data, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", data, section_offset + i * size) for i in range(count)]
-
-    def string(section, offset):
-        start = sections[section][4] + offset
-        return data[start:data.index(b"\0", start)].decode()
-
-    needed, soname, versions = [], None, []
-    for _, kind, _, _, offset, length, link, info, _, _ in sections:
-        if kind == 6:  # SHT_DYNAMIC
-            for at in range(offset, offset + length, 16):
-                tag, value = struct.unpack_from("<qQ", data, at)
-                if tag == 1:
-                    needed.append(string(link, value))
-                elif tag == 14:
-                    soname = string(link, value)
-        elif kind == 0x6FFFFFFE:  # SHT_GNU_verneed
-            at = offset
-            for _ in range(info):
-                _, auxiliaries, _, first, following = struct.unpack_from("<HHIII", data, at)
-                aux = at + first
-                for _ in range(auxiliaries):
-                    _, _, _, name, more = struct.unpack_from("<IHHII", data, aux)
-                    versions.append(string(link, name))
-                    aux += more
-                at += following
-    return needed, soname, versions
+    """The NEEDED and SONAME entries, and the version needs, of an ELF file, as readelf says them."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        command = ["readelf", "--wide", "--dynamic", "--version-info", file.name]
+        said = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}).stdout
+    soname = re.search(r"\(SONAME\) .*\[(.*)\]", said)
+    needs = said.partition("Version needs section")[2]
+    return re.findall(r"\(NEEDED\) .*\[(.*)\]", said), soname and soname[1], re.findall(r"Name: (\S+)", needs)
 
 
 def newest(versions, family):

@@ -123,8 +123,7 @@ def interpreter(which: str) -> str:
     path = os.environ.get("PINBUDDY_STOCK_PYTHON")
     if not path:
         pytest.fail(
-            "PINBUDDY_STOCK_PYTHON does not name the official wheel's python; "
-            "run the tests with `cargo xtask test`"
+            "PINBUDDY_STOCK_PYTHON does not name the official wheel's python; " "run the tests with `cargo xtask test`"
         )
     return path
 

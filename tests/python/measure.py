@@ -4,6 +4,7 @@ Times are of one machine at one time; the ratios are the result. Used by timing 
 """
 
 import itertools
+import json
 import math
 import os
 import statistics
@@ -34,35 +35,35 @@ def environment(**variables) -> dict[str, str]:
     return kept | {name: str(value) for name, value in variables.items()}
 
 
-class Pairs:
-    """A process of the pair benchmark, with stock's libtorch or the fork's, that measures in turns."""
+class Turns:
+    """A process that measures in turns: for each line that it is told it answers with a line of JSON."""
 
-    def __init__(self, program: Path, torch: Path, size: int, live: int, core: int, **variables):
-        paths = [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
-        libraries = ":".join(path for path in paths if path)
+    def __init__(self, command: list, core: int | None = None, **variables):
         self.process = subprocess.Popen(
-            [str(program), str(size), str(live)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(LD_LIBRARY_PATH=libraries, **variables),
+            [str(it) for it in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**variables)
         )
-        os.sched_setaffinity(self.process.pid, {core})
+        if core is not None:
+            os.sched_setaffinity(self.process.pid, {core})
 
-    def __enter__(self) -> "Pairs":
+    def __enter__(self) -> "Turns":
         return self
 
     def __exit__(self, *_) -> None:
         self.process.communicate()
 
-    def turn(self, pairs: int) -> float:
-        """Nanoseconds a pair, over so many."""
+    def turn(self, *told):
         try:
-            print(pairs, file=self.process.stdin, flush=True)
-            return float(self.process.stdout.readline())
+            print(*told, file=self.process.stdin, flush=True)
+            return json.loads(self.process.stdout.readline())
         except (BrokenPipeError, ValueError) as error:
             status = self.process.wait()
             raise RuntimeError(f"{self.process.args[0]} ended with status {status}") from error
+
+
+def pairs_of(program: Path, torch: Path, size: int, live: int = 1, **variables) -> Turns:
+    """The pair benchmark with stock's libtorch or the fork's: told so many pairs, it says the nanoseconds of one."""
+    libraries = ":".join(filter(None, [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH")]))
+    return Turns([program, size, live], max(os.sched_getaffinity(0)), LD_LIBRARY_PATH=libraries, **variables)
 
 
 def compare_pairs(stock: Path, fork: Path, size: int, live: int = 1, processes: int = 7, **variables) -> dict:
@@ -72,14 +73,13 @@ def compare_pairs(stock: Path, fork: Path, size: int, live: int = 1, processes: 
     few; several pairs of processes, because where things lie in memory is drawn once for each.
     """
     pairs, turns = 10_000, 60
-    core = max(os.sched_getaffinity(0))
     times, ratios = {"stock": [], "fork": []}, []
     # Compiled once, against the official wheel; runs with either.
     program = native.program(SOURCE, stock, "-O2")
     for _ in range(processes):
         with (
-            Pairs(program, stock, size, live, core) as theirs,
-            Pairs(program, fork, size, live, core, **variables) as ours,
+            pairs_of(program, stock, size, live) as theirs,
+            pairs_of(program, fork, size, live, **variables) as ours,
         ):
             for process in (theirs, ours):
                 process.turn(10 * pairs)

@@ -19,15 +19,8 @@ def write(path: Path, regions: list[int], slots: list[list[int]], periods: list[
         "regions": regions,
         "slots": slots,
         "lanes": [{"prologue": [], "period": period} for period in periods],
-        "facts": {
-            "requests": 0,
-            "iterations": 0,
-            "peak": 0,
-            "lower_bound": 0,
-            "gap_percent": 0.0,
-            "efficiency": 0.0,
-            "seconds": 0.0,
-        },
+        "facts": dict.fromkeys(("requests", "iterations", "peak", "lower_bound"), 0)
+        | dict.fromkeys(("gap_percent", "efficiency", "seconds"), 0.0),
     } | changed
     body = json.dumps(plan, separators=(",", ":"))
     path.write_text(f'{body[:-1]},"checksum":{zlib.crc32(body.encode())}}}\n')

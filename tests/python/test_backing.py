@@ -179,12 +179,7 @@ def test_a_container_that_may_lock_little(run):
     command = [*limits, "env", preload, "BUDDY_MAX_MB=100", sys.executable, "-c", program]
     try:
         done = subprocess.run(
-            command,
-            cwd=Path(__file__).parent,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
+            command, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True, timeout=300
         )
     except FileNotFoundError:
         pytest.skip("no prlimit or setpriv here")

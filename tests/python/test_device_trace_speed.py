@@ -4,15 +4,12 @@ Requests are timed by themselves. A step that is recorded cannot be compared wit
 twice, differs by 4 % (in the simulator, on two cores), and that is more than is looked for.
 """
 
-import json
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from measure import at_least, environment, in_turn
-
+from measure import Turns, at_least, in_turn
 
 # AdamW on the transformer of tests/programs/device_programs.py. A line on standard input is a turn: of steps, or of blocks that are
 # allocated and freed one after the other.
@@ -39,8 +36,8 @@ def requests():
     return torch.cuda.memory_stats()["allocation.all.allocated"]
 
 for line in sys.stdin:
-    what, count = json.loads(line)
-    what = {"step": step, "block": block}[what]
+    what, count = line.split()
+    what, count = {"step": step, "block": block}[what], int(count)
     before = requests()
     begin = time.perf_counter()
     for _ in range(count):
@@ -55,24 +52,9 @@ STEPS = 4
 BLOCKS = 2000
 
 
-class Training:
-    def __init__(self, **variables):
-        command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parents[1] / "programs")]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**variables)
-        )
-
-    def turn(self, what: str, count: int) -> tuple[float, float]:
-        """The seconds of one, and its requests."""
-        print(json.dumps([what, count]), file=self.process.stdin, flush=True)
-        seconds, requests = json.loads(self.process.stdout.readline())
-        return seconds, requests
-
-    def __enter__(self) -> "Training":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.process.communicate()
+def training(**variables) -> Turns:
+    """Told what and how many, it says the seconds of one, and its requests."""
+    return Turns([sys.executable, "-c", PROGRAM, Path(__file__).parents[1] / "programs"], **variables)
 
 
 def costs(folder: Path, processes: int, turns: int) -> list[tuple[float, float]]:
@@ -80,7 +62,7 @@ def costs(folder: Path, processes: int, turns: int) -> list[tuple[float, float]]
     found = []
     for number in range(processes):
         file = folder / f"trace-{number}"
-        with Training() as off, Training(BUDDY_DEVICE_TRACE=file) as on:
+        with training() as off, training(BUDDY_DEVICE_TRACE=file) as on:
             seen = {off: [], on: []}
             steps = []
             for it in (off, on):

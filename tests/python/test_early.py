@@ -62,8 +62,7 @@ def test_a_plan_is_pinned_before_the_first_request(looks, recorded):
 
 
 @pytest.mark.parametrize(
-    "begin, variables",
-    [("torch.cuda.init()", {}), (USES, {"BUDDY_PLAN": None}), (USES, {"BUDDY_DISABLE": "1"})],
+    "begin, variables", [("torch.cuda.init()", {}), (USES, {"BUDDY_PLAN": None}), (USES, {"BUDDY_DISABLE": "1"})]
 )
 def test_nothing_is_pinned_early_without_a_plan_a_warm_up_and_a_device_in_use(looks, begin, variables):
     before, early, after = looks(begin, 0.5, **variables)

@@ -141,14 +141,7 @@ def test_ranks_share_memory_and_cores_and_speak_one_at_a_time(tmp_path, cores):
 def test_a_killed_rank_and_one_that_cannot_pin_leave_the_others(tmp_path, cores):
     ranks, killed, unpinned = 4, 2, 1
     torchrun = Torchrun(
-        ranks,
-        tmp_path,
-        HERE / "ranks.py",
-        tmp_path,
-        str(killed),
-        str(unpinned),
-        **SETTINGS,
-        PINBUDDY_SIM_DEVICES=2,
+        ranks, tmp_path, HERE / "ranks.py", tmp_path, str(killed), str(unpinned), **SETTINGS, PINBUDDY_SIM_DEVICES=2
     )
     assert torchrun.returncode != 0 and "SIGKILL" in torchrun.stderr
     before, after = found(tmp_path, "before"), found(tmp_path, "after")

@@ -11,7 +11,7 @@ from pathlib import Path
 import native
 import pytest
 from conftest import interpreter
-from measure import SOURCE, Pairs, at_least, torch_folder
+from measure import SOURCE, Turns, at_least, pairs_of, torch_folder
 from plugin import for_cpp
 from recorded import read
 
@@ -26,12 +26,11 @@ def torch_folders():
     return torch_folder(interpreter("stock")), torch_folder(sys.executable)
 
 
-def pairs_of(torch_folders, size: int, **variables) -> Pairs:
+def allocating(torch_folders, size: int, **variables) -> Turns:
     """A process that allocates and frees as fast as it can."""
     stock, fork = torch_folders
-    core = max(os.sched_getaffinity(0))
     variables |= SETTINGS | {"LD_PRELOAD": for_cpp()["LD_PRELOAD"]}
-    return Pairs(native.program(SOURCE, stock, "-O2"), fork, size, 1, core, **variables)
+    return pairs_of(native.program(SOURCE, stock, "-O2"), fork, size, **variables)
 
 
 def peak_kib(process: subprocess.Popen) -> int:
@@ -43,7 +42,7 @@ def peak_kib(process: subprocess.Popen) -> int:
 def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(torch_folders, tmp_path):
     file = tmp_path / "trace.jsonl"
     count, turns = 100_000, 20
-    with pairs_of(torch_folders, 64 << 10, BUDDY_TRACE=file) as program:
+    with allocating(torch_folders, 64 << 10, BUDDY_TRACE=file) as program:
         program.turn(100)
         before = peak_kib(program.process)
         for _ in range(turns):
@@ -72,9 +71,9 @@ def test_what_a_recorded_pair_costs(torch_folders, tmp_path, size):
     reads, allowed = [], []
     for _ in range(rounds):
         with (
-            pairs_of(torch_folders, size) as off,
-            pairs_of(torch_folders, size, BUDDY_TRACE=tmp_path / "{pid}") as on,
-            pairs_of(torch_folders, 0) as read,
+            allocating(torch_folders, size) as off,
+            allocating(torch_folders, size, BUDDY_TRACE=tmp_path / "{pid}") as on,
+            allocating(torch_folders, 0) as read,
         ):
             for process in (off, on, read):
                 process.turn(count)

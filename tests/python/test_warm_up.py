@@ -86,39 +86,36 @@ def test_a_request_pins_its_own_rather_than_wait_for_long(run):
     assert 200 in segments, "it did not wait for others to be pinned as well"
 
 
+USES = "on_device = torch.zeros(8, device='cuda')"
+
+
 @pytest.mark.parametrize(
-    "act",
+    "uses, act",
     [
-        "pinbuddy.warm_up(wait=True)",
-        "first = pinned(8); until(lambda: warm_up()['phase'] == 'done')",
-        # Threads start on device 0. The warm-up's thread unpins what it pins during a clear.
-        "pinbuddy.warm_up(wait=True); thread = threading.Thread(target=pinbuddy.empty_cache); "
-        "thread.start(); thread.join()",
-        "pinbuddy.warm_up(); until(lambda: sim()['pins']); pinbuddy.empty_cache(); "
-        "until(lambda: warm_up()['phase'] != 'running')",
+        # The warm-up's thread starts on device 0.
+        ("", "pinbuddy.warm_up(wait=True)"),
+        (USES, "pinbuddy.warm_up(wait=True)"),
+        (USES, "first = pinned(8); until(lambda: warm_up()['phase'] == 'done')"),
+        # So do others. What the warm-up's thread pins during a clear it unpins.
+        (USES, "pinbuddy.warm_up(wait=True); together(pinbuddy.empty_cache)"),
+        (
+            USES,
+            "pinbuddy.warm_up(); until(lambda: sim()['pins']); pinbuddy.empty_cache(); "
+            "until(lambda: warm_up()['phase'] != 'running')",
+        ),
     ],
 )
-def test_no_context_is_made_on_a_device_that_the_process_does_not_use(run, act):
+def test_no_context_is_made_on_a_device_that_the_process_does_not_use(run, uses, act):
     outcome = run(f"""
         from program import *
         import pinbuddy
         torch.cuda.set_device(2)
-        on_device = torch.zeros(8, device="cuda")
+        {uses}
         before = sim()["contexts"]
         {act}
         assert sim()["pins"] >= 1
         answer(before, sim()["contexts"])
         """, BUDDY_BLOCK_SIZE_MB=16, BUDDY_BLOCK_COUNT=3, PINBUDDY_SIM_DEVICES=4)
-    assert outcome.value == [[2], [2]]
-
-
-def test_the_first_context_of_all_is_on_the_callers_device(run):
-    """The warm-up's thread starts on device 0, which this process does not use."""
-    outcome = run("""
-        from program import *
-        import pinbuddy
-        torch.cuda.set_device(3)
-        pinbuddy.warm_up(wait=True)
-        answer(sim()["contexts"])
-        """, BUDDY_BLOCK_SIZE_MB=16, BUDDY_BLOCK_COUNT=2, PINBUDDY_SIM_DEVICES=4)
-    assert outcome.value == [[3]]
+    before, after = outcome.value
+    # Some releases make it when a device is chosen.
+    assert after == [2] and before in ([2], [2] if uses else [])

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cuda::{Failure, Result, unavailable};
+use crate::driver::{Failure, Result, unavailable};
 
 pub const CANNOT: &str = "cannot be asked here";
 /// How cudarc begins where libcuda lacks a function.
@@ -53,26 +53,24 @@ impl Told {
 pub struct Asking {
     pub seconds: f64,
     start: Instant,
-    write: Box<dyn FnMut(Value)>,
-}
-
-/// Each line at once: who reads may have to stop the program.
-pub fn to_stdout() -> Box<dyn FnMut(Value)> {
-    Box::new(|line| {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{line}")
-            .and_then(|()| out.flush())
-            .unwrap_or_default();
-    })
+    lines: Vec<Value>,
 }
 
 impl Asking {
-    pub fn new(seconds: f64, write: Box<dyn FnMut(Value)>) -> Self {
+    pub fn new(seconds: f64) -> Self {
         Self {
             seconds,
             start: Instant::now(),
-            write,
+            lines: Vec::new(),
         }
+    }
+
+    /// At once: who reads may have to stop the program.
+    fn write(&mut self, line: Value) {
+        let mut out = std::io::stdout().lock();
+        let written = writeln!(out, "{line}").and_then(|()| out.flush());
+        written.unwrap_or_default();
+        self.lines.push(line);
     }
 
     /// Seconds during which another question may begin.
@@ -102,7 +100,7 @@ impl Asking {
         attempt: impl FnOnce() -> Result<T>,
         told: impl FnOnce(&T) -> Result<Value>,
     ) -> Option<T> {
-        (self.write)(json!({"asking": what, "on": on}));
+        self.write(json!({"asking": what, "on": on}));
         let late = in_time && self.left() <= 0.0;
         let tried = catch_unwind(AssertUnwindSafe(|| {
             let result = if late {
@@ -128,7 +126,7 @@ impl Asking {
         if let Some(fields) = line.as_object_mut() {
             fields.insert("of".into(), what.into());
             fields.insert("on".into(), on.into());
-            (self.write)(line);
+            self.write(line);
         }
         result
     }
@@ -193,68 +191,49 @@ pub fn seconds(time: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
     use super::*;
-
-    fn lines_of(ask: impl FnOnce(&mut Asking)) -> Vec<Value> {
-        let lines = Rc::new(RefCell::new(Vec::new()));
-        let kept = Rc::clone(&lines);
-        let mut it = Asking::new(60.0, Box::new(move |line| kept.borrow_mut().push(line)));
-        ask(&mut it);
-        lines.take()
-    }
 
     #[test]
     fn what_fails_is_an_answer_and_the_next_is_asked() {
         let refused = || Err(Failure("cuSomething: why".into()));
-        let lines = lines_of(|it| {
-            it.ask("failed", "", refused);
-            it.ask("missing", "", || unavailable("not here"));
-            it.ask("no function", "", || panic!("{MISSING} cuNew: none"));
-            it.ask("wrong", "", || panic!("mine"));
-            it.ask("never", "", || Ok(Told::figure("s", Vec::new())));
-            it.ask("figure", "", || Ok(Told::figure("s", vec![1.0, 2.0, 9.0])));
-            assert!(it.need("needed", "", || unavailable::<()>("no")).is_none());
-            assert_eq!(it.need("there", "", || Ok(7)), Some(7));
-            it.seconds = 0.0;
-            it.ask("late", "", || Ok(Told::said(true, "")));
-            it.tell("known", "", Ok(Told::said(true, "")));
-        });
-        let answer = |of: &str| {
-            lines
-                .iter()
-                .find(|it| it["of"] == of)
-                .map(|it| &it["answer"])
-        };
-        for of in [
-            "failed",
-            "missing",
-            "no function",
-            "wrong",
-            "never",
-            "needed",
-            "late",
-        ] {
-            assert_eq!(answer(of).unwrap(), CANNOT, "{of}");
-        }
-        assert_eq!(answer("known").unwrap(), "yes");
-        assert_eq!(answer("there"), None);
+        let mut it = Asking::new(60.0);
+        it.ask("failed", "", refused);
+        it.ask("missing", "", || unavailable("not here"));
+        it.ask("no function", "", || panic!("{MISSING} cuNew: none"));
+        it.ask("wrong", "", || panic!("mine"));
+        it.ask("never", "", || Ok(Told::figure("s", Vec::new())));
+        it.ask("figure", "", || Ok(Told::figure("s", vec![1.0, 2.0, 9.0])));
+        assert!(it.need("needed", "", || unavailable::<()>("no")).is_none());
+        assert_eq!(it.need("there", "", || Ok(7)), Some(7));
+        it.seconds = 0.0;
+        it.ask("late", "", || Ok(Told::said(true, "")));
+        it.tell("known", "", Ok(Told::said(true, "")));
+        let lines = it.lines;
+        let answers = lines.iter().filter(|it| it["answer"] == CANNOT);
+        let none: Vec<&Value> = answers.map(|it| &it["of"]).collect();
+        assert_eq!(
+            json!(none),
+            json!([
+                "failed",
+                "missing",
+                "no function",
+                "wrong",
+                "never",
+                "needed",
+                "late"
+            ])
+        );
+        let answered = |it: &&Value| it["of"] == "known" && it["answer"] == "yes";
+        assert_eq!(lines.iter().filter(answered).count(), 1);
+        assert!(!lines.iter().any(|it| it["of"] == "there"));
         let faults: Vec<&Value> = lines.iter().filter(|it| it["fault"] == true).collect();
         assert!(
             faults.len() == 1 && faults[0]["of"] == "wrong",
             "{faults:?}"
         );
         let figure = lines.iter().find(|it| it["answer"] == "figure").unwrap();
-        assert_eq!(
-            (&figure["median"], &figure["most"]),
-            (&json!(2.0), &json!(9.0))
-        );
-        assert_eq!(
-            (&figure["quartiles"], &figure["rounds"]),
-            (&json!([1.5, 5.5]), &json!([1.0, 2.0, 9.0]))
-        );
+        let seen = ["median", "most", "quartiles", "rounds"].map(|field| &figure[field]);
+        assert_eq!(json!(seen), json!([2.0, 9.0, [1.5, 5.5], [1.0, 2.0, 9.0]]));
         assert_eq!(lines[0], json!({"asking": "failed", "on": ""}));
     }
 }

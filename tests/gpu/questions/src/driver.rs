@@ -1,24 +1,49 @@
-//! The driver itself, through cudarc. The only file that calls libcuda.
+//! The driver itself, through cudarc. The only file that calls libcuda. Addresses and sizes are plain numbers.
 //!
 //! A failed call leaves no error behind: the driver's interface has none that lasts, except for a kernel's bad access. A function
 //! that libcuda lacks panics in cudarc, which `asking` reports as one that is missing.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
+use std::fmt;
 use std::ptr;
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
-use crate::cuda::{Failure, Kernel, Result, Stream, unavailable};
+/// Why something has no answer of its own: a call of CUDA that failed, with the driver's words, or what this machine lacks.
+#[derive(Debug)]
+pub struct Failure(pub String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+pub type Result<T> = std::result::Result<T, Failure>;
+
+pub fn unavailable<T>(why: impl Into<String>) -> Result<T> {
+    Err(Failure(why.into()))
+}
+
+#[derive(Clone, Copy)]
+pub enum Kernel {
+    /// Writes each byte of memory of the device with all its bits turned.
+    Turn { at: usize, size: usize },
+    /// Runs for so many nanoseconds.
+    Spin { nanoseconds: u64 },
+}
+
+/// A stream's handle.
+pub type Stream = usize;
 
 const KERNELS: &str = concat!(include_str!("kernels.ptx"), "\0");
 const WIDTH: u32 = 256;
 
-/// The first device, its primary context and the two kernels.
+/// The first device, its primary context and the kernels `turn` and `spin`, where they can be loaded.
 pub struct Driver {
     context: sys::CUcontext,
-    turn: std::result::Result<sys::CUfunction, String>,
-    spin: std::result::Result<sys::CUfunction, String>,
+    kernels: std::result::Result<[sys::CUfunction; 2], String>,
 }
 
 // SAFETY: contexts and functions are handles, which any thread may use once it has entered the context.
@@ -27,14 +52,8 @@ unsafe impl Sync for Driver {}
 /// The outcome of a call by its name.
 fn called<T>(name: &str, outcome: std::result::Result<T, DriverError>) -> Result<T> {
     outcome.map_err(|error| {
-        let words = error
-            .error_string()
-            .map(|it| it.to_string_lossy().into_owned());
-        let number = error.0 as u32;
-        Failure(format!(
-            "{name} returned {number} ({})",
-            words.unwrap_or_default()
-        ))
+        let words = error.error_string().unwrap_or_default().to_string_lossy();
+        Failure(format!("{name} returned {} ({words})", error.0 as u32))
     })
 }
 
@@ -54,6 +73,21 @@ fn stream_of(handle: Stream) -> sys::CUstream {
     ptr::with_exposed_provenance_mut(handle)
 }
 
+fn load() -> Result<[sys::CUfunction; 2]> {
+    let mut module = ptr::null_mut();
+    call!(cuModuleLoadData(&raw mut module, KERNELS.as_ptr().cast()))?;
+    let function = |name: &CStr| {
+        let mut function = ptr::null_mut();
+        call!(cuModuleGetFunction(
+            &raw mut function,
+            module,
+            name.as_ptr()
+        ))?;
+        Ok(function)
+    };
+    Ok([function(c"turn")?, function(c"spin")?])
+}
+
 impl Driver {
     /// Makes the context, so that it is not timed later.
     pub fn connect() -> Result<Self> {
@@ -69,28 +103,13 @@ impl Driver {
         })?;
         let mut it = Self {
             context,
-            turn: Err(String::new()),
-            spin: Err(String::new()),
+            kernels: Err(String::new()),
         };
         it.enter()?;
-        it.turn = it.function(c"turn").map_err(|failure| failure.to_string());
-        it.spin = it.function(c"spin").map_err(|failure| failure.to_string());
+        it.kernels = load().map_err(|failure| failure.to_string());
         Ok(it)
     }
 
-    fn function(&self, name: &std::ffi::CStr) -> Result<sys::CUfunction> {
-        let (mut module, mut function) = (ptr::null_mut(), ptr::null_mut());
-        call!(cuModuleLoadData(&raw mut module, KERNELS.as_ptr().cast()))?;
-        call!(cuModuleGetFunction(
-            &raw mut function,
-            module,
-            name.as_ptr()
-        ))?;
-        Ok(function)
-    }
-}
-
-impl Driver {
     /// Has to be called first in each thread other than the first.
     pub fn enter(&self) -> Result<()> {
         call!(cuCtxSetCurrent(self.context))
@@ -138,15 +157,14 @@ impl Driver {
     }
 
     pub fn launch(&self, kernel: Kernel, stream: Stream) -> Result<()> {
-        let (function, words, threads) = match kernel {
-            Kernel::Turn { to, source, size } => {
-                (&self.turn, [to as u64, source as u64, size as u64], size)
-            }
-            Kernel::Spin { nanoseconds } => (&self.spin, [nanoseconds, 0, 0], 1),
+        let (which, words, threads) = match kernel {
+            Kernel::Turn { at, size } => (0, [at as u64, at as u64, size as u64], size),
+            Kernel::Spin { nanoseconds } => (1, [nanoseconds, 0, 0], 1),
         };
-        let function = function
-            .clone()
-            .or_else(|why| unavailable(format!("no kernel can be loaded: {why}")))?;
+        let function = match &self.kernels {
+            Ok(kernels) => kernels[which],
+            Err(why) => return unavailable(format!("no kernel can be loaded: {why}")),
+        };
         let mut arguments = words
             .each_ref()
             .map(|it| ptr::from_ref(it).cast_mut().cast::<c_void>());

@@ -9,7 +9,6 @@
 )]
 
 mod asking;
-mod cuda;
 mod driver;
 mod memory;
 mod pace;
@@ -34,32 +33,25 @@ const QUESTIONS: [(&str, Question); 3] = [
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words[..] {
-        [probe::NEIGHBOUR] => {
-            return match Driver::connect().and_then(|cuda| probe::answer_neighbour(&cuda)) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(failure) => complain(&failure.to_string()),
-            };
-        }
-        [name, seconds] => {
-            let question = QUESTIONS.iter().find(|(its, _)| *its == name);
-            if let (Some((_, question)), Ok(seconds)) = (question, seconds.parse()) {
-                let mut it = Asking::new(seconds, asking::to_stdout());
-                if let Some(cuda) = it.need("CUDA's driver", "this machine", Driver::connect) {
-                    question(&mut it, &cuda);
-                }
-                // Without teardown, whatever is still pinned or running.
-                std::process::exit(0);
-            }
-        }
-        _ => {}
+    if words == [probe::NEIGHBOUR] {
+        return match Driver::connect().and_then(|cuda| probe::answer_neighbour(&cuda)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => complain(&failure.to_string()),
+        };
     }
-    let names: Vec<&str> = QUESTIONS.iter().map(|(name, _)| *name).collect();
-    complain(&format!(
-        "error: no question was asked\n  found     {}\n  expected  QUESTION SECONDS; QUESTION is one of {}",
-        words.join(" "),
-        names.join(", ")
-    ))
+    let names = QUESTIONS.map(|(name, _)| name);
+    let at = names.iter().position(|name| words.first() == Some(name));
+    let (Some(at), [_, seconds]) = (at, &words[..]) else {
+        return complain(&format!(
+            "error: expected QUESTION SECONDS; QUESTION is one of {names:?}"
+        ));
+    };
+    let mut it = Asking::new(seconds.parse().unwrap_or(0.0));
+    if let Some(cuda) = it.need("CUDA's driver", "this machine", Driver::connect) {
+        QUESTIONS[at].1(&mut it, &cuda);
+    }
+    // Without teardown, whatever is still pinned or running.
+    std::process::exit(0)
 }
 
 fn complain(text: &str) -> ExitCode {

@@ -10,7 +10,7 @@ use std::thread;
 
 use pinbuddy_machine::{Cgroup, Files, Limits};
 
-use crate::cuda::{Result, unavailable};
+use crate::driver::{Result, unavailable};
 
 pub const MIB: usize = 1 << 20;
 pub const GIB: usize = 1 << 30;
@@ -21,36 +21,26 @@ const TRIES: usize = 5;
 const SHARE: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    SharedHuge,
-    PrivateHuge,
-    Small,
-    SharedSmall,
+pub struct Kind {
+    pub name: &'static str,
+    pub huge: bool,
+    shared: bool,
 }
 
 impl Kind {
+    pub const SHARED_HUGE: Self = Self::new("shared huge pages", true, true);
+    pub const PRIVATE_HUGE: Self = Self::new("private huge pages", true, false);
+    pub const SMALL: Self = Self::new("4 KiB pages", false, false);
+    pub const SHARED_SMALL: Self = Self::new("shared 4 KiB pages", false, true);
     pub const ALL: [Self; 4] = [
-        Self::SharedHuge,
-        Self::PrivateHuge,
-        Self::Small,
-        Self::SharedSmall,
+        Self::SHARED_HUGE,
+        Self::PRIVATE_HUGE,
+        Self::SMALL,
+        Self::SHARED_SMALL,
     ];
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SharedHuge => "shared huge pages",
-            Self::PrivateHuge => "private huge pages",
-            Self::Small => "4 KiB pages",
-            Self::SharedSmall => "shared 4 KiB pages",
-        }
-    }
-
-    pub fn is_huge(self) -> bool {
-        matches!(self, Self::SharedHuge | Self::PrivateHuge)
-    }
-
-    fn is_shared(self) -> bool {
-        matches!(self, Self::SharedHuge | Self::SharedSmall)
+    const fn new(name: &'static str, huge: bool, shared: bool) -> Self {
+        Self { name, huge, shared }
     }
 
     /// The first that can be had here: an old or emulated kernel cannot collapse.
@@ -82,37 +72,28 @@ impl Region {
         let region = Self::mapped(kind, size)?;
         match region.fill() {
             Ok(()) => Ok(region),
-            Err(error) => unavailable(format!("{} cannot be had: {error}", kind.name())),
+            Err(error) => unavailable(format!("{} cannot be had: {error}", kind.name)),
         }
     }
 
     fn mapped(kind: Kind, size: usize) -> Result<Self> {
-        let whole = size + HUGE;
-        let start = map(
-            0,
-            whole,
-            libc::MAP_PRIVATE | libc::MAP_NORESERVE,
-            libc::PROT_NONE,
-        )?;
-        let address = start.next_multiple_of(HUGE);
+        let private = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+        let start = map(0, size + HUGE, private, libc::PROT_NONE)?;
+        let (address, whole) = (start.next_multiple_of(HUGE), (start, size + HUGE));
         let region = Self {
             address,
             size,
             kind,
-            whole: (start, whole),
+            whole,
         };
         // Mapped again at an aligned address: the kernel collapses shared memory only if its own offset is aligned, too.
-        let sharing = if kind.is_shared() {
+        let sharing = if kind.shared {
             libc::MAP_SHARED
         } else {
-            libc::MAP_PRIVATE | libc::MAP_NORESERVE
+            private
         };
-        map(
-            address,
-            size,
-            sharing | libc::MAP_FIXED,
-            libc::PROT_READ | libc::PROT_WRITE,
-        )?;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        map(address, size, sharing | libc::MAP_FIXED, access)?;
         Ok(region)
     }
 
@@ -163,17 +144,14 @@ impl Drop for Region {
 
 /// `1024 MiB of 4 KiB pages`.
 pub fn on(size: usize, kind: Kind) -> String {
-    format!("{} MiB of {}", size / MIB, kind.name())
+    format!("{} MiB of {}", size / MIB, kind.name)
 }
 
 /// Bytes that may be pinned without harm to other programs.
 pub fn room() -> usize {
     let limits = Limits::read(&Files::below(Path::new("/")));
-    let least = limits
-        .available
-        .into_iter()
-        .chain(limits.cgroup.as_ref().map(Cgroup::left))
-        .min();
+    let cgroup = limits.cgroup.as_ref().map(Cgroup::left);
+    let least = limits.available.into_iter().chain(cgroup).min();
     usize::try_from(least.unwrap_or(u64::MAX) / SHARE).unwrap_or(usize::MAX)
 }
 
@@ -184,23 +162,12 @@ fn fill_with(address: usize, byte: u8, size: usize) {
 
 fn map(address: usize, size: usize, flags: i32, protection: i32) -> Result<usize> {
     let flags = flags | libc::MAP_ANONYMOUS;
+    let at = ptr::with_exposed_provenance_mut(address);
     // SAFETY: a new range, or one that was just mapped for this.
-    let found = unsafe {
-        libc::mmap(
-            ptr::with_exposed_provenance_mut(address),
-            size,
-            protection,
-            flags,
-            -1,
-            0,
-        )
-    };
+    let found = unsafe { libc::mmap(at, size, protection, flags, -1, 0) };
     if found == libc::MAP_FAILED {
-        return unavailable(format!(
-            "no {} MiB can be mapped: {}",
-            size / MIB,
-            io::Error::last_os_error()
-        ));
+        let why = io::Error::last_os_error();
+        return unavailable(format!("no {} MiB can be mapped: {why}", size / MIB));
     }
     Ok(found.expose_provenance())
 }
@@ -214,18 +181,15 @@ fn advise(low: usize, high: usize, advice: i32) -> io::Result<()> {
 }
 
 fn fill(kind: Kind, low: usize, high: usize) -> io::Result<()> {
-    if kind == Kind::SharedHuge {
+    if kind == Kind::SHARED_HUGE {
         return collapse(low, high);
     }
-    advise(
-        low,
-        high,
-        if kind.is_huge() {
-            libc::MADV_HUGEPAGE
-        } else {
-            libc::MADV_NOHUGEPAGE
-        },
-    )?;
+    let pages = if kind.huge {
+        libc::MADV_HUGEPAGE
+    } else {
+        libc::MADV_NOHUGEPAGE
+    };
+    advise(low, high, pages)?;
     if advise(low, high, libc::MADV_POPULATE_WRITE).is_err() {
         // Before Linux 5.14.
         fill_with(low, 1, high - low);
@@ -253,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_byte_of_a_region_can_be_written_and_read() {
-        for kind in [Kind::Small, Kind::SharedSmall, Kind::PrivateHuge] {
+        for kind in [Kind::SMALL, Kind::SHARED_SMALL, Kind::PRIVATE_HUGE] {
             let region = Region::new(kind, 3 * HUGE).unwrap();
             assert!(region.address.is_multiple_of(HUGE));
             fill_with(region.address, 7, region.size);
@@ -261,13 +225,13 @@ mod tests {
             // SAFETY: the region is mapped, and nothing else uses it.
             let seen = unsafe { std::slice::from_raw_parts(start, region.size) };
             assert!(seen.iter().all(|it| *it == 7), "{kind:?}");
-            assert!(kind.is_huge() || region.huge() == 0.0, "{}", region.huge());
+            assert!(kind.huge || region.huge() == 0.0, "{}", region.huge());
         }
     }
 
     #[test]
     fn more_than_a_third_of_the_free_memory_is_refused() {
-        let Err(failure) = Region::new(Kind::Small, room() * 2) else {
+        let Err(failure) = Region::new(Kind::SMALL, room() * 2) else {
             panic!("it was mapped")
         };
         assert!(failure.to_string().contains("more than a 3rd"), "{failure}");

@@ -5,8 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::asking::{Asking, Told, median, seconds, timed};
-use crate::cuda::{Failure, Result, unavailable};
-use crate::driver::Driver;
+use crate::driver::{Driver, Failure, Result, unavailable};
 use crate::memory::{GIB, Kind, MIB, Region, on};
 
 const SIZES: [usize; 5] = [64 * MIB, 256 * MIB, GIB, 4 * GIB, 8 * GIB];
@@ -20,7 +19,7 @@ pub fn ask(it: &mut Asking, cuda: &Driver) {
     // Seconds per GiB of the last piece of each kind; most of it is preparing the memory.
     let mut taken: Vec<(Kind, f64)> = Vec::new();
     for size in &SIZES[..3] {
-        for kind in [Kind::SharedHuge, Kind::PrivateHuge, Kind::Small] {
+        for kind in [Kind::SHARED_HUGE, Kind::PRIVATE_HUGE, Kind::SMALL] {
             alone(it, cuda, kind, *size, &mut taken);
         }
     }
@@ -28,15 +27,12 @@ pub fn ask(it: &mut Asking, cuda: &Driver) {
         from_threads(it, cuda, kind, SIZES[1]);
     }
     // Last, since they take longest; with huge pages if there were any.
-    let huge = taken
-        .iter()
-        .map(|(kind, _)| *kind)
-        .find(|kind| kind.is_huge());
+    let huge = taken.iter().map(|(kind, _)| *kind).find(|kind| kind.huge);
     for size in &SIZES[3..] {
         alone(
             it,
             cuda,
-            huge.unwrap_or(Kind::SharedHuge),
+            huge.unwrap_or(Kind::SHARED_HUGE),
             *size,
             &mut taken,
         );
@@ -46,23 +42,18 @@ pub fn ask(it: &mut Asking, cuda: &Driver) {
 /// One piece, which exists only during its measurement.
 fn alone(it: &mut Asking, cuda: &Driver, kind: Kind, size: usize, taken: &mut Vec<(Kind, f64)>) {
     let scale = GIB as f64 / size as f64;
-    let before = taken
-        .iter()
-        .rev()
-        .find(|(its, _)| *its == kind)
-        .map_or(0.0, |(_, taken)| *taken);
+    let before = taken.iter().rev().find(|(its, _)| *its == kind);
+    let expected = 1.5 * before.map_or(0.0, |(_, taken)| *taken) / scale;
     let (left, start, on) = (it.left(), Instant::now(), on(size, kind));
     let (mut registering, mut unregistering) = (Vec::new(), Vec::new());
     let told = it.ask("registering a piece, alone", &on, || {
-        if left < 1.5 * before / scale {
+        if left < expected {
             return unavailable("no time was left for it");
         }
         let region = Region::new(kind, size)?;
-        if kind.is_huge() && region.huge() < 0.9 {
-            return unavailable(format!(
-                "only {:.0}% of it came in huge pages",
-                100.0 * region.huge()
-            ));
+        if kind.huge && region.huge() < 0.9 {
+            let part = 100.0 * region.huge();
+            return unavailable(format!("only {part:.0}% of it came in huge pages"));
         }
         for _ in 0..ROUNDS {
             registering.push(scale * timed(|| cuda.register(region.address, size))?);
@@ -71,11 +62,8 @@ fn alone(it: &mut Asking, cuda: &Driver, kind: Kind, size: usize, taken: &mut Ve
         Ok(Told::figure("s/GiB", registering))
     });
     if told {
-        it.tell(
-            "unregistering it",
-            &on,
-            Ok(Told::figure("s/GiB", unregistering)),
-        );
+        let told = Told::figure("s/GiB", unregistering);
+        it.tell("unregistering it", &on, Ok(told));
         taken.push((kind, scale * seconds(start.elapsed())));
     }
 }
@@ -83,44 +71,26 @@ fn alone(it: &mut Asking, cuda: &Driver, kind: Kind, size: usize, taken: &mut Ve
 fn from_threads(it: &mut Asking, cuda: &Driver, kind: Kind, size: usize) {
     let on = format!("{THREADS} pieces of {}", on(size, kind));
     let mut ratios = Vec::new();
-    let told = it.ask(
-        &format!("registering from {THREADS} threads at once"),
-        &on,
-        || {
-            let regions: Vec<Region> = (0..THREADS)
-                .map(|_| Region::new(kind, size))
-                .collect::<Result<_>>()?;
-            let mut rounds = Vec::new();
-            for _ in 0..ROUNDS {
-                let in_turn = timed(|| {
-                    regions
-                        .iter()
-                        .try_for_each(|it| cuda.register(it.address, size))
-                })?;
-                regions
-                    .iter()
-                    .try_for_each(|it| cuda.unregister(it.address))?;
-                let at_once = together(cuda, &regions)?;
-                regions
-                    .iter()
-                    .try_for_each(|it| cuda.unregister(it.address))?;
-                ratios.push(at_once / in_turn);
-                rounds.push(at_once * GIB as f64 / (THREADS * size) as f64);
-            }
-            Ok(Told::figure("s/GiB", rounds))
-        },
-    );
+    let asked = format!("registering from {THREADS} threads at once");
+    let told = it.ask(&asked, &on, || {
+        let regions: Result<Vec<Region>> = (0..THREADS).map(|_| Region::new(kind, size)).collect();
+        let (regions, mut rounds) = (regions?, Vec::new());
+        let each = |call: &dyn Fn(&Region) -> Result<()>| regions.iter().try_for_each(call);
+        for _ in 0..ROUNDS {
+            let in_turn = timed(|| each(&|it| cuda.register(it.address, size)))?;
+            each(&|it| cuda.unregister(it.address))?;
+            let at_once = together(cuda, &regions)?;
+            each(&|it| cuda.unregister(it.address))?;
+            ratios.push(at_once / in_turn);
+            rounds.push(at_once * GIB as f64 / (THREADS * size) as f64);
+        }
+        Ok(Told::figure("s/GiB", rounds))
+    });
     if told {
-        it.tell(
-            "at once, over one behind the other",
-            &on,
-            Ok(Told::figure("times as long", ratios.clone())),
-        );
-        it.tell(
-            "does the driver register one at a time?",
-            &on,
-            Ok(one_at_a_time(median(&ratios))),
-        );
+        let (ratio, asked) = (median(&ratios), "does the driver register one at a time?");
+        let told = Told::figure("times as long", ratios);
+        it.tell("at once, over one behind the other", &on, Ok(told));
+        it.tell(asked, &on, Ok(one_at_a_time(ratio)));
     }
 }
 
@@ -134,15 +104,13 @@ fn together(cuda: &Driver, regions: &[Region]) -> Result<f64> {
             entered?;
             cuda.register(region.address, region.size)
         };
-        let threads: Vec<_> = regions
-            .iter()
-            .map(|it| scope.spawn(move || register(it)))
-            .collect();
+        let start = |it| scope.spawn(move || register(it));
+        let threads: Vec<_> = regions.iter().map(start).collect();
         begin.wait();
         let start = Instant::now();
         let panicked = |_| Err(Failure("a thread panicked".into()));
+        let threads = threads.into_iter();
         let outcomes: Vec<Result<()>> = threads
-            .into_iter()
             .map(|it| it.join().unwrap_or_else(panicked))
             .collect();
         let taken = seconds(start.elapsed());
@@ -152,16 +120,10 @@ fn together(cuda: &Driver, regions: &[Region]) -> Result<f64> {
 }
 
 fn one_at_a_time(ratio: f64) -> Told {
-    let told = format!("at once takes {ratio:.2} times as long as one behind the other");
     let in_part = ABREAST < ratio && ratio < TURNS;
-    Told::said(
-        ratio >= TURNS,
-        if in_part {
-            format!("in part: {told}")
-        } else {
-            told
-        },
-    )
+    let begin = if in_part { "in part: " } else { "" };
+    let told = format!("{begin}at once takes {ratio:.2} times as long as one behind the other");
+    Told::said(ratio >= TURNS, told)
 }
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::cuda::{Failure, Kernel, Result, Stream, unavailable};
-use crate::driver::Driver;
+use crate::driver::{Driver, Failure, Kernel, Result, Stream, unavailable};
 use crate::memory::MIB;
 
 /// The word with which this program starts as another process on the same GPU.
@@ -61,14 +60,10 @@ impl<'a> Probe<'a> {
     fn call(&self, which: usize) -> Result<()> {
         let (cuda, stream) = (self.cuda, self.stream);
         match which {
-            0 => cuda.launch(
-                Kernel::Turn {
-                    to: self.device,
-                    source: self.device,
-                    size: 256,
-                },
-                stream,
-            ),
+            0 => {
+                let (at, size) = (self.device, 256);
+                cuda.launch(Kernel::Turn { at, size }, stream)
+            }
             1 => {
                 cuda.copy_to_device(self.host, self.device, SIZE, stream)?;
                 cuda.finish(stream)

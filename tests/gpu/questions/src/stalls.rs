@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::asking::{Asking, Figure, Told, median};
-use crate::cuda::{Failure, Result, unavailable};
-use crate::driver::Driver;
+use crate::driver::{Driver, Failure, Result, unavailable};
 use crate::memory::{GIB, Kind, MIB, Region, on};
 use crate::probe::{CALLS, Neighbour, Probe, Sample, Samples, now};
 
@@ -38,7 +37,7 @@ pub fn ask(it: &mut Asking, cuda: &Driver) {
     let Some(best) = it.need("memory to register", "any kind", Kind::best) else {
         return;
     };
-    for (kind, size) in [(best, large), (best, small), (Kind::Small, large)] {
+    for (kind, size) in [(best, large), (best, small), (Kind::SMALL, large)] {
         let on = on(size, kind);
         let found = it.need("calls beside registering", &on, || {
             let region = Region::new(kind, size)?;
@@ -112,10 +111,8 @@ fn waits(quiet: &[f64], busy: Vec<f64>) -> Result<Told> {
         return unavailable("no call went on beside it");
     }
     let (worst, before) = (worst_of(&busy), worst_of(quiet));
-    let long = busy
-        .iter()
-        .filter(|it| **it > LEAST.max(TIMES * before))
-        .count();
+    let longest = LEAST.max(TIMES * before);
+    let long = busy.iter().filter(|it| **it > longest).count();
     let why = format!(
         "{long} long; worst {:.2} ms, median {:.3} ms of {}; in quiet {:.2} and {:.3} of {}",
         1e3 * worst,
@@ -126,26 +123,19 @@ fn waits(quiet: &[f64], busy: Vec<f64>) -> Result<Told> {
         quiet.len(),
     );
     let figure = |rounds| Figure { unit: "s", rounds };
-    let figures = vec![
-        ("beside it", figure(busy)),
-        ("in quiet", figure(quiet.to_vec())),
-    ];
+    let quiet = figure(quiet.to_vec());
+    let figures = vec![("beside it", figure(busy)), ("in quiet", quiet)];
     // A single one may be noise.
-    Ok(Told::Said {
-        yes: long > 1,
-        why,
-        figures,
-    })
+    let yes = long > 1;
+    Ok(Told::Said { yes, why, figures })
 }
 
 /// For each call of each process: whether it waits, and its times.
 fn tell(it: &mut Asking, quiet: &[Samples; 2], samples: &[Samples; 2], spans: &[Span], on: &str) {
     for (process, name) in PROCESSES.iter().enumerate() {
         for (call, words) in CALLS.iter().enumerate() {
-            let before: Vec<f64> = quiet[process][call]
-                .iter()
-                .map(|(_, seconds)| *seconds)
-                .collect();
+            let quiet = quiet[process][call].iter();
+            let before: Vec<f64> = quiet.map(|(_, seconds)| *seconds).collect();
             let sorted = sort_out(&samples[process][call], spans);
             for (operation, busy) in OPERATIONS.iter().zip(sorted) {
                 let asked = format!("does {words} of {name} wait while a region is {operation}?");

@@ -7,8 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::asking::{Asking, Told, timed};
-use crate::cuda::{Kernel, Result, Stream, unavailable};
-use crate::driver::Driver;
+use crate::driver::{Driver, Kernel, Result, Stream, unavailable};
 use crate::memory::{Kind, MIB, Region, on};
 
 /// How long the kernel lasts, in seconds.
@@ -77,21 +76,17 @@ impl<'a> LongKernel<'a> {
             })?;
         }
         if it.seconds < 0.5 * KERNEL {
+            let seconds = it.seconds;
             return unavailable(format!(
-                "the kernel that should last {KERNEL} s lasts {:.3}",
-                it.seconds
+                "the kernel that should last {KERNEL} s lasts {seconds:.3}"
             ));
         }
         Ok(it)
     }
 
     fn launch(&self) -> Result<()> {
-        self.cuda.launch(
-            Kernel::Spin {
-                nanoseconds: (KERNEL * 1e9) as u64,
-            },
-            self.stream,
-        )
+        let nanoseconds = (KERNEL * 1e9) as u64;
+        self.cuda.launch(Kernel::Spin { nanoseconds }, self.stream)
     }
 
     /// Whether a call returns only after the kernel.

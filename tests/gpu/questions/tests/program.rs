@@ -1,20 +1,8 @@
-//! The program as a run starts it: each question with whatever driver there is.
+//! The program as a run starts it.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
-
-fn run(words: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_pinbuddy-gpu-questions");
-    Command::new(program).args(words).output().unwrap()
-}
-
-fn lines(output: &Output) -> Vec<Value> {
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
-}
 
 #[test]
 fn without_a_driver_or_a_gpu_there_is_no_answer() {
@@ -26,7 +14,11 @@ fn without_a_driver_or_a_gpu_there_is_no_answer() {
             .output()
             .unwrap();
         assert!(output.status.success(), "{question}");
-        let lines = lines(&output);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|it| serde_json::from_str(it).unwrap())
+            .collect();
         assert_eq!(lines.len(), 2, "{question}: {lines:?}");
         assert_eq!(lines[1]["answer"], "cannot be asked here");
         let why = lines[1]["why"].as_str().unwrap();
@@ -35,15 +27,4 @@ fn without_a_driver_or_a_gpu_there_is_no_answer() {
             "{why}"
         );
     }
-}
-
-#[test]
-fn an_unknown_question_is_refused_with_those_that_there_are() {
-    let output = run(&["weather", "5"]);
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        words.contains("found     weather 5") && words.contains("pace, stalls"),
-        "{words}"
-    );
 }
