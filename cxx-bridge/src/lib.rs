@@ -42,12 +42,12 @@ use {
             device_reset_peaks,
         },
         bridged::{device_note, device_uses},
+        misfit::{device_dropped, device_record_close, device_unserved},
         moves::{device_moved, device_moved_since, device_moves},
         process::{
-            device_absent, device_borrowed, device_dropped, device_emptied, device_gave_back,
-            device_longest, device_planned, device_record_catch_up, device_record_close,
-            device_records, device_retired, device_streams_known, device_threshold,
-            device_trace_begin, device_traces, device_unserved, stream_plan,
+            device_absent, device_begins, device_borrowed, device_emptied, device_gave_back,
+            device_longest, device_planned, device_record_catch_up, device_records, device_retired,
+            device_streams_known, device_threshold, device_traces, stream_plan,
         },
         stream::StreamPlan,
         tally::{Tally, device_passed, device_passes, device_tally},
@@ -293,7 +293,7 @@ mod ffi {
         fn device_planned() -> bool;
         fn device_records() -> bool;
         fn device_traces() -> bool;
-        fn device_trace_begin();
+        fn device_begins();
         fn device_absent(why: String);
         fn device_borrowed(device: i8, bytes: usize);
         fn device_gave_back(device: i8, bytes: usize);

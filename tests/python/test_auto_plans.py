@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import needs
 from measure import environment
 
 # Programs are files here: what a script is called, and what is in it, is what is tested.
@@ -136,3 +137,62 @@ print(json.dumps(pinbuddy.stats()["auto"]))
     assert [first[it]["state"] for it in ("pinned", "device")] == ["new", "new"]
     assert [second[it]["state"] for it in ("pinned", "device")] == ["used", "used"]
     assert {first[it]["file"] for it in first} == {str(it) for it in folder.iterdir()}
+
+
+# Blocks of device memory, whose sizes are in a file that is in no key; `live` of them live beside one.
+SHAPES = """
+import json, os, sys, torch, pinbuddy
+shape = json.load(open("shape.json"))
+live = []
+for step in range(shape["steps"]):
+    for mib in shape["sizes"]:
+        live.append(torch.empty(mib << 20, dtype=torch.uint8, device="cuda"))
+        if len(live) > shape["live"]:
+            live.pop(0)
+stats = pinbuddy.stats()
+print(json.dumps([stats["auto"]["device"]["state"], [it["hits"] for it in stats["device"] or []]]), flush=True)
+if shape.get("killed"):
+    os._exit(0)
+"""
+SMALL_SHAPE = {"sizes": [12, 20, 16], "live": 0, "steps": 100}
+LARGE_SHAPE = {"sizes": [15, 17, 19, 18], "live": 2, "steps": 100}
+
+
+@pytest.fixture
+def start_shape(start, tmp_path):
+    """``start_shape(shape)``: the state of the device's plan, its hits, and the warnings."""
+
+    def start_shape(shape, **more):
+        (tmp_path / "shape.json").write_text(json.dumps(shape | more))
+        (state, hits), said = start("train.py", text=SHAPES, BUDDY_PLAN="", BUDDY_DEVICE_PLAN="auto")
+        return state, sum(hits), said
+
+    return start_shape
+
+
+@needs(11, "plans of device memory")
+def test_two_runs_in_a_row_that_a_device_plan_does_not_fit_have_the_next_recorded(start_shape, folder):
+    assert start_shape(SMALL_SHAPE) == ("new", 0, [])
+    assert start_shape(SMALL_SHAPE) == ("used", 300, [])
+    state, hits, (line,) = start_shape(LARGE_SHAPE, steps=2000, killed=True)
+    assert (state, hits < 4000) == ("used", True)
+    assert "if it does not fit the next run either, it is removed, and the run after that is recorded" in line, line
+    (file,) = folder.iterdir()
+    state, _, (line,) = start_shape(LARGE_SHAPE)
+    assert state == "used" and "the second run in a row that it does not fit: it is removed, and the next run is recorded" in line, line
+    assert not file.exists()
+    assert start_shape(LARGE_SHAPE) == ("new", 0, [])
+    assert start_shape(LARGE_SHAPE) == ("used", 400, [])
+    assert list(folder.iterdir()) == [file]
+
+
+@needs(11, "plans of device memory")
+def test_a_device_plan_stays_with_a_program_of_two_shapes_in_turns(start_shape, folder):
+    assert start_shape(SMALL_SHAPE) == ("new", 0, [])
+    (file,) = folder.iterdir()
+    text = file.read_bytes()
+    for _ in range(3):
+        _, _, (line,) = start_shape(LARGE_SHAPE)
+        assert "if it does not fit the next run either" in line, line
+        assert start_shape(SMALL_SHAPE, killed=True) == ("used", 300, [])
+    assert file.read_bytes() == text

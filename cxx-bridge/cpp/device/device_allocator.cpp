@@ -128,11 +128,11 @@ class DeviceAllocator final : public Planning {
     if (watches_.exchange(true)) {
       return;
     }
+    device_begins();
     if (planned_) {
       below_->attachOutOfMemoryObserver(Failures::count);
     }
     if (traces_ || device_records()) {
-      device_trace_begin();
       below_->attachAllocatorTraceTracker(note);
     }
   }

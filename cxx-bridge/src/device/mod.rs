@@ -22,6 +22,8 @@ pub(crate) mod all;
 #[cfg(feature = "torch")]
 pub(crate) mod bridged;
 #[cfg(feature = "torch")]
+pub(crate) mod misfit;
+#[cfg(feature = "torch")]
 pub(crate) mod process;
 
 use pinbuddy_plan::device::THRESHOLDS;

@@ -4,19 +4,17 @@
 //! CUDA is initialised.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinbuddy_plan::file::device::{DevicePlan, Stream};
-use pinbuddy_slots::{Counts, Slots};
+use pinbuddy_slots::Slots;
 use serde_json::{Value, json};
 
-use super::all::{self, all, device_idle};
+use super::all::{self, all};
 use super::stream::StreamPlan;
 use crate::ffi;
 use crate::log::{self, Bytes};
-use crate::plan::fit::Served;
 use crate::plan::{Choice, Chosen, Place};
 use crate::process::{device_memory, engine_record_begin, handle, recorder};
 use crate::record::{self, device::DeviceTrace};
@@ -136,8 +134,20 @@ pub(crate) fn device_report() -> Value {
     planned().map(stream).collect()
 }
 
+/// The plan that this process uses, and where its file is; none in a child, whose parent's it is.
+pub(super) fn used_here() -> Option<(&'static DevicePlan, Option<&'static Place>)> {
+    let memory = device_memory();
+    let asked = memory.asked.get()?;
+    match &asked.choice {
+        Choice::Use(plan) if !memory.is_child.load(Ordering::Relaxed) => {
+            Some((plan, asked.place.as_ref()))
+        }
+        _ => None,
+    }
+}
+
 /// The streams that a plan is there for.
-fn planned() -> impl Iterator<Item = (Stream, &'static StreamPlan)> {
+pub(super) fn planned() -> impl Iterator<Item = (Stream, &'static StreamPlan)> {
     let mut all = all();
     all.sort_by_key(|(it, _)| (it.device, it.number));
     all.into_iter().filter(|(_, plan)| plan.regions() > 0)
@@ -197,8 +207,11 @@ pub(super) fn device_trace(device: i8) -> Option<&'static DeviceTrace> {
     is_device.then(|| record::device::device_trace(device))
 }
 
-/// The device allocator is initialised: what it does is traced from now on.
-pub(crate) fn device_trace_begin() {
+/// The device allocator is initialised: the process uses its plan, and what it does is traced from now on.
+pub(crate) fn device_begins() {
+    if let Some((_, Some(place))) = used_here() {
+        place.begin();
+    }
     // A panic must not reach C++.
     let _ = catch_unwind(begin_trace);
 }
@@ -238,25 +251,6 @@ pub(crate) fn device_borrowed(device: i8, bytes: usize) {
     });
 }
 
-/// Memory is short: plans are not used any more, and the request was served then or not. If it had been served without the plan,
-/// a plan that `auto` chose is none for the next run, which may ask in this order, too.
-pub(crate) fn device_dropped(device: i8, bytes: usize, served: bool) {
-    let harms = served || device_idle(device) >= bytes;
-    let bytes = Bytes(bytes as u64);
-    let place = device_memory().asked.get().and_then(|it| it.place.as_ref());
-    let is_gone = harms && place.is_some_and(Place::forget);
-    let then = if is_gone {
-        ". The next run is recorded anew"
-    } else {
-        ""
-    };
-    log::warn(|| {
-        format!(
-            "device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back{then}"
-        )
-    });
-}
-
 /// A stream's plan panicked: it is not used any more.
 pub(crate) fn device_retired(device: i8) {
     log::warn(|| {
@@ -269,54 +263,6 @@ pub(crate) fn device_retired(device: i8) {
 /// Under no lock: takes into the record what was noted, and has a plan made where one is due.
 pub(crate) fn device_record_catch_up() {
     let _ = on_record(super::Recording::catch_up);
-}
-
-pub(crate) fn device_record_close() {
-    let _ = on_record(super::Recording::close);
-    say_misfit();
-}
-
-/// A request that a plan may have a place for got none. Called under no lock.
-pub(crate) fn device_unserved() {
-    static UNSERVED: AtomicU64 = AtomicU64::new(0);
-    let unserved = UNSERVED.fetch_add(1, Ordering::Relaxed) + 1;
-    if unserved >= TELLS && unserved.is_power_of_two() {
-        say_misfit();
-    }
-}
-
-/// So many requests without a place tell whether the plan fits, and twice as many each time.
-const TELLS: u64 = 1 << 12;
-
-/// Says once if the plan has served few of the requests that it may have places for.
-fn say_misfit() {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    let memory = device_memory();
-    if !device_planned() || memory.is_child.load(Ordering::Relaxed) {
-        return;
-    }
-    let counts: Vec<_> = planned().map(|(_, plan)| plan.counts().0).collect();
-    let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as usize;
-    let counted = Served {
-        served: sum(|it| it.hits + it.borrowed),
-        asked: sum(|it| it.hits + it.misses + it.unplanned),
-    };
-    if !counted.is_misfit() || SAID.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    let place = memory.asked.get().and_then(|it| it.place.as_ref());
-    let name = place.map_or(Path::new(""), |it| &it.path).display();
-    let Served { served, asked } = counted;
-    let rename = match place.is_some_and(Place::is_kept) {
-        true => "",
-        false => "give this program's plan another name, or ",
-    };
-    log::warn(|| {
-        format!(
-            "the plan in {name} does not fit this program: it had a place for {served} of {asked} requests. The others are PyTorch's, \
-             beside the plan's regions: {rename}remove the file, and the next run is recorded"
-        )
-    });
 }
 
 /// Whether pinned and device memory are traced to the same file.

@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pinbuddy_plan::file::MadeFor;
@@ -28,14 +29,19 @@ use crate::surroundings;
 pub struct Place {
     /// The file.
     pub path: PathBuf,
-    kept: Option<Arc<InFolder>>,
+    pub(super) kept: Option<Arc<InFolder>>,
 }
 
 #[derive(Debug)]
-struct InFolder {
+pub(super) struct InFolder {
     folder: Folder,
     key: Key,
+    /// Whether the last run found that the plan which this run uses does not fit.
+    pub(super) was_marked: AtomicBool,
 }
+
+/// What to do about a folder of kept plans.
+pub(crate) const TO_DO: &str = "set BUDDY_PLAN_DIR to one that this user may write to";
 
 impl Place {
     /// The file that a variable names.
@@ -110,7 +116,11 @@ impl Place {
     fn keep(folder: Folder, key: Key) -> Self {
         Self {
             path: folder.file(&key),
-            kept: Some(Arc::new(InFolder { folder, key })),
+            kept: Some(Arc::new(InFolder {
+                folder,
+                key,
+                was_marked: AtomicBool::new(false),
+            })),
         }
     }
 
@@ -124,12 +134,6 @@ impl Place {
         // Not what a link leads to, and nothing that this user may not read.
         let is_file = |path| fs::symlink_metadata(path).is_ok_and(|it| it.is_file());
         self.is_kept() && is_file(&self.path) && fs::File::open(&self.path).is_ok()
-    }
-
-    /// Removes a kept plan that does harm. Whether it is gone: a file that a user has named is the user's.
-    #[cfg_attr(not(feature = "torch"), allow(dead_code))]
-    pub(crate) fn forget(&self) -> bool {
-        self.is_ours() && fs::remove_file(&self.path).is_ok()
     }
 
     /// The run, whose plan may be another rank's of the same role.
@@ -163,24 +167,27 @@ impl Place {
 
     /// The plan is used.
     pub(super) fn touch(&self) {
-        if self.is_kept() {
-            Folder::touch(&self.path);
+        if let Some(kept) = &self.kept {
+            let is_marked = Folder::touch(&self.path);
+            kept.was_marked.store(is_marked, Ordering::Relaxed);
         }
     }
 
     /// A file is to be written: its folder is made.
     pub(super) fn prepare(&self) -> Result<(), String> {
+        let mut to_do = "name a file in a folder that this user may write to";
         if let Some(kept) = &self.kept {
+            to_do = TO_DO;
             // What is wrong then is said of the folder.
             let made = kept.folder.make();
             made.map_err(|why| {
                 let folder = kept.folder.path().display();
-                format!("its folder {folder} cannot be made ({why}): set BUDDY_PLAN_DIR to one that this user may write to")
+                format!("its folder {folder} cannot be made ({why}): {TO_DO}")
             })?;
             // Somebody else may have made it first.
             check(kept.folder.path())?;
         }
-        place::may_create(&self.path)
+        place::may_create(&self.path, to_do)
     }
 
     /// The file to replace. A link that a user has named stays one, and its file is replaced; nobody makes one of a kept name.
@@ -260,4 +267,4 @@ impl Chosen {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

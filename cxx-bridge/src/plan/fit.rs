@@ -43,6 +43,12 @@ impl Served {
     pub(crate) fn is_misfit(self) -> bool {
         self.asked >= FEWEST && !self.fits()
     }
+
+    /// Whether it is, as far as a whole run can tell.
+    #[cfg_attr(not(feature = "torch"), allow(dead_code))]
+    pub(crate) fn is_fit(self) -> bool {
+        self.asked >= FEWEST && self.fits()
+    }
 }
 
 /// See the module's documentation.

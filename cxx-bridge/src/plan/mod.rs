@@ -17,6 +17,8 @@ pub(crate) mod fit;
 mod none;
 pub(crate) mod planner;
 pub(crate) mod record;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+mod renew;
 mod unusable;
 
 use std::path::PathBuf;
@@ -36,6 +38,8 @@ pub(crate) use auto::Chosen;
 pub use auto::Place;
 use none::NoPlan;
 pub use record::Recording;
+#[cfg_attr(not(feature = "torch"), allow(unused_imports))]
+pub(crate) use renew::Fate;
 pub(crate) use unusable::Unusable;
 use unusable::text;
 

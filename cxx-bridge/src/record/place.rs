@@ -73,17 +73,16 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
     Ok(file)
 }
 
-/// Whether a file can be made in the folder of this one. Makes none.
+/// Whether a file can be made in the folder of this one. Makes none. `to_do`: what to do if not.
 ///
 /// # Errors
 ///
 /// What was found of the folder, and what to do.
-pub(crate) fn may_create(path: &Path) -> Result<(), String> {
+pub(crate) fn may_create(path: &Path, to_do: &str) -> Result<(), String> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let to_do = "name a file in a folder that this user may write to";
     let shown = folder.display();
     if !folder.exists() {
         return Err(format!(

@@ -6,8 +6,11 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pinbuddy_store::AUTO;
+
 use super::{Handle, Planned};
 use crate::backing::Memory;
+use crate::plan::auto::TO_DO;
 use crate::plan::fit::Served;
 
 /// So many requests without a place tell, and twice as many each time: more than a thread has that is given up.
@@ -67,10 +70,15 @@ impl<M: Memory> Handle<M> {
         self.once(&planned.misfit, || {
             let name = self.config.plan_file.as_deref().unwrap_or(Path::new("")).display();
             let Served { served, asked } = served;
+            let to_do = match self.config.plan.value.as_deref() {
+                // Else the run is recorded.
+                Some(AUTO) => format!("it cannot be renewed, since its folder cannot be written to: {TO_DO}"),
+                _ => "give this program's plan another name, or remove the file or set BUDDY_PLAN_UPDATE=1, and the next run's plan \
+                      replaces it".to_owned(),
+            };
             format!(
                 "the plan in {name} does not fit this program: it had a place for {served} of {asked} requests. The others are served \
-                 as without a plan: give this program's plan another name, or remove the file or set BUDDY_PLAN_UPDATE=1, and \
-                 the next run's plan replaces it"
+                 as without a plan: {to_do}"
             )
         });
     }

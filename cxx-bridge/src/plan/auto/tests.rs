@@ -19,11 +19,11 @@ impl Place {
     }
 }
 
-fn at(folder: &Path, role: Role) -> Place {
+pub(in crate::plan) fn at(folder: &Path, role: Role) -> Place {
     Place::in_folder(folder, "train", role)
 }
 
-fn decided(place: &Place) -> (Choice<Plan>, Option<String>) {
+pub(in crate::plan) fn decided(place: &Place) -> (Choice<Plan>, Option<String>) {
     let (config, _) = read(&[]);
     decide(place, &config, this_run("2.15.0", 0), |text, run| {
         let plan = Plan::read(text)?;
@@ -33,7 +33,7 @@ fn decided(place: &Place) -> (Choice<Plan>, Option<String>) {
 }
 
 /// The text of a plan that was made at this place.
-fn text(place: &Place) -> String {
+pub(in crate::plan) fn text(place: &Place) -> String {
     let mut text = place.head().into_bytes();
     let plan = Plan {
         made_for: place.run(this_run("2.15.0", 0)),
@@ -253,15 +253,4 @@ fn this_process_has_a_file_of_its_own_for_each_memory() {
         0,
         "choosing writes nothing"
     );
-}
-
-#[test]
-fn a_kept_plan_that_does_harm_goes_and_a_named_one_is_its_users() {
-    let folder = tempfile::tempdir().unwrap();
-    let kept = at(folder.path(), Role::First);
-    let named = Place::named(folder.path().join("run.plan"));
-    for (place, goes) in [(kept, true), (named, false)] {
-        fs::write(&place.path, text(&place)).unwrap();
-        assert_eq!((place.forget(), place.path.exists()), (goes, !goes));
-    }
 }

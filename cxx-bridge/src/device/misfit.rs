@@ -1,0 +1,90 @@
+//! A plan of device memory that does not fit this program, or does harm: what is said of it, and what becomes of its file.
+
+use std::panic::catch_unwind;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use pinbuddy_plan::file::device::DevicePlan;
+use pinbuddy_slots::Counts;
+
+use super::all::device_idle;
+use super::process::{on_record, planned, used_here};
+use crate::log::{self, Bytes};
+use crate::plan::fit::Served;
+use crate::plan::{Fate, Place};
+
+/// So many requests without a place tell whether the plan fits, and twice as many each time.
+const TELLS: u64 = 1 << 12;
+
+/// Memory is short: plans are not used any more, and the request was served then or not. If it had been served without the plan,
+/// a plan that `auto` chose is none for the next run, which may ask in this order, too.
+pub(crate) fn device_dropped(device: i8, bytes: usize, served: bool) {
+    let harms = served || device_idle(device) >= bytes;
+    let bytes = Bytes(bytes as u64);
+    let forget = || {
+        let (plan, place) = used_here()?;
+        Some(place?.forget(|text| is(plan, text)))
+    };
+    let then = match harms && catch_unwind(forget).ok().flatten() == Some(true) {
+        true => ". The next run is recorded anew",
+        false => "",
+    };
+    log::warn(|| {
+        format!(
+            "device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back{then}"
+        )
+    });
+}
+
+/// A request that a plan may have a place for got none. Called under no lock.
+pub(crate) fn device_unserved() {
+    static UNSERVED: AtomicU64 = AtomicU64::new(0);
+    let unserved = UNSERVED.fetch_add(1, Ordering::Relaxed) + 1;
+    if unserved >= TELLS && unserved.is_power_of_two() {
+        // A panic must not reach C++.
+        let _ = catch_unwind(|| judge(false));
+    }
+}
+
+/// The process ends: its record is complete, and so is what the plan has served.
+pub(crate) fn device_record_close() {
+    let _ = on_record(super::Recording::close);
+    let _ = catch_unwind(|| judge(true));
+}
+
+/// Says once if the plan has served few of the requests that it may have places for; of a whole run, it may fit.
+fn judge(is_whole: bool) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let Some((plan, place)) = used_here() else {
+        return;
+    };
+    let counts: Vec<_> = planned().map(|(_, plan)| plan.counts().0).collect();
+    let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as usize;
+    let counted = Served {
+        served: sum(|it| it.hits + it.borrowed),
+        asked: sum(|it| it.hits + it.misses + it.unplanned),
+    };
+    if is_whole
+        && counted.is_fit()
+        && let Some(place) = place
+    {
+        place.fits();
+    }
+    if !counted.is_misfit() || SAID.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let fate = place.map_or(Fate::Named, |it| it.unfit(|text| is(plan, text)));
+    let name = place.map_or(Path::new(""), |it| &it.path).display();
+    let Served { served, asked } = counted;
+    log::warn(|| {
+        format!(
+            "the plan in {name} does not fit this program: it had a place for {served} of {asked} requests. The others are PyTorch's, \
+             beside the plan's regions: {fate}"
+        )
+    });
+}
+
+/// Whether the text is this plan's.
+fn is(plan: &DevicePlan, text: &str) -> bool {
+    DevicePlan::read(text).is_ok_and(|it| it == *plan)
+}
