@@ -20,7 +20,7 @@ use crate::flow::{Beside, Lifetimes};
 use pinbuddy_events::Op;
 use pinbuddy_replay::step::Step;
 
-use crate::input::Input;
+use crate::input::{Input, RECORD};
 use crate::output::{self, Output};
 use crate::show;
 use device_summary::DevicePlanned;
@@ -101,11 +101,14 @@ fn run_device(
     input.say_cut_off();
     let reading_seconds = begun.elapsed().as_secs_f64();
     if read.record.is_empty() {
-        bail!(
-            "{} has no request from 256 KiB on of device {device}'s memory, without which no plan is worth it: it has {} smaller ones",
-            input.name,
-            read.sizes.values().sum::<u64>(),
-        );
+        let name = &input.name;
+        match read.sizes.values().sum::<u64>() {
+            0 => bail!("{name} has no events: the history was not recorded. {RECORD}"),
+            smaller => bail!(
+                "{name} has no request from 256 KiB on of device {device}'s memory, without which no plan is worth it: it has {smaller} \
+                 smaller ones"
+            ),
+        }
     }
     let threads = threads(args.threads);
     let limits = Limits::new(args.time_limit);

@@ -9,6 +9,10 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use pinbuddy_events::{Checker, Event, Item, MOST_BYTES, Op, Whose};
 use pinbuddy_snapshot::Snapshot;
 
+/// What a user does for a snapshot that has events.
+pub(crate) const RECORD: &str = "To do: torch.cuda.memory._record_memory_history() before the steps, \
+     torch.cuda.memory._dump_snapshot(FILE) after them";
+
 pub(super) fn read(
     from: impl BufRead,
     name: &str,
@@ -22,10 +26,7 @@ pub(super) fn read(
             .with_context(|| format!("{name} is no table of events that can be used"))?,
     };
     if snapshot.whose().is_none() {
-        bail!(
-            "{name} has no events: the history was not recorded. To do: torch.cuda.memory._record_memory_history() before the \
-             steps, torch.cuda.memory._dump_snapshot(FILE) after them"
-        );
+        bail!("{name} has no events: the history was not recorded. {RECORD}");
     }
     let whose = match device {
         Some(device) => Whose::Device(device),
@@ -36,6 +37,9 @@ pub(super) fn read(
             .filter(|it| !snapshot.devices[*it].is_empty())
             .map(|it| it.to_string())
             .collect();
+        if with.is_empty() {
+            bail!("{name} has no events: the history was not recorded. {RECORD}");
+        }
         bail!(
             "{name} has no events of that device; it has those of: {}",
             with.join(", ")
