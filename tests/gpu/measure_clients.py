@@ -66,7 +66,10 @@ def measure(it: measuring.Fixture) -> None:
                 asked["seconds"] = min(most, it.left() / len(it.ways))
                 round_ = {}
                 for way in in_order(it.ways, number):
-                    round_[way] = nurseries[way, client.settings].ask("run", which=way, **asked)
+                    try:
+                        round_[way] = nurseries[way, client.settings].ask("run", which=way, **asked)
+                    except RuntimeError as gone:  # The others have parents of their own.
+                        round_[way] = {"error": str(gone)}
                     if "error" in round_[way]:
                         print(f"{name} with {way}: {round_[way]['error']}", flush=True)
                 seen[name].append(round_)

@@ -99,7 +99,7 @@ class Worker:
     def last(self, function: str, **arguments):
         """Its last answer: it ends then as programs do, so that a recorded run writes its plan."""
         value = self.ask(function, **arguments)
-        self.close()
+        self.close(seconds=300)
         if self.process.returncode:
             raise RuntimeError(f"{self.title}: ended with status {self.process.returncode}")
         return value
@@ -113,11 +113,11 @@ class Worker:
             raise RuntimeError(f"{self.title}:\n{answer['error']}")
         return answer["value"]
 
-    def close(self) -> None:
+    def close(self, seconds: float = 30) -> None:
         """Ends it, and waits until its memory is released. May be called again."""
         self.process.stdin.close()
         try:
-            self.process.wait(30)
+            self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -12,11 +12,9 @@ inside, on_device = pair()
 outside, other = pair()
 def work():
     on_device.copy_(inside, non_blocking=True)
+    other.copy_(on_device, non_blocking=True)
     if {kernels}:
-        torch.mul(on_device, 2, out=other)
-        other.add_(1)
-    else:
-        other.copy_(on_device, non_blocking=True)
+        other.mul_(2).add_(1)
     outside.copy_(other, non_blocking=True)
 side = torch.cuda.Stream()
 with torch.cuda.stream(side):

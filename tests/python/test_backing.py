@@ -105,7 +105,7 @@ del held
 pinbuddy.empty_cache()
 answer(backings.count("pages"), backings.count("cuda") > 0, filled, segments(), sim()["pins"] - sim()["unpins"])
 """
-    settings = SMALL | {"BUDDY_WARMUP": "off", "BUDDY_HUGE_PAGES": "off"}
+    settings = SMALL | {"BUDDY_WARMUP": "off", "BUDDY_HUGE_PAGES": "off", "BUDDY_PIN_THREADS": "1"}
     outcome = run(program, **settings, PINBUDDY_SIM_LOCK=0)
     assert outcome.value == [1, True, True, [], 0] and outcome.warnings == [], outcome.stderr
 

@@ -5,10 +5,15 @@
 
 use std::time::{Duration, Instant};
 
+use crate::config::MIB;
 use crate::lock::Lock;
 
 /// A time counts for so long: as long as huge pages are not tried again after a stall.
 const LASTS: Duration = Duration::from_secs(10);
+
+/// CUDA gets no longer region before it was timed, since its calls cannot be stopped: as much as it allocates in about a tenth of a
+/// second, by an H100's figures.
+const LONGEST_TRIAL: usize = 256 * MIB;
 
 /// Who pins a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,34 +24,48 @@ pub(super) enum By {
     Cuda = 1,
 }
 
+/// How long a region took, in nanoseconds a MiB: all of it, and its registration; and when that was.
+#[derive(Clone, Copy, Debug)]
+struct Time {
+    all: u64,
+    registering: u64,
+    at: Instant,
+}
+
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Paces {
-    /// In nanoseconds a MiB, and when.
-    last: Lock<[Option<(u64, Instant)>; 2]>,
+    last: Lock<[Option<Time>; 2]>,
 }
 
 impl Paces {
-    /// Who pins the next region: the one that was not timed lately, else the one that was quicker.
-    pub(super) fn quicker(&self) -> By {
+    /// Who pins a region of `bytes`: the one that was not timed lately, else the one that was quicker.
+    pub(super) fn quicker(&self, bytes: usize) -> By {
         let last = *self.last.lock();
-        let [us, cuda] =
-            last.map(|it| it.filter(|it| it.1.elapsed() < LASTS).map(|(pace, _)| pace));
+        let [us, cuda] = last.map(|it| it.filter(|it| it.at.elapsed() < LASTS).map(|it| it.all));
         match (us, cuda) {
-            (None, _) => By::Us,
-            (Some(_), None) => By::Cuda,
+            (Some(_), None) if bytes <= LONGEST_TRIAL => By::Cuda,
             (Some(us), Some(cuda)) if cuda < us => By::Cuda,
-            (Some(_), Some(_)) => By::Us,
+            _ => By::Us,
         }
     }
 
-    /// A region of `mib` MiB was pinned in `taken`.
-    pub(super) fn timed(&self, by: By, mib: usize, taken: Duration) {
-        let Some(pace) = taken.as_nanos().checked_div(mib as u128) else {
-            return;
-        };
-        let pace = u64::try_from(pace).unwrap_or(u64::MAX);
-        self.last.lock()[by as usize] = Some((pace, Instant::now()));
+    /// A region of `bytes`, a MiB at least, was pinned in `all`, of which its registration took a part.
+    pub(super) fn timed(&self, by: By, bytes: usize, all: Duration, registering: Duration) {
+        let mib = (bytes / MIB).max(1) as u128;
+        let pace = |it: Duration| u64::try_from(it.as_nanos() / mib).unwrap_or(u64::MAX);
+        self.last.lock()[by as usize] = Some(Time {
+            all: pace(all),
+            registering: pace(registering),
+            at: Instant::now(),
+        });
+    }
+
+    /// How long it takes to register a region that is mapped here.
+    pub(super) fn registering(&self, bytes: usize) -> Duration {
+        let us = self.last.lock()[By::Us as usize];
+        let pace = us.map_or(0, |it| it.registering);
+        Duration::from_nanos(pace.saturating_mul((bytes / MIB) as u64))
     }
 }
 
@@ -56,42 +75,62 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// `mib` MiB took so many milliseconds.
+    fn timed(paces: &Paces, by: By, mib: usize, ms: u32) {
+        paces.timed(by, mib * MIB, ms * MS, MS);
+    }
+
     #[test]
     fn both_are_timed_and_the_quicker_one_stays() {
         for (cudas, chosen) in [(3, By::Cuda), (5, By::Us)] {
             let paces = Paces::default();
-            assert_eq!(paces.quicker(), By::Us);
-            paces.timed(By::Us, 8, 4 * MS);
-            assert_eq!(paces.quicker(), By::Cuda, "it has not been timed");
-            paces.timed(By::Cuda, 16, 2 * cudas * MS);
-            assert_eq!(paces.quicker(), chosen);
+            assert_eq!(paces.quicker(MIB), By::Us);
+            timed(&paces, By::Us, 8, 4);
+            assert_eq!(paces.quicker(MIB), By::Cuda, "it has not been timed");
+            timed(&paces, By::Cuda, 16, 2 * cudas);
+            assert_eq!(paces.quicker(MIB), chosen);
         }
     }
 
     #[test]
-    fn what_has_become_slower_is_left() {
+    fn a_long_region_is_no_trial() {
         let paces = Paces::default();
-        paces.timed(By::Us, 8, 4 * MS);
-        paces.timed(By::Cuda, 8, 2 * MS);
-        paces.timed(By::Cuda, 8, 9 * MS);
-        assert_eq!(paces.quicker(), By::Us);
+        timed(&paces, By::Us, 8, 4);
+        let chosen = [LONGEST_TRIAL, LONGEST_TRIAL + 1].map(|it| paces.quicker(it));
+        assert_eq!(chosen, [By::Cuda, By::Us]);
+        timed(&paces, By::Cuda, 8, 2);
+        assert_eq!(paces.quicker(LONGEST_TRIAL + 1), By::Cuda);
+    }
+
+    #[test]
+    fn what_has_become_slower_or_refuses_is_left() {
+        let paces = Paces::default();
+        timed(&paces, By::Us, 8, 4);
+        timed(&paces, By::Cuda, 8, 2);
+        timed(&paces, By::Cuda, 8, 9);
+        assert_eq!(paces.quicker(MIB), By::Us);
+        paces.timed(By::Cuda, 8 * MIB, Duration::MAX, MS);
+        assert_eq!(paces.quicker(MIB), By::Us);
     }
 
     #[test]
     fn a_time_counts_no_longer_than_that() {
         let paces = Paces::default();
-        paces.timed(By::Us, 8, 4 * MS);
-        paces.timed(By::Cuda, 8, 9 * MS);
-        paces.last.lock()[By::Cuda as usize] = Instant::now().checked_sub(LASTS).map(|it| (1, it));
-        assert_eq!(paces.quicker(), By::Cuda, "it is timed again");
+        timed(&paces, By::Us, 8, 4);
+        timed(&paces, By::Cuda, 8, 9);
+        let long_ago = Instant::now().checked_sub(LASTS).unwrap();
+        paces.last.lock()[By::Cuda as usize].as_mut().unwrap().at = long_ago;
+        assert_eq!(paces.quicker(MIB), By::Cuda, "it is timed again");
         paces.last.lock()[By::Us as usize] = None;
-        assert_eq!(paces.quicker(), By::Us);
+        assert_eq!(paces.quicker(MIB), By::Us);
     }
 
     #[test]
-    fn less_than_a_mib_tells_nothing() {
+    fn a_registration_is_a_part_of_our_own_time() {
         let paces = Paces::default();
-        paces.timed(By::Us, 0, MS);
-        assert_eq!(paces.quicker(), By::Us);
+        assert_eq!(paces.registering(8 * MIB), Duration::ZERO);
+        timed(&paces, By::Us, 8, 4);
+        timed(&paces, By::Cuda, 8, 9);
+        assert_eq!(paces.registering(32 * MIB), 4 * MS);
     }
 }

@@ -18,7 +18,7 @@ use super::numa::{self, Choice};
 use super::pages::Pages;
 use super::said::Said;
 use super::tally::Tally;
-use super::touch::{Toucher, Unfilled};
+use super::touch::{self, Toucher, Unfilled};
 use super::{Control, Source};
 use crate::config::memory::{Fork, HugePages, Memory, Numa};
 use crate::lock::{self, Lock};
@@ -44,7 +44,7 @@ pub(super) struct Maker {
 pub(super) struct Made {
     pub(super) mapping: Mapping,
     pub(super) taken: Duration,
-    /// Huge pages were not tried, though one would fit into it.
+    /// Huge pages were not tried, and the time tells how fast others are filled.
     pub(super) is_small: bool,
 }
 
@@ -121,7 +121,7 @@ impl Maker {
                 self.areas.put();
             })?;
         let taken = start.elapsed().saturating_sub(tally.idle());
-        let is_small = pages == Pages::Small && bytes >= self.machine.sizes.large;
+        let is_small = pages == Pages::Small && self.tells(bytes);
         Ok(Made {
             mapping,
             taken,
@@ -134,9 +134,14 @@ impl Maker {
     pub(super) fn is_as_cudas(&self, bytes: usize) -> bool {
         self.settings.fork.value == Fork::Share
             && self.settings.numa.value == Numa::Off
-            && bytes >= self.machine.sizes.large
+            && self.tells(bytes)
             && self.plan(bytes).chain[0].pages == Pages::Small
             && self.is_there(bytes).is_ok()
+    }
+
+    /// Whether a region is as long as one that all threads fill at once: a shorter one takes longer a byte.
+    fn tells(&self, bytes: usize) -> bool {
+        bytes >= self.machine.sizes.large.max(touch::SLICE * self.threads())
     }
 
     /// Whether its memory is hidden from children.

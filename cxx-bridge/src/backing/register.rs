@@ -114,7 +114,7 @@ impl<D: Driver> Chain<D> {
             };
         self.driver.pinned(region, filling + registering);
         if is_small {
-            self.timed(By::Us, bytes, filling + registering);
+            self.timed(By::Us, bytes, filling + registering, registering);
         }
         let chosen = "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)";
         self.said.chosen(|| chosen.to_owned());

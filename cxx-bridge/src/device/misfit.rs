@@ -15,6 +15,8 @@ use crate::plan::{Fate, Place};
 
 /// So many requests without a place tell whether the plan fits, and twice as many each time.
 const TELLS: u64 = 1 << 12;
+/// So many tell enough to remove it: of a run that goes on, what comes may have places.
+const REMOVES: u64 = 4 * TELLS;
 
 /// Memory is short: plans are not used any more, and the request was served then or not. If it had been served without the plan,
 /// a plan that `auto` chose is none for the next run, which may ask in this order, too.
@@ -42,18 +44,19 @@ pub(crate) fn device_unserved() {
     let unserved = UNSERVED.fetch_add(1, Ordering::Relaxed) + 1;
     if unserved >= TELLS && unserved.is_power_of_two() {
         // A panic must not reach C++.
-        let _ = catch_unwind(|| judge(false));
+        let _ = catch_unwind(|| judge(false, unserved >= REMOVES));
     }
 }
 
 /// The process ends: its record is complete, and so is what the plan has served.
 pub(crate) fn device_record_close() {
     let _ = on_record(super::Recording::close);
-    let _ = catch_unwind(|| judge(true));
+    let _ = catch_unwind(|| judge(true, true));
 }
 
-/// Says once if the plan has served few of the requests that it may have places for; of a whole run, it may fit.
-fn judge(is_whole: bool) {
+/// Says once if the plan has served few of the requests that it may have places for; of a whole run, it may fit. `is_sure`: a plan
+/// that the last run marked may be removed.
+fn judge(is_whole: bool, is_sure: bool) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some((plan, place)) = used_here() else {
         return;
@@ -70,7 +73,8 @@ fn judge(is_whole: bool) {
     {
         place.fits();
     }
-    if !counted.is_misfit() || SAID.swap(true, Ordering::Relaxed) {
+    let has_to_wait = !is_sure && place.is_some_and(Place::was_marked);
+    if !counted.is_misfit() || has_to_wait || SAID.swap(true, Ordering::Relaxed) {
         return;
     }
     let fate = place.map_or(Fate::Named, |it| it.unfit(|text| is(plan, text)));

@@ -209,10 +209,12 @@ pub(super) fn device_trace(device: i8) -> Option<&'static DeviceTrace> {
 
 /// The device allocator is initialised: the process uses its plan, and what it does is traced from now on.
 pub(crate) fn device_begins() {
-    if let Some((_, Some(place))) = used_here() {
-        place.begin();
-    }
     // A panic must not reach C++.
+    let _ = catch_unwind(|| {
+        if let Some((_, Some(place))) = used_here() {
+            place.begin();
+        }
+    });
     let _ = catch_unwind(begin_trace);
 }
 

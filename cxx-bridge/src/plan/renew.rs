@@ -19,6 +19,10 @@ use pinbuddy_store::{MOST_HEAD, body, is_marked, mark};
 
 use super::Place;
 use super::auto::TO_DO;
+use crate::launcher;
+
+/// Ranks up to this one decide: of the first ones on their machines, and of the others.
+const LAST: usize = 1;
 
 /// What becomes of a plan that does not fit this run, for people at the end of a sentence.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub(crate) enum Fate {
     Marked,
     /// It did not fit the last run either.
     Removed,
+    /// It is other ranks' as well, and one of them decides.
+    Others,
     /// It is not there any more, or another one is.
     Gone,
     /// Nothing can be done here: why, and what a user can do.
@@ -47,6 +53,7 @@ impl fmt::Display for Fate {
             Self::Removed => {
                 "the second run in a row that it does not fit: it is removed, and the next run is recorded"
             }
+            Self::Others => "it is other ranks' as well, and ranks 0 and 1 decide whether it is removed",
             Self::Gone => "another process has removed or replaced it",
             Self::Stays(why) => return write!(f, "it cannot be renewed, since {why}"),
         })
@@ -57,12 +64,19 @@ impl Place {
     /// This run begins to use the plan, and takes its mark.
     pub(crate) fn begin(&self) {
         if let Some(kept) = &self.kept
-            && kept.was_marked.load(Ordering::Relaxed)
+            && self.was_marked()
+            && self.is_ours()
         {
             // What cannot be taken is no mark: a file system may show such rights for all files.
             let taken = File::open(&self.path).and_then(|it| mark(&it, false));
             kept.was_marked.store(taken.is_ok(), Ordering::Relaxed);
         }
+    }
+
+    /// Whether the last run found that it does not fit.
+    pub(crate) fn was_marked(&self) -> bool {
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|it| it.was_marked.load(Ordering::Relaxed))
     }
 
     /// The plan fits this run, which may have left a mark too early, or another rank of it has.
@@ -75,16 +89,19 @@ impl Place {
 
     /// The plan does not fit this run. `is_used`: whether a text is the plan's.
     pub(crate) fn unfit(&self, is_used: impl Fn(&str) -> bool) -> Fate {
-        let Some(kept) = &self.kept else {
+        if !self.is_kept() {
             return Fate::Named;
-        };
+        }
         let Some(file) = self.used(is_used) else {
             return Fate::Gone;
         };
         if let Err(why) = self.prepare() {
             return Fate::Stays(why);
         }
-        if kept.was_marked.load(Ordering::Relaxed) {
+        if launcher::rank().is_some_and(|it| it > LAST) {
+            return Fate::Others;
+        }
+        if self.was_marked() {
             return match fs::remove_file(&self.path) {
                 Ok(()) => Fate::Removed,
                 Err(why) => Fate::Stays(format!("its file cannot be removed ({why}): {TO_DO}")),

@@ -20,7 +20,7 @@ use crate::file::device::{DevicePlan, Stream};
 use crate::file::{GRANULE, Plan};
 use crate::replay::check_plan;
 use crate::script::{Options, Watch};
-use acts::{CLEAR, ITERATION, OVER, OneDevice, Packed, StreamRecord};
+use acts::{CLEAR, ITERATION, LEFT, OVER, OneDevice, Packed, StreamRecord};
 use trial::Trial;
 pub use trial::{Chosen, Reserved, Tried};
 
@@ -250,6 +250,14 @@ impl DeviceRecord {
         hits.sum()
     }
 
+    /// Whether a model was let go of, on a device that counts beside the others.
+    fn was_let_go(&self) -> bool {
+        let devices = self.devices.iter();
+        let all: Vec<(u64, bool)> = devices.map(|it| it.1.most_and_whether_let_go()).collect();
+        let largest = all.iter().map(|it| it.0).max().unwrap_or(0);
+        all.iter().any(|it| it.1 && it.0 >= largest / LEFT)
+    }
+
     /// Plans for the streams that reserve less with one. Asks `stop` as [`plan()`](crate::plan()) does.
     #[must_use]
     pub fn plan(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
@@ -277,7 +285,7 @@ impl DeviceRecord {
             options
         });
         // A region goes back once all of it is idle: beside a model that is gone, a batch that stays would hold what was the model's.
-        let was_let_go = self.devices.iter().any(|it| it.1.was_let_go());
+        let was_let_go = self.was_let_go();
         let mut best: Vec<Trial<'_>> = Vec::new();
         for options in &tries {
             let all = best.is_empty();

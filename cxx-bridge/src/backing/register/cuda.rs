@@ -8,7 +8,6 @@ use super::super::driver::Driver;
 use super::super::pace::By;
 use super::super::{Control, Device, Pinned, Source, Unpinned, background};
 use super::Chain;
-use crate::config::MIB;
 use crate::config::memory::Way;
 
 impl<D: Driver> Chain<D> {
@@ -21,7 +20,7 @@ impl<D: Driver> Chain<D> {
             && source == Source::Ordinary
             && self.maps()
             && !background::entered()
-            && self.paces.quicker() == By::Cuda
+            && self.paces.quicker(bytes) == By::Cuda
             && self.maker.is_as_cudas(bytes)
     }
 
@@ -42,7 +41,6 @@ impl<D: Driver> Chain<D> {
             Err(why) => return Err(Unpinned::Refused(why)),
         };
         let registering = start.elapsed();
-        self.timed(By::Cuda, bytes, registering);
         let region = Region { base, bytes };
         self.remember(region, None, region, Source::Ordinary);
         Ok(Pinned {
@@ -60,40 +58,55 @@ impl<D: Driver> Chain<D> {
         control: &dyn Control,
     ) -> Option<Result<Pinned, Unpinned>> {
         match self.allocate(bytes, device, control) {
-            Err(Unpinned::Refused(_)) => None,
-            ended => {
+            Ok(pinned) => {
+                let all = pinned.registering;
+                self.timed(By::Cuda, bytes, all, all);
                 self.said.sooner(|| {
                     "there are no huge pages for a region: CUDA allocates it where that takes less time than pages of \
                      4 KiB do here (BUDDY_BACKING)"
                         .to_owned()
                 });
-                Some(ended)
+                // What is pinned behind the program is registered here, and its length is chosen by how long that takes.
+                let registering = self.paces.registering(bytes).min(all);
+                Some(Ok(Pinned {
+                    filling: all - registering,
+                    registering,
+                    ..pinned
+                }))
+            }
+            Err(Unpinned::Stopped) => Some(Err(Unpinned::Stopped)),
+            Err(Unpinned::Refused(_)) => {
+                self.timed(By::Cuda, bytes, Duration::MAX, Duration::ZERO);
+                None
             }
         }
     }
 
     /// A region without huge pages was pinned in that time.
-    pub(super) fn timed(&self, by: By, bytes: usize, taken: Duration) {
+    pub(super) fn timed(&self, by: By, bytes: usize, all: Duration, registering: Duration) {
         // Threads behind the program have a lower priority, and rest.
         if !background::entered() {
-            self.paces.timed(by, bytes / MIB, taken);
+            self.paces.timed(by, bytes, all, registering);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Memory;
     use super::super::super::machine::tests::made_up;
+    use super::super::super::{Foreground, Memory};
     use super::super::tests::{Fake, chain, pin};
     use super::*;
-    use crate::config::of_pairs;
+    use crate::config::{MIB, of_pairs};
 
-    const BYTES: usize = 2 * MIB;
+    const BYTES: usize = 8 * MIB;
+
+    /// Two threads fill a region: each of them has a slice of this one.
+    const THREADS: (&str, &str) = ("BUDDY_PIN_THREADS", "2");
 
     /// How many of four regions CUDA allocates, which takes no time here, on a machine without huge pages.
     fn allocated(variables: &[(&str, &str)], bytes: usize) -> usize {
-        let chain = chain(variables);
+        let chain = chain(&[variables, &[THREADS]].concat());
         let regions = [(); 4].map(|()| Region {
             base: pin(&chain, bytes),
             bytes,
@@ -106,12 +119,17 @@ mod tests {
         allocated
     }
 
+    fn ours_took_long(chain: &Chain<Fake>) {
+        let long = Duration::from_secs(1);
+        chain.timed(By::Us, BYTES, long, long / 5);
+    }
+
     #[test]
     fn of_regions_without_huge_pages_all_but_the_first_are_pinned_the_quicker_way() {
         assert_eq!(allocated(&[], BYTES), 3);
         assert_eq!(allocated(&[("BUDDY_HUGE_PAGES", "off")], BYTES), 3);
         // Short ones tell nothing, and are not compared.
-        assert_eq!(allocated(&[], MIB), 0);
+        assert_eq!(allocated(&[], BYTES - MIB), 0);
     }
 
     #[test]
@@ -130,8 +148,8 @@ mod tests {
     fn a_region_with_huge_pages_is_not_compared() {
         let thp = "sys/kernel/mm/transparent_hugepage/enabled";
         let (machine, _folder) = made_up(&[(thp, "[always] madvise never")]);
-        let chain = Chain::on(machine, &of_pairs(&[]).0, Fake::default());
-        chain.timed(By::Us, BYTES, Duration::from_secs(1));
+        let chain = Chain::on(machine, &of_pairs(&[THREADS]).0, Fake::default());
+        ours_took_long(&chain);
         let before = chain.driver.allocated();
         let base = pin(&chain, BYTES);
         assert_eq!(chain.driver.allocated(), before);
@@ -139,15 +157,40 @@ mod tests {
     }
 
     #[test]
-    fn where_cuda_refuses_or_memory_is_short_nothing_changes() {
-        let chain = chain(&[]);
-        chain.timed(By::Us, BYTES, Duration::from_secs(1));
+    fn where_cuda_refuses_or_memory_is_short_it_is_mapped_here() {
+        let chain = chain(&[THREADS]);
+        ours_took_long(&chain);
         chain.driver.refuses_to_allocate();
+        assert!(chain.is_sooner_by_cuda(BYTES, Source::Ordinary));
         let base = pin(&chain, BYTES);
         chain.unpin(Region { base, bytes: BYTES }).unwrap();
+        ours_took_long(&chain);
+        assert!(
+            !chain.is_sooner_by_cuda(BYTES, Source::Ordinary),
+            "it is not asked each time"
+        );
         let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 2048 kB\n")]);
-        let chain = Chain::on(machine, &of_pairs(&[]).0, Fake::default());
-        chain.timed(By::Us, BYTES, Duration::from_secs(1));
+        let chain = Chain::on(machine, &of_pairs(&[THREADS]).0, Fake::default());
+        ours_took_long(&chain);
         assert!(!chain.is_sooner_by_cuda(BYTES, Source::Ordinary));
+    }
+
+    /// Else the worker would find that it registers slowly, and pin nothing ahead.
+    #[test]
+    fn what_cuda_allocates_sooner_says_how_long_a_registration_takes() {
+        let chain = chain(&[THREADS]);
+        chain.timed(
+            By::Us,
+            BYTES,
+            Duration::from_secs(1),
+            Duration::from_nanos(8),
+        );
+        let pinned = chain
+            .pin(BYTES, Device(0), Source::Ordinary, &Foreground)
+            .unwrap();
+        assert_eq!(chain.driver.allocated(), 1);
+        assert_eq!(pinned.registering, Duration::from_nanos(8));
+        let base = pinned.base;
+        chain.unpin(Region { base, bytes: BYTES }).unwrap();
     }
 }

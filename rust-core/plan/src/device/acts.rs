@@ -25,7 +25,7 @@ pub(super) const ITERATION: u32 = 1;
 pub(super) const CLEAR: u32 = 2;
 
 /// Hardly anything is left: one part of the most in use in so many at most.
-const LEFT: u64 = 16;
+pub(super) const LEFT: u64 = 16;
 
 /// What was asked of one device. Streams are small numbers in any order; blocks have the lowest numbers.
 #[derive(Clone, Debug, Default)]
@@ -77,23 +77,26 @@ impl OneDevice {
         self.acts.iter().map(|it| it.act())
     }
 
-    /// Whether the cache was emptied when hardly anything was left of what had been in use, as behind a model that is gone.
-    pub(super) fn was_let_go(&self) -> bool {
-        let (mut live, mut now, mut most, mut gone) = (HashMap::new(), 0_u64, 0, 0);
+    /// The most in use, and whether the program went on after it had emptied its cache when hardly anything was left of that, as
+    /// behind a model that is gone.
+    pub(super) fn most_and_whether_let_go(&self) -> (u64, bool) {
+        let (mut live, mut now, mut most) = (HashMap::new(), 0_u64, 0);
+        let (mut emptied, mut gone) = (0, 0);
         for act in self.acts() {
             match act {
                 Act::Alloc { block, bytes, .. } => {
+                    gone = gone.max(emptied);
                     live.insert(block, bytes);
                     now += bytes;
                     most = most.max(now);
                 }
                 Act::Free { block } => now -= live.remove(&block).unwrap_or(0),
-                Act::Clear if now <= most / LEFT => gone = most,
+                Act::Clear if now <= most / LEFT => emptied = most,
                 _ => {}
             }
         }
         // Not what a program frees before it has begun.
-        gone > most / 2
+        (most, gone > most / 2)
     }
 
     /// Requests from `threshold` bytes on, of each stream that has some: in the order in which a run with a plan numbers them.
@@ -168,5 +171,43 @@ impl StreamRecord {
         if self.record.len() > before {
             self.acts.push(act);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks for blocks of so many MiB, which are numbered in order; 0 empties the cache, a negative number frees that block.
+    fn let_go(acts: &[i64]) -> (u64, bool) {
+        let mut device = OneDevice::default();
+        let mut next = 0;
+        for &act in acts {
+            device.acts.push(match act {
+                0 => Packed::other(0, CLEAR),
+                1.. => {
+                    next += 1;
+                    Packed {
+                        bytes: act as u64,
+                        block: next,
+                        stream: 0,
+                    }
+                }
+                _ => Packed::other(-act as u32, OVER),
+            });
+        }
+        device.most_and_whether_let_go()
+    }
+
+    #[test]
+    fn a_model_is_let_go_of_where_the_program_goes_on_with_next_to_nothing() {
+        let model = [100, 1, -1];
+        let and = |rest: &[i64]| let_go(&[&model, rest].concat());
+        assert_eq!(and(&[0, 90]), (101, true));
+        // A program that ends, one that has freed nothing, and one that has begun with little.
+        assert_eq!(and(&[0]), (101, false));
+        assert_eq!(let_go(&[100, 7, -2, 0, 90]), (190, false));
+        assert_eq!(let_go(&[1, -1, 0, 100, 1]), (101, false));
+        assert_eq!(let_go(&[0]), (0, false));
     }
 }
