@@ -114,7 +114,7 @@ def first(it: Fixture) -> None:
 
 # ---- bandwidth: of copies to and from stock's memory and the engine's in two kinds of pages.
 DIRECTIONS = ("h2d", "d2h")
-OURS = {"engine": {}, "engine, 4 KiB": {"BUDDY_HUGE_PAGES": "off"}}
+OURS = {"engine": {}, "engine, 4 KiB": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"}}
 _blocks: dict[int, tuple] = {}
 
 

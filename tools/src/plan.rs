@@ -20,7 +20,7 @@ use crate::flow::{Beside, Lifetimes};
 use pinbuddy_events::Op;
 use pinbuddy_replay::step::Step;
 
-use crate::input::{Input, RECORD};
+use crate::input::{Input, unrecorded};
 use crate::output::{self, Output};
 use crate::show;
 use device_summary::DevicePlanned;
@@ -103,7 +103,7 @@ fn run_device(
     if read.record.is_empty() {
         let name = &input.name;
         match read.sizes.values().sum::<u64>() {
-            0 => bail!("{name} has no events: the history was not recorded. {RECORD}"),
+            0 => return Err(unrecorded(name)),
             smaller => bail!(
                 "{name} has no request from 256 KiB on of device {device}'s memory, without which no plan is worth it: it has {smaller} \
                  smaller ones"

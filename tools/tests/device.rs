@@ -248,3 +248,9 @@ fn a_file_with_nothing_in_it_says_how_to_record_one() {
         assert!(parts.iter().all(|it| said.contains(it)), "{said}");
     }
 }
+
+#[test]
+fn who_asks_for_a_device_without_events_is_told_what_has_some() {
+    let said = refused(&["plan", "tests/old/snapshot.pickle", "--device", "5"]);
+    assert!(said.contains("it has those of: pinned memory, 1"), "{said}");
+}

@@ -22,7 +22,7 @@ const SURELY_FAST: Duration = Duration::from_millis(1);
 /// takes 4 KiB pages as long again and huge pages next to no time.
 const WORTH: u32 = 2;
 /// Huge pages are tried again after so long: memory may be less fragmented by then.
-const AGAIN: Duration = Duration::from_secs(10);
+pub(super) const AGAIN: Duration = Duration::from_secs(10);
 
 /// The outcome of filling a mapping with transparent huge pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,8 @@ impl Stalls {
     }
 }
 
-fn is_recent(moment: Instant) -> bool {
+/// Whether what was seen then still holds.
+pub(super) fn is_recent(moment: Instant) -> bool {
     moment.elapsed() < AGAIN
 }
 

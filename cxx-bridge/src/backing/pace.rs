@@ -5,11 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::compaction::is_recent;
 use crate::config::MIB;
 use crate::lock::Lock;
-
-/// A time counts for so long: as long as huge pages are not tried again after a stall.
-const LASTS: Duration = Duration::from_secs(10);
 
 /// CUDA gets no longer region before it was timed, since its calls cannot be stopped: as much as it allocates in about a tenth of a
 /// second, by an H100's figures.
@@ -39,10 +37,10 @@ pub(super) struct Paces {
 }
 
 impl Paces {
-    /// Who pins a region of `bytes`: the one that was not timed lately, else the one that was quicker.
+    /// Who pins a region of `bytes`: the one that was not timed lately, else the one that was quicker. A time counts as long as a stall.
     pub(super) fn quicker(&self, bytes: usize) -> By {
         let last = *self.last.lock();
-        let [us, cuda] = last.map(|it| it.filter(|it| it.at.elapsed() < LASTS).map(|it| it.all));
+        let [us, cuda] = last.map(|it| it.filter(|it| is_recent(it.at)).map(|it| it.all));
         match (us, cuda) {
             (Some(_), None) if bytes <= LONGEST_TRIAL => By::Cuda,
             (Some(us), Some(cuda)) if cuda < us => By::Cuda,
@@ -71,6 +69,7 @@ impl Paces {
 
 #[cfg(test)]
 mod tests {
+    use super::super::compaction::AGAIN;
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
@@ -118,7 +117,7 @@ mod tests {
         let paces = Paces::default();
         timed(&paces, By::Us, 8, 4);
         timed(&paces, By::Cuda, 8, 9);
-        let long_ago = Instant::now().checked_sub(LASTS).unwrap();
+        let long_ago = Instant::now().checked_sub(AGAIN).unwrap();
         paces.last.lock()[By::Cuda as usize].as_mut().unwrap().at = long_ago;
         assert_eq!(paces.quicker(MIB), By::Cuda, "it is timed again");
         paces.last.lock()[By::Us as usize] = None;

@@ -15,7 +15,7 @@ use std::io::Read as _;
 use std::sync::atomic::Ordering;
 
 use pinbuddy_plan::file::MOST_TEXT;
-use pinbuddy_store::{MOST_HEAD, body, is_marked, mark};
+use pinbuddy_store::{MOST_HEAD, body, mark};
 
 use super::Place;
 use super::auto::TO_DO;
@@ -65,11 +65,9 @@ impl Place {
     pub(crate) fn begin(&self) {
         if let Some(kept) = &self.kept
             && self.was_marked()
-            && self.is_ours()
         {
             // What cannot be taken is no mark: a file system may show such rights for all files.
-            let taken = File::open(&self.path).and_then(|it| mark(&it, false));
-            kept.was_marked.store(taken.is_ok(), Ordering::Relaxed);
+            kept.was_marked.store(self.unmark(), Ordering::Relaxed);
         }
     }
 
@@ -81,10 +79,13 @@ impl Place {
 
     /// The plan fits this run, which may have left a mark too early, or another rank of it has.
     pub(crate) fn fits(&self) {
-        let is_marked = |path| fs::symlink_metadata(path).is_ok_and(|it| is_marked(&it));
-        if self.is_ours() && is_marked(&self.path) {
-            let _ = File::open(&self.path).and_then(|it| mark(&it, false));
-        }
+        self.unmark();
+    }
+
+    /// Takes the mark of a file that was chosen here; whether it has none.
+    fn unmark(&self) -> bool {
+        let unmarked = || mark(&File::open(&self.path)?, false);
+        self.is_ours() && unmarked().is_ok()
     }
 
     /// The plan does not fit this run. `is_used`: whether a text is the plan's.

@@ -21,7 +21,11 @@ pub fn is_marked(found: &Metadata) -> bool {
 ///
 /// It cannot be: the file is another user's, or its file system keeps no rights or is read-only.
 pub fn mark(file: &File, marked: bool) -> io::Result<()> {
-    let mut rights = file.metadata()?.permissions();
+    let found = file.metadata()?;
+    if is_marked(&found) == marked {
+        return Ok(());
+    }
+    let mut rights = found.permissions();
     let mode = rights.mode() & !MARK;
     rights.set_mode(if marked { mode | MARK } else { mode });
     file.set_permissions(rights)?;

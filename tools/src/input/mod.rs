@@ -20,7 +20,7 @@ use pinbuddy_snapshot::{Entry, Snapshot, Stacks};
 use open::Readable;
 
 use crate::output;
-pub(crate) use snapshot::RECORD;
+pub(crate) use snapshot::unrecorded;
 
 /// What the file says of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

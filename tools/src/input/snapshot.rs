@@ -5,13 +5,17 @@
 
 use std::io::BufRead;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use pinbuddy_events::{Checker, Event, Item, MOST_BYTES, Op, Whose};
 use pinbuddy_snapshot::Snapshot;
 
-/// What a user does for a snapshot that has events.
-pub(crate) const RECORD: &str = "To do: torch.cuda.memory._record_memory_history() before the steps, \
-     torch.cuda.memory._dump_snapshot(FILE) after them";
+/// A snapshot of this name has nothing to read.
+pub(crate) fn unrecorded(name: &str) -> Error {
+    anyhow!(
+        "{name} has no events: the history was not recorded. To do: torch.cuda.memory._record_memory_history() before the steps, \
+         torch.cuda.memory._dump_snapshot(FILE) after them"
+    )
+}
 
 pub(super) fn read(
     from: impl BufRead,
@@ -26,20 +30,19 @@ pub(super) fn read(
             .with_context(|| format!("{name} is no table of events that can be used"))?,
     };
     if snapshot.whose().is_none() {
-        bail!("{name} has no events: the history was not recorded. {RECORD}");
+        return Err(unrecorded(name));
     }
     let whose = match device {
         Some(device) => Whose::Device(device),
         None => snapshot.whose().unwrap_or(Whose::Host),
     };
     if snapshot.entries(whose).is_empty() {
-        let with: Vec<String> = (0..snapshot.devices.len())
-            .filter(|it| !snapshot.devices[*it].is_empty())
-            .map(|it| it.to_string())
+        let pinned = (!snapshot.host.is_empty()).then(|| "pinned memory".to_owned());
+        let devices = (0..snapshot.devices.len()).filter(|it| !snapshot.devices[*it].is_empty());
+        let with: Vec<String> = pinned
+            .into_iter()
+            .chain(devices.map(|it| it.to_string()))
             .collect();
-        if with.is_empty() {
-            bail!("{name} has no events: the history was not recorded. {RECORD}");
-        }
         bail!(
             "{name} has no events of that device; it has those of: {}",
             with.join(", ")

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use pinbuddy_store::Role;
+use pinbuddy_store::{Role, is_marked};
 
 use super::super::auto::tests::{at, decided, text};
 use super::*;
