@@ -14,6 +14,7 @@ use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Act, Device, Kind};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
+use proptest::test_runner::FileFailurePersistence;
 use proptest::test_runner::TestRunner;
 
 /// The longest segment that PyTorch makes of a request of less than 10 MiB.
@@ -44,7 +45,11 @@ pub(crate) fn more(plan: &DevicePlan, run: &[Act], kind: Kind) -> i64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig {
+        cases: if std::env::var("PINBUDDY_TEST_ALL").is_ok_and(|it| it == "1") { 2000 } else { 64 },
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn the_run_that_was_recorded_is_never_worse_off(program in program(), expandable: bool) {

@@ -12,6 +12,7 @@
 //! - `cells`: which parts of the regions are taken.
 //! - `clues`: which steps the last sizes lead up to.
 //! - `drift`: whether the plan fits a lane at all.
+//! - `fit`: what part of the latest requests had their places.
 //! - `habits`: how much is live at a lane's steps, and for how long its blocks live.
 //! - `lane`: what a thread is about to ask for, and how its place is found again.
 //! - `once`: whether a program still does what a plan of its whole run says.
@@ -26,6 +27,7 @@ mod align;
 mod cells;
 mod clues;
 mod drift;
+mod fit;
 mod habits;
 mod lane;
 mod layout;

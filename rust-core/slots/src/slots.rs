@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::cells::Cells;
+use crate::fit::Fit;
 use crate::lane::{Course, Planned};
 use crate::layout::{GRANULE, Layout, Mistake, Slot};
 use crate::once::Once;
@@ -137,6 +138,8 @@ pub struct Slots {
     /// Of the last request, if it got no slot.
     refused: Option<Refused>,
     once: Option<Once>,
+    /// Of all lanes.
+    fit: Fit,
     counts: Counts,
 }
 
@@ -220,6 +223,7 @@ impl Slots {
             awaited: HashMap::new(),
             refused: None,
             once: layout.comes_once().then(Once::default),
+            fit: Fit::default(),
             counts: Counts::default(),
             cells,
         })
@@ -236,9 +240,11 @@ impl Slots {
             return None;
         }
         let taken = self.request_of(thread, bytes);
+        // Where only its region is missing, it has a place.
+        let has_place = taken.is_some() || self.needed.is_some();
+        self.fit.saw(has_place);
         if let Some(once) = &mut self.once {
-            // Where only its region is missing, it has a place.
-            once.saw(taken.is_some() || self.needed.is_some());
+            once.saw(has_place);
         }
         taken
     }

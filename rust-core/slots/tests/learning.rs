@@ -177,9 +177,9 @@ fn a_request_takes_no_place_from_one_that_is_much_longer() {
         assert_eq!(slots.request(0, bytes * GRANULE), None);
         slots.lend(0, bytes * GRANULE).is_some()
     };
-    assert!(served(6, 3), "one of the next slot's six");
-    assert!(!served(7, 3), "one of its seven");
-    assert!(served(7, 7), "all that is left but two");
+    assert!(served(12, 3), "one of the next slot's twelve");
+    assert!(!served(13, 3), "one of its thirteen");
+    assert!(served(13, 13), "all that is left but two");
 }
 
 /// The cells of long regions are long: short requests would fill them with nothing.

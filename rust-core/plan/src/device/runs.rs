@@ -22,9 +22,10 @@ const SEEN: u64 = 100;
 
 /// What is replayed.
 pub(super) struct Runs {
-    runs: Vec<Vec<Act>>,
-    /// The record in other orders, and what is reserved in each without a plan.
-    orders: Vec<(Vec<Act>, u64)>,
+    /// The record, and what a longer run would do.
+    runs: Vec<Run>,
+    /// The record in other orders.
+    orders: Vec<Run>,
     /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
     looks: Vec<Vec<Act>>,
     /// What may be reserved at the end of each: as much as without a plan, and a little more.
@@ -55,25 +56,24 @@ impl Runs {
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let orders = other_orders(&acts);
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
+        // No peak comes behind the last request, and a longer run goes on there.
+        let request = acts.iter().rposition(|it| matches!(it, Act::Alloc { .. }));
+        let record = request.map_or(0, |it| it + 1);
         let runs = match longer {
-            // It has all of the record.
-            Some((end, longer)) if end == acts.len() => vec![longer],
-            Some((_, longer)) => vec![acts, longer],
-            None => vec![acts],
+            Some((end, longer)) if end == acts.len() => vec![(longer, record)],
+            Some((_, longer)) => vec![(longer, 0), (acts, record)],
+            None => vec![(acts, record)],
         };
         let mut all = Self {
-            runs,
+            runs: Vec::new(),
             orders: Vec::new(),
             looks,
             may_hold: Vec::new(),
             behind: options.behind,
             threshold: options.made_for.threshold,
         };
-        let without = |run: Vec<Act>| {
-            let reserved = all.reserved_in(std::slice::from_ref(&run), &[])?.0;
-            Some((run, reserved.of(all.behind)))
-        };
-        all.orders = orders.into_iter().filter_map(without).collect();
+        all.runs = runs.into_iter().map(|it| all.run(it.0, it.1)).collect();
+        all.orders = orders.into_iter().map(|it| all.run(it, 0)).collect();
         let held = all.held(&[]).unwrap_or_default();
         all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
@@ -97,43 +97,89 @@ impl Runs {
         Some(held.collect())
     }
 
+    fn run(&self, acts: Vec<Act>, record: usize) -> Run {
+        let mut run = Run {
+            acts,
+            record,
+            without: [0; 2],
+        };
+        let without = self.replayed(&run, &[]).unwrap_or_default();
+        run.without = without.map(|it| it.of(self.behind));
+        run
+    }
+
+    /// What is reserved with these plans in the run that has the most; none if they cannot be used.
+    pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<Reserved> {
+        let mut most = Reserved::default();
+        for run in &self.runs {
+            let [_, all] = self.replayed(run, plans)?;
+            most.stock = most.stock.max(all.stock);
+            most.expandable = most.expandable.max(all.expandable);
+        }
+        Some(most)
+    }
+
+    /// Whether more is reserved with these plans in the record, or in a longer run, than without in the same.
+    pub(super) fn is_worse(&self, plans: &[Option<Layout>]) -> bool {
+        self.is_more(&self.runs, plans)
+    }
+
     /// Whether more is reserved with these plans in another order than without.
     pub(super) fn needs_order(&self, plans: &[Option<Layout>]) -> bool {
-        let is_more = |(run, without): &(Vec<Act>, u64)| {
-            let reserved = self.reserved_in(std::slice::from_ref(run), plans);
-            reserved.is_none_or(|it| it.0.of(self.behind) > *without)
-        };
-        self.orders.iter().any(is_more)
+        self.is_more(&self.orders, plans)
     }
 
-    /// What is reserved with these plans, and the most that is in use at once; none if they cannot be used.
-    pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<(Reserved, u64)> {
-        self.reserved_in(&self.runs, plans)
+    /// Whether more is reserved with these plans in one of the runs than without.
+    fn is_more(&self, runs: &[Run], plans: &[Option<Layout>]) -> bool {
+        runs.iter().any(|run| {
+            let Some(reserved) = self.replayed(run, plans) else {
+                return true;
+            };
+            let mut both = reserved.iter().zip(run.without);
+            both.any(|(it, without)| it.of(self.behind) > without)
+        })
     }
 
-    fn reserved_in(&self, runs: &[Vec<Act>], plans: &[Option<Layout>]) -> Option<(Reserved, u64)> {
-        let mut least = 0;
-        let mut with = |kind: Kind| {
+    /// The most bytes that are in use at once in any run.
+    pub(super) fn least(&self) -> u64 {
+        let outcomes = self.runs.iter().filter_map(|run| {
+            let planned = Planned::new(Kind::Torch.model(), self.threshold, &[]).ok()?;
+            let mut replay = Replay::new(planned);
+            run.acts.iter().for_each(|act| replay.step(*act));
+            Some(replay.outcome().bound)
+        });
+        outcomes.max().unwrap_or(0)
+    }
+
+    /// What is reserved in the record, and in all of the run.
+    fn replayed(&self, run: &Run, plans: &[Option<Layout>]) -> Option<[Reserved; 2]> {
+        let with = |kind: Kind| {
             if self.behind.is_some_and(|it| it != kind) {
-                return Some(0);
+                return Some([0; 2]);
             }
-            let mut most = 0;
-            for run in runs {
-                let mut replay =
-                    Replay::new(Planned::new(kind.model(), self.threshold, plans).ok()?);
-                run.iter().for_each(|act| replay.step(*act));
-                let outcome = replay.outcome();
-                most = most.max(outcome.peak_reserved);
-                least = least.max(outcome.bound);
-            }
-            Some(most)
+            let planned = Planned::new(kind.model(), self.threshold, plans).ok()?;
+            let mut replay = Replay::new(planned);
+            let (record, rest) = run.acts.split_at(run.record);
+            Some([record, rest].map(|acts| {
+                acts.iter().for_each(|act| replay.step(*act));
+                replay.outcome().peak_reserved
+            }))
         };
-        let reserved = Reserved {
-            stock: with(Kind::Torch)?,
-            expandable: with(Kind::TorchExpandable)?,
-        };
-        Some((reserved, least))
+        let (stock, expandable) = (with(Kind::Torch)?, with(Kind::TorchExpandable)?);
+        Some([0, 1].map(|part| Reserved {
+            stock: stock[part],
+            expandable: expandable[part],
+        }))
     }
+}
+
+/// Acts that are replayed.
+struct Run {
+    acts: Vec<Act>,
+    /// So many of them, the first ones, are the record up to its last request.
+    record: usize,
+    /// What is reserved without a plan: in the record, and in all.
+    without: [u64; 2],
 }
 
 /// The acts up to the last clear behind which a large pool is made, in pieces that each end with such a clear.

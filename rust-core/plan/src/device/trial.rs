@@ -1,7 +1,8 @@
 //! The best of several plans, or none, by trial: each is replayed on models of PyTorch's allocator, with all requests.
 //!
-//! Invariant: what is chosen reserves less in the record and in a longer run than the better of PyTorch's two allocators does by
-//! itself, no more in other orders of its iterations, and no more where a program looks what is left ([`runs`](super::runs)).
+//! Invariant: what is chosen reserves less than the better of PyTorch's two allocators does by itself in the record and a longer run
+//! together, no more in either of them or in other orders of its iterations, and no more where a program looks what is left
+//! ([`runs`](super::runs)).
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -110,13 +111,13 @@ impl<'t> Trial<'t> {
             .zip(candidates.first().and_then(|it| it.first()));
         let runs = Runs::new(own, main, options);
         let chosen = vec![None; streams.len()];
-        let (without, least) = runs.reserved(&[]).unwrap_or_default();
+        let without = runs.reserved(&[]).unwrap_or_default();
         let mut trial = Self {
             options,
             watch,
             candidates,
+            least: runs.least(),
             runs,
-            least,
             without,
             best: without,
             tried: Vec::new(),
@@ -286,17 +287,16 @@ impl<'t> Trial<'t> {
         let tried = Tried {
             stream: own.number,
             how: candidate.how(),
-            reserved: self.runs.reserved(&plans)?.0,
+            reserved: self.runs.reserved(&plans)?,
         };
         self.tried.push(tried);
-        if self.of(tried.reserved) < self.of(self.without) && self.runs.needs_order(&plans) {
+        let is_better = self.of(tried.reserved) < self.of(self.without);
+        if is_better && self.runs.needs_order(&plans) {
             self.needs_order += 1;
             return None;
         }
-        if self.runs.holds_more(&plans) {
-            return None;
-        }
-        Some((plan, tried))
+        let is_left_out = is_better && self.runs.is_worse(&plans) || self.runs.holds_more(&plans);
+        (!is_left_out).then_some((plan, tried))
     }
 }
 

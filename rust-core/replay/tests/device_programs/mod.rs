@@ -3,9 +3,11 @@
 //! experts, several streams, small requests.
 
 mod ddp;
+mod drawn;
 mod mixed;
 
 pub(crate) use ddp::ddp;
+pub(crate) use drawn::drawn;
 pub(crate) use mixed::mixed;
 use pinbuddy_replay::device::Act;
 use proptest::prelude::*;

@@ -13,6 +13,10 @@ use super::{Borrowed, Lent, Loan, Needed, Place, Slots};
 const FEWEST_STEPS: usize = 2;
 const MOST_STEPS: usize = 1 << 10;
 
+/// A request takes no place from one that is more than so many times as long. Found by trial: twice as long costs data-parallel
+/// trainings whose streams are late one point and a half, and eight times as long gains as much as it loses elsewhere.
+const LONGER: usize = 4;
+
 /// What is lent where slots are takes at most so much: its own bytes, and half as many again for the rest of its last cell. In long
 /// regions cells are long, and a short request is better off elsewhere.
 fn most(bytes: usize) -> usize {
@@ -69,8 +73,9 @@ impl Slots {
     }
 
     /// For the last request of this thread, if it got no slot and lanes learn: the slot of the request that it may stand for, the
-    /// shortest place that no lane wants for as long as such a request lives, or the one of which the least is wanted. O(cells / 64)
-    /// and the steps for which it lives; O(cells) for the last of these.
+    /// shortest place that no lane wants for as long as such a request lives, or the one of which the least is wanted. While the plan
+    /// fits poorly, the shortest place, whoever wants it: what is kept for the plan's requests is seldom asked for. O(cells / 64) and
+    /// the steps for which it lives; O(cells) where the least is wanted.
     pub fn lend(&mut self, thread: u32, bytes: usize) -> Option<Lent> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         let lane = (*self.lane_of.get(thread as usize)?)?;
@@ -80,9 +85,12 @@ impl Slots {
             return Some(Lent::Place(self.grant(bytes, found)));
         }
         let course = &self.courses[lane as usize];
-        let Unserved::InsteadOf(step) = course.last_unserved() else {
-            let found = self.best_fit(bytes, most(bytes), 0..own, None)?;
-            return Some(Lent::Place(self.grant(bytes, found)));
+        let step = match course.last_unserved() {
+            Unserved::InsteadOf(step) if !self.fit.is_poor() => step,
+            _ => {
+                let found = self.best_fit(bytes, most(bytes), 0..own, None)?;
+                return Some(Lent::Place(self.grant(bytes, found)));
+            }
         };
         let steps = course.life(step).unwrap_or_else(|| course.len());
         let (room, own_slot) = (course.bytes(step), course.slot_at(step));
@@ -109,8 +117,8 @@ impl Slots {
         Some(Lent::Place(self.grant(bytes, found)))
     }
 
-    /// The place of which the least is wanted in the next steps, and nothing by a slot of more than twice the request's length: so
-    /// nothing much longer than the request has to go elsewhere for it. The slot that it stands for is idle meanwhile.
+    /// The place of which the least is wanted in the next steps, and nothing by a slot that is [`LONGER`]: so nothing much longer
+    /// than the request has to go elsewhere for it. The slot that it stands for is idle meanwhile.
     fn cheapest(
         &self,
         bytes: usize,
@@ -125,7 +133,7 @@ impl Slots {
             let others = next.filter(|&slot| Some(slot) != stands_for);
             others.map(|slot| &self.places[slot as usize])
         };
-        let longer = others().filter(|it| it.slot.bytes / 2 > bytes);
+        let longer = others().filter(|it| it.slot.bytes / LONGER > bytes);
         let cells = |it: &Place| it.cells.clone();
         let kept = self.cells.wanted(longer.map(cells));
         let wanted = self.cells.wanted(others().map(cells));
