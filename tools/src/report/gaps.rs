@@ -202,21 +202,10 @@ impl Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::recording;
 
     fn row(bytes: u64, from: u64, until: u64) -> Row {
-        Row {
-            line: 1,
-            step: 0,
-            number: 0,
-            bytes,
-            from,
-            freed: until,
-            until,
-            next: 0,
-            thread: 0,
-            stream: None,
-            private: false,
-        }
+        recording::row(bytes, from, until, until)
     }
 
     fn at(height: u64, bytes: u64) -> Option<Placed> {

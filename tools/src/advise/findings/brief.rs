@@ -9,6 +9,7 @@ use pinbuddy_events::{Item, Op};
 const LEAST: (u64, u64) = (64, 64 << 20);
 const PART: u64 = 4;
 
+#[derive(Default)]
 pub(super) struct Brief {
     requests: u64,
     requested: u64,
@@ -24,12 +25,7 @@ impl Brief {
     pub(super) fn new(counts: &Counts) -> Self {
         Self {
             requests: counts.requests,
-            requested: 0,
-            last: None,
-            count: 0,
-            unused: 0,
-            bytes: 0,
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 }

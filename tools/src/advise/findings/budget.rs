@@ -6,6 +6,7 @@ use crate::show;
 use pinbuddy_events::{Item, Op};
 
 /// What limits pinned memory, and what is said of it.
+#[derive(Default)]
 pub(super) struct Limit {
     pub(super) id: &'static str,
     pub(super) what: &'static str,
@@ -29,6 +30,7 @@ pub(super) fn set(budget: u64) -> Ceiling {
 }
 
 /// How often what is live comes close to a limit.
+#[derive(Default)]
 pub(super) struct Ceiling {
     limit: Limit,
     above: bool,
@@ -41,10 +43,7 @@ impl Ceiling {
     pub(super) fn new(limit: Limit) -> Self {
         Self {
             limit,
-            above: false,
-            times: 0,
-            most: 0,
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 }

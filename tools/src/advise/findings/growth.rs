@@ -8,6 +8,7 @@ use pinbuddy_events::Item;
 /// Into how many parts a trace is divided.
 const PARTS: u64 = 32;
 
+#[derive(Default)]
 pub(super) struct Growth {
     events: u64,
     iterations: u64,
@@ -23,8 +24,7 @@ impl Growth {
             events: counts.events.max(1),
             iterations: counts.iterations,
             churns: counts.requests >= 256 && counts.frees >= counts.requests / 2,
-            least: Vec::new(),
-            part: 0,
+            ..Self::default()
         }
     }
 }

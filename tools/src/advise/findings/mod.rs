@@ -15,7 +15,6 @@ mod slow;
 mod small;
 mod stuck;
 mod unread;
-mod whose;
 
 use serde::Serialize;
 

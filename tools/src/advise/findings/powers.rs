@@ -8,6 +8,7 @@ use crate::advise::world::{Counts, World};
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
+#[derive(Default)]
 pub(super) struct Powers {
     threshold: u64,
     largest_live: u64,
@@ -30,11 +31,7 @@ impl Powers {
         Self {
             threshold: counts.threshold,
             largest_live: counts.largest_live,
-            count: 0,
-            wasted: 0,
-            most_wasted: 0,
-            sizes: HashMap::new(),
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 

@@ -5,6 +5,7 @@ use crate::advise::world::{Block, Counts, World};
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
+#[derive(Default)]
 pub(super) struct Small {
     events: u64,
     count: u64,
@@ -22,9 +23,7 @@ impl Small {
     pub(super) fn new(counts: &Counts) -> Self {
         Self {
             events: counts.events,
-            count: 0,
-            bytes: 0,
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 

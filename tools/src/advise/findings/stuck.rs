@@ -5,18 +5,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::whose::{ALLOCATORS, Whose};
 use super::{Finding, Watch};
 use crate::advise::world::{Block, Counts, World};
+use crate::flow::Beside;
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
 pub(super) struct Stuck {
     events: u64,
     lost: u64,
-    whose: Whose,
-    /// The line of the last request to each allocator.
-    asked: [u64; ALLOCATORS],
+    beside: Beside,
+    /// The line of the last request to each allocator: to pinbuddy, and to PyTorch's own lists.
+    asked: [u64; 2],
     /// Freed and not safe: the block, the line of its free, and whose it is.
     pending: HashMap<u64, (Block, u64, usize)>,
 }
@@ -29,8 +29,8 @@ impl Stuck {
         Self {
             events: counts.events,
             lost: counts.lost,
-            whose: Whose::new(counts),
-            asked: [0; ALLOCATORS],
+            beside: Beside::new(counts.threshold),
+            asked: [0; 2],
             pending: HashMap::new(),
         }
     }
@@ -38,19 +38,14 @@ impl Stuck {
 
 impl Watch for Stuck {
     fn see(&mut self, item: &Item, world: &World) {
+        let allocator = usize::from(self.beside.has(item));
         match item.event.op {
-            Op::Request {
-                id, bytes, private, ..
-            } => {
-                let whose = self.whose.asked(id, bytes, private);
-                self.asked[whose] = item.line;
-            }
+            Op::Request { .. } => self.asked[allocator] = item.line,
             Op::Free {
                 id, pending: true, ..
             } => {
                 if let Some(block) = world.live.get(&id) {
-                    let whose = self.whose.of(id, block.bytes);
-                    self.pending.insert(id, (*block, item.line, whose));
+                    self.pending.insert(id, (*block, item.line, allocator));
                 }
             }
             Op::Safe { id, .. } => {

@@ -5,6 +5,7 @@ use crate::advise::world::{Counts, World};
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
+#[derive(Default)]
 pub(super) struct Unread {
     events: u64,
     requests: u64,
@@ -23,11 +24,7 @@ impl Unread {
         Self {
             events: counts.events,
             requests: counts.requests,
-            requested: 0,
-            count: 0,
-            bytes: 0,
-            largest: 0,
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 
