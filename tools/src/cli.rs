@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::doctor::CudaVersion;
 pub use plans::{Plans, PlansAction, Why};
@@ -220,17 +221,6 @@ pub struct Completions {
     /// bash, zsh or fish
     #[arg(value_enum, hide_possible_values = true)]
     pub shell: Shell,
-}
-
-/// A shell whose command lines can be completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
-    /// bash
-    Bash,
-    /// zsh
-    Zsh,
-    /// fish
-    Fish,
 }
 
 /// What a report is written as.

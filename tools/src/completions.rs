@@ -4,20 +4,15 @@
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, Command, CommandFactory as _, ValueHint};
-use clap_complete::{Shell, generate};
+use clap_complete::generate;
 
 use crate::cli::{self, Cli};
 use crate::output;
 
 /// The command.
 pub fn run(args: &cli::Completions) -> Result<()> {
-    let shell = match args.shell {
-        cli::Shell::Bash => Shell::Bash,
-        cli::Shell::Zsh => Shell::Zsh,
-        cli::Shell::Fish => Shell::Fish,
-    };
     let mut script = Vec::new();
-    generate(shell, &mut whole(), "pinbuddy", &mut script);
+    generate(args.shell, &mut whole(), "pinbuddy", &mut script);
     output::print_with(|to| std::io::Write::write_all(to, &script)).map(drop)
 }
 

@@ -83,9 +83,10 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
         reading_seconds,
         ended,
         threads,
-        out: out.as_ref().and_then(Output::path),
     };
-    output::answer(out.as_ref(), &Planned::new(&plan, &read, search), args.json)
+    let written = out.as_ref().and_then(Output::path);
+    let planned = Planned::new(&plan, &read, search, written);
+    output::answer(out.as_ref(), &planned, args.json)
 }
 
 /// The same for the memory of a device.
@@ -126,12 +127,12 @@ fn run_device(
         reading_seconds: reading_seconds + begun.elapsed().as_secs_f64(),
         ended,
         threads,
-        out: out.and_then(Output::path),
     };
     let [(_, chosen)] = &*chosen else {
         bail!("{} has memory of more than device {device}", input.name)
     };
-    let planned = DevicePlanned::new(device, &made, &read, chosen, models, search);
+    let written = out.and_then(Output::path);
+    let planned = DevicePlanned::new(&made, &read, chosen, models, search, written);
     if let Some(out) = out {
         if made.plans.is_empty() {
             bail!(

@@ -9,11 +9,19 @@ use pinbuddy_live::Counters;
 use super::row::Row;
 use crate::output::Output;
 
-/// Metrics of a process: name, meaning, and value where there is one. What only grows has a name that ends with `_total`.
-fn metrics(of: &Counters) -> [(&'static str, &'static str, Option<String>); 14] {
-    let of_number = |number: u64| Some(number.to_string());
-    let metric = |name, help, number| (name, help, of_number(number));
-    let (seconds, rest) = (of.waited / 1_000_000_000, of.waited % 1_000_000_000);
+/// A name, its meaning, and a value where there is one. What only grows has a name that ends with `_total`.
+type Metric = (&'static str, &'static str, Option<String>);
+
+fn metric(name: &'static str, help: &'static str, number: u64) -> Metric {
+    (name, help, Some(number.to_string()))
+}
+
+fn seconds(nanoseconds: u64) -> String {
+    let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    format!("{seconds}.{rest:09}")
+}
+
+fn metrics(of: &Counters) -> [Metric; 14] {
     [
         metric("pinned_bytes", "Pinned host memory.", of.pinned),
         metric(
@@ -39,7 +47,7 @@ fn metrics(of: &Counters) -> [(&'static str, &'static str, Option<String>); 14] 
         (
             "budget_bytes",
             "The most that may be pinned, where there is a limit.",
-            of.budget.bytes().and_then(of_number),
+            of.budget.bytes().map(|it| it.to_string()),
         ),
         metric("segments", "Pinned regions.", of.segments),
         metric(
@@ -71,7 +79,7 @@ fn metrics(of: &Counters) -> [(&'static str, &'static str, Option<String>); 14] 
         (
             "wait_seconds_total",
             "How long requests waited for memory to be pinned.",
-            Some(format!("{seconds}.{rest:09}")),
+            Some(seconds(of.waited)),
         ),
     ]
 }
