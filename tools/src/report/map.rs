@@ -78,7 +78,8 @@ impl Mapping {
                 });
             } else if let Some(number) = self.pinned.remove(&place.address) {
                 self.segments[number].to = at;
-                self.stack.take(self.segments[number].height);
+                let Segment { height, bytes, .. } = self.segments[number];
+                self.stack.take(height, bytes);
             }
         }
     }
