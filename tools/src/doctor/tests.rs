@@ -166,7 +166,7 @@ fn drivers_that_serve_nothing() {
 fn this_machine() {
     let machine = Machine::read(Path::new("/"), Asked::here(None));
     let report = machine.report();
-    assert!(machine.memory.available.is_some() && machine.kernel.release.is_some());
+    assert!(machine.memory.limits.available.is_some() && machine.kernel.release.is_some());
     let text = report.display(false).to_string();
     assert!(
         text.contains("\nMemory\n") && !text.contains('\x1b'),
