@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{command, told, tools};
+use started::{command, file, json, says, told, tools};
 
 /// Why it fails, with `folder` as FOLDER.
 fn refused(arguments: &[&str], folder: &Path) -> String {
@@ -28,12 +28,6 @@ fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
     started::trace(folder.path(), name, steps, &header)
 }
 
-fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> String {
-    let path = folder.path().join(name);
-    fs::write(&path, bytes).unwrap();
-    path.display().to_string()
-}
-
 #[test]
 fn a_table_is_placed_and_written_with_offsets() {
     let folder = tempfile::tempdir().unwrap();
@@ -41,8 +35,7 @@ fn a_table_is_placed_and_written_with_offsets() {
     let table = file(&folder, "blocks.csv", text.as_bytes());
     let out = folder.path().join("placed.csv");
     let out = out.to_str().unwrap();
-    let said = told(&["plan", "--instance", &table, "--out", out, "--json"]);
-    let said: Value = serde_json::from_str(&said).unwrap();
+    let said = json(&["plan", "--instance", &table, "--out", out, "--json"]);
     assert_eq!(
         (&said["peak"], &said["lower_bound"]),
         (&8.into(), &8.into())
@@ -95,8 +88,7 @@ fn a_trace_becomes_a_plan_that_its_run_can_use() {
         "--json",
         "--out",
     ];
-    let said = told(&[&arguments[..], &[out.to_str().unwrap()]].concat());
-    let said: Value = serde_json::from_str(&said).unwrap();
+    let said = json(&[&arguments[..], &[out.to_str().unwrap()]].concat());
     let plan = Plan::read(&fs::read_to_string(&out).unwrap()).unwrap();
     assert_eq!(
         fs::metadata(&out).unwrap().permissions().mode() & 0o777,
@@ -129,18 +121,15 @@ fn a_trace_becomes_a_plan_that_its_run_can_use() {
         "--time-limit",
         "1",
     ]);
-    assert!(
-        other.contains(" of 1.00 MiB or more") && other.contains("To use it: --out FILE"),
-        "{other}"
-    );
+    says(&other, " of 1.00 MiB or more");
+    says(&other, "To use it: --out FILE");
 }
 
 #[test]
 fn advice_for_people_and_for_programs() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(&folder, "checkpoint", 25).display().to_string();
-    let said = told(&["advise", &trace, "--json", "--time-limit", "1"]);
-    let said: Value = serde_json::from_str(&said).unwrap();
+    let said = json(&["advise", &trace, "--json", "--time-limit", "1"]);
     let names: Vec<&str> = said["choices"]
         .as_array()
         .unwrap()
@@ -174,10 +163,10 @@ fn advice_for_people_and_for_programs() {
         "{findings:?}"
     );
     let text = told(&["advise", &trace, "--time-limit", "1"]);
-    assert!(
-        text.contains("\nRecommended: ")
-            && text.contains("\n   evidence  4 empty_cache calls in 4 of 25 iterations"),
-        "{text}"
+    says(&text, "\nRecommended: ");
+    says(
+        &text,
+        "\n   evidence  4 empty_cache calls in 4 of 25 iterations",
     );
 }
 
@@ -190,7 +179,7 @@ fn what_is_cut_off_is_used_up_to_there_and_said() {
     let output = tools(&["plan", &part, "--time-limit", "1"]);
     assert!(output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("part.jsonl is cut off at line "), "{said}");
+    says(&said, "part.jsonl is cut off at line ");
 }
 
 #[test]
@@ -264,10 +253,8 @@ fn what_cannot_be_used_is_refused_with_its_place() {
         "{found}"
     );
     let found = refused(&["plan", &large, "--out", "x"], folder.path());
-    assert!(
-        found.contains("does not say which torch it is of") && found.contains("--torch VERSION"),
-        "{found}"
-    );
+    says(&found, "does not say which torch it is of");
+    says(&found, "--torch VERSION");
 }
 
 #[test]
@@ -346,7 +333,7 @@ fn a_plan_is_measured_by_what_lives_at_once_also_where_sizes_vary() {
         lines += &format!("{{\"t\":{id},\"op\":\"iter\"}}\n");
     }
     let trace = file(&folder, "varied.jsonl", lines.as_bytes());
-    let said: Value = serde_json::from_str(&told(&["plan", &trace, "--json"])).unwrap();
+    let said = json(&["plan", &trace, "--json"]);
     let number = |key: &str| said[key].as_f64().unwrap();
     assert_eq!(
         number("efficiency"),
@@ -365,11 +352,9 @@ fn a_plan_is_measured_by_what_lives_at_once_also_where_sizes_vary() {
     let text = told(&["plan", &trace]);
     assert!(!text.contains('%'), "{text}");
     let efficiency = format!("efficiency {:.3}, in 1 region\n", number("efficiency"));
-    assert!(
-        text.contains("\n  plan  ") && text.contains(&efficiency),
-        "{text}"
-    );
-    assert!(text.contains(said["why"].as_str().unwrap()), "{text}");
+    says(&text, "\n  plan  ");
+    says(&text, &efficiency);
+    says(&text, said["why"].as_str().unwrap());
 }
 
 /// Generated programs gather no lists, and keep what they pin for a while.
@@ -386,8 +371,7 @@ fn what_no_program_does_is_not_found_in_it() {
         ("variable-lengths", 10),
     ] {
         let trace = trace(&folder, name, steps).display().to_string();
-        let said = told(&["advise", &trace, "--json", "--time-limit", "0"]);
-        let said: Value = serde_json::from_str(&said).unwrap();
+        let said = json(&["advise", &trace, "--json", "--time-limit", "0"]);
         let found = said["findings"].as_array().unwrap();
         let wrong = [
             "gathered_into_a_list",

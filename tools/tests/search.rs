@@ -1,6 +1,5 @@
 //! How searches for plans end, and what is said meanwhile.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,16 +9,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{command, told};
+use started::{command, file, json};
 
 fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
     started::trace(folder.path(), name, steps, &Header::default())
-}
-
-fn file(folder: &TempDir, name: &str, text: &str) -> String {
-    let path = folder.path().join(name);
-    fs::write(&path, text).unwrap();
-    path.display().to_string()
 }
 
 /// Blocks that fill a rectangle without a gap: lifetimes and sizes. There are too many to be searched exactly, and hardly any
@@ -129,9 +122,7 @@ fn what_ends_by_itself_is_optimal_only_if_no_plan_pins_less() {
         ("fixed-129.5mib", 1, "optimal"),
     ] {
         let trace = trace(&folder, name, steps).display().to_string();
-        let said: Value =
-            serde_json::from_str(&told(&["plan", &trace, "--json", "--time-limit", "500"]))
-                .unwrap();
+        let said = json(&["plan", &trace, "--json", "--time-limit", "500"]);
         assert_eq!(said["ended"], ended, "{said}");
         assert_eq!(
             said["efficiency"].as_f64() == Some(1.0),

@@ -7,12 +7,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::told;
+use started::{data, says, told};
 
-/// Runs it on a file; returns what it wrote.
+/// What `report` writes of a file.
 fn report(file: &Path, arguments: &[&str]) -> String {
-    let out = told(&[&["report", file.to_str().unwrap()], arguments].concat());
-    fs::read_to_string(out.split(':').next().unwrap()).unwrap()
+    String::from_utf8(started::report(file, arguments).1).unwrap()
 }
 
 /// A run whose first request waited 4 ms before anything else happened, and which waited again in its second iteration.
@@ -53,13 +52,12 @@ fn where_the_run_waited_for_the_driver_is_in_every_format() {
     let sum = "the run itself waited 3 times for the driver, 5.80 ms in all";
     assert!(said.trim_end().ends_with(sum), "{said}");
     let advice = told(&["advise", file_name]);
-    assert!(
-        advice.contains("The run itself waited 3 times for the driver, 5.80 ms in all."),
-        "{advice}"
+    says(
+        &advice,
+        "The run itself waited 3 times for the driver, 5.80 ms in all.",
     );
 
-    let json = report(&file, &["--format", "json", "--time-limit", "0"]);
-    let data: Value = serde_json::from_str(&json).unwrap();
+    let data = data(&file, &["--time-limit", "0"]);
     let waits = &data["waits"];
     assert_eq!(
         (&waits["count"], &waits["total"]),
@@ -108,16 +106,7 @@ fn a_trace_without_waits_says_whether_it_would_have_them() {
     ] {
         let file = waited(&folder, "without.jsonl", version, &without);
         let compare = file.display().to_string();
-        let arguments = [
-            "--format",
-            "json",
-            "--time-limit",
-            "0",
-            "--compare",
-            &compare,
-        ];
-        let json = report(&file, &arguments);
-        let data: Value = serde_json::from_str(&json).unwrap();
+        let data = data(&file, &["--time-limit", "0", "--compare", &compare]);
         assert_eq!(data["waits"]["count"], expected["count"]);
         assert_eq!(data["compare"]["waits"], expected);
         let csv = report(&file, &["--format", "csv"]);
