@@ -68,7 +68,7 @@ impl Watch for Ceiling {
     fn finding(&mut self, _world: &World) -> Option<Finding> {
         (self.times > 0).then(|| Finding {
             id: self.limit.id,
-            what: self.limit.what.to_owned(),
+            what: self.limit.what,
             evidence: format!(
                 "{} above {} of {} ({}), {} live at most",
                 show::count(self.times, "time"),
@@ -125,7 +125,7 @@ impl Watch for Turns {
         }
         Some(Finding {
             id: "pinned_and_unpinned_in_turns",
-            what: "The allocator gives memory back and gets it again in turns".to_owned(),
+            what: "The allocator gives memory back and gets it again in turns",
             evidence: format!(
                 "{}; {} came from the driver in all, at most {} at once",
                 show::count(self.turns, "turn"),

@@ -29,7 +29,7 @@ pub struct Finding {
     /// Its name for programs.
     pub id: &'static str,
     /// What is wrong, in a line.
-    pub what: String,
+    pub what: &'static str,
     /// How many and how large.
     pub evidence: String,
     /// How many.

@@ -58,7 +58,7 @@ impl Watch for Small {
         }
         Some(Finding {
             id: "many_small_long_lived_blocks",
-            what: "Many small pinned blocks live for most of the program".to_owned(),
+            what: "Many small pinned blocks live for most of the program",
             evidence: format!(
                 "{} of at most {}, {} in all, {} on average",
                 show::count(self.count, "block"),
