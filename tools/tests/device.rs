@@ -117,20 +117,23 @@ fn where_no_stream_has_a_plan_none_is_offered() {
 fn of_device_memory_what_cannot_be_planned_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(&folder);
-    for (arguments, said) in [
-        (
-            &["--device", "7"][..],
-            "has no memory of device 7; it has that of: 0, 1",
-        ),
-        (
-            &["--device", "1", "--out", "x"],
-            "To do: nothing: PyTorch's allocator as it comes",
-        ),
-        (&["--threshold-mb", "4"], "leave out --threshold-mb"),
-    ] {
-        let found = refused(&[&["plan", &trace], arguments].concat());
-        says(&found, said);
-    }
+    let table = |name, rows: &str| file(&folder, name, format!("action,addr,size,stream\n{rows}"));
+    // The second is of a history of the state alone.
+    let (none, state) = (
+        table("none.csv", ""),
+        table("state.csv", "snapshot,0,0,0\n"),
+    );
+    let commands: [&[&str]; 6] = [
+        &[&trace, "--device", "7"],
+        &[&trace, "--device", "1", "--out", "x"],
+        &[&trace, "--threshold-mb", "4"],
+        &["tests/old/snapshot.pickle", "--device", "5"],
+        &[&none],
+        &[&state],
+    ];
+    let said = commands.map(|it| refused(&[&["plan"], it].concat()));
+    let said = said.join("\n");
+    insta::assert_snapshot!(said.replace(&folder.path().display().to_string(), "FOLDER"));
 }
 
 #[test]
@@ -222,22 +225,4 @@ fn a_table_of_events_is_planned_compressed_or_not() {
         let plans = DevicePlan::read(&fs::read_to_string(out).unwrap()).unwrap();
         assert!(plans.reserved() <= planned);
     }
-}
-
-#[test]
-fn a_file_with_nothing_in_it_says_how_to_record_one() {
-    let folder = tempfile::tempdir().unwrap();
-    // The second is of a history of the state alone.
-    for rows in ["", "snapshot,0,0,0\n"] {
-        let table = format!("action,addr,size,stream\n{rows}");
-        let said = refused(&["plan", &file(&folder, "none.csv", table)]);
-        says(&said, "has no events: the history was not recorded");
-        says(&said, "torch.cuda.memory._record_memory_history()");
-    }
-}
-
-#[test]
-fn who_asks_for_a_device_without_events_is_told_what_has_some() {
-    let said = refused(&["plan", "tests/old/snapshot.pickle", "--device", "5"]);
-    says(&said, "it has those of: pinned memory, 1");
 }

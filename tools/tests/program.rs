@@ -197,7 +197,7 @@ fn what_cannot_be_used_is_refused_with_its_place() {
     let request = "{\"t\":1,\"op\":\"alloc\",\"id\":4,\"bytes\":";
     let small = file("small.jsonl", format!("{request}9}}\n").as_bytes());
     let large = file("large.jsonl", format!("{request}99999999}}\n").as_bytes());
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 15] = [
         &["plan", &none],
         &["plan", &empty],
         &["advise", &empty],
@@ -209,9 +209,14 @@ fn what_cannot_be_used_is_refused_with_its_place() {
         &["plan", &small, "--threshold-mb", "4"],
         &["plan", "--instance", &table],
         &["plan", &large, "--out", "x"],
+        &["report", &empty],
+        &["report", &small, "--plan", &small],
+        &["report", &small, "--compare", "/nowhere"],
+        &["report", &small, "-o", "/nowhere/x.html"],
     ];
     let said = commands.map(|it| refused(it, folder.path()));
     insta::assert_snapshot!(said.join("\n"));
+    assert!(!folder.path().join("small.report.html").exists());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `report`, as a user starts it: the page, and what other programs get.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{data, refused, report, says};
+use started::{data, report};
 
 fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
     started::trace(folder.path(), name, steps, &Header::default())
@@ -262,22 +262,4 @@ fn other_programs_get_stacks(file: &Path) {
         .collect();
     let file = "/somewhere/model.py";
     assert_eq!(read, [("function_212", file, 212), ("alloc", file, 0)]);
-}
-
-#[test]
-fn what_cannot_be_shown_is_said() {
-    let folder = TempDir::new().unwrap();
-    let empty = folder.path().join("empty.jsonl");
-    fs::write(&empty, "{\"format\":\"pinbuddy-trace\",\"version\":3}\n").unwrap();
-    let empty = empty.display().to_string();
-    let nothing = refused(&["report", &empty]);
-    says(&nothing, "has no request, so there is nothing to show");
-    let file = trace(&folder, "tensors-155", 1).display().to_string();
-    let plan = refused(&["report", &file, "--plan", &file]);
-    says(&plan, "is no plan that can be used");
-    let absent = refused(&["report", &file, "--compare", "/nowhere"]);
-    says(&absent, "/nowhere");
-    let out = refused(&["report", &file, "-o", "/nowhere/x.html"]);
-    says(&out, "/nowhere/x.html cannot be written");
-    assert!(!folder.path().join("tensors-155.report.html").exists());
 }

@@ -110,25 +110,6 @@ fn a_file_is_replayed_as_what_it_was_written_from() {
 }
 
 #[test]
-fn what_a_crash_cut_off_is_replayed_up_to_there() {
-    let mut file = NamedTempFile::new().unwrap();
-    let text = r#"{"format":"pinbuddy-trace","version":2,"unit":"ns","torch":"2.15.0"}
-{"t":3000,"op":"alloc","id":1,"bytes":5000,"thread":0}
-{"t":4000,"op":"event","id":1,"stream":0}
-{"t":5000,"op":"free","id":1,"thread":0}
-{"t":6000,"op":"safe","id":1}
-{"t":7000,"op":"lost","events":9}
-{"t":8000,"op":"alloc","id":2,"by"#;
-    write!(file, "{text}").unwrap();
-    let path = file.path().display().to_string();
-    let replayed = comparison(&[&path]);
-    // But for the end of a block that was free already.
-    assert_eq!(replayed.events, 4);
-    let outcome = &replayed.policies["stock"];
-    assert_eq!((outcome.allocations, outcome.frees), (1, 1));
-}
-
-#[test]
 fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused() {
     let mut file = NamedTempFile::new().unwrap();
     let device = r#"{"format":"pinbuddy-trace","version":4,"memory":"both"}
@@ -142,21 +123,7 @@ fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused() {
 }
 
 #[test]
-fn what_is_no_trace_is_named_with_its_line() {
-    let mut file = NamedTempFile::new().unwrap();
-    writeln!(
-        file,
-        "{{\"t\":1,\"op\":\"iter\"}}\n{{\"t\":1,\"op\":\"free\",\"id\":4}}"
-    )
-    .unwrap();
-    let path = file.path().display().to_string();
-    let args = arguments(&[&path]);
-    let (input, made) = inputs(&args.traces, args.made).unwrap().remove(0);
-    let error = compare(&input, made, &Kind::ALL, &args).unwrap_err();
-    assert_eq!(
-        format!("{error:#}").replace(&path, "FILE"),
-        "FILE is no trace: line 2: expected free to name a block that lives, found id 4, which does not"
-    );
+fn what_is_no_file_and_no_workload_is_said() {
     let error = open("no/such").err().unwrap();
     insta::assert_snapshot!("missing", error.to_string());
 }
