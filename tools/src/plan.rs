@@ -67,11 +67,7 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     }
     let threads = threads(args.threads);
     let limits = Limits::new(args.time_limit);
-    let options = Options {
-        made_for,
-        threads,
-        ..Options::default()
-    };
+    let options = options(made_for, threads);
     let mut plan = limits.search(|watch| plan_watched(&read.record, &options, watch));
     let (seconds, ended) = (limits.seconds(), limits.ended(false));
     plan.facts.seconds = seconds;
@@ -113,11 +109,7 @@ fn run_device(
     }
     let threads = threads(args.threads);
     let limits = Limits::new(args.time_limit);
-    let options = Options {
-        made_for,
-        threads,
-        ..Options::default()
-    };
+    let options = options(made_for, threads);
     let (made, chosen) = limits.search(|watch| read.record.plan_watched(&options, watch));
     let (seconds, ended) = (limits.seconds(), limits.ended(false));
     let begun = std::time::Instant::now();
@@ -149,11 +141,16 @@ fn run_device(
 /// A plan of this record, the best that is found within so many seconds.
 pub fn search(record: &Record, seconds: f64, asked: Option<usize>) -> Plan {
     let limits = Limits::new(seconds);
-    let options = Options {
-        threads: threads(asked),
-        ..Options::default()
-    };
+    let options = options(MadeFor::default(), threads(asked));
     limits.search(|watch| plan_watched(record, &options, watch))
+}
+
+fn options(made_for: MadeFor, threads: usize) -> Options {
+    Options {
+        made_for,
+        threads,
+        ..Options::default()
+    }
 }
 
 /// What the plan is for: as the user says, or else as the file says.

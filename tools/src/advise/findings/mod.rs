@@ -134,6 +134,14 @@ mod fixture {
 
     pub(super) const MIB: u64 = 1 << 20;
 
+    /// What a trace says that a run has recorded.
+    pub(super) fn recorded() -> About {
+        About {
+            recorded: true,
+            ..About::default()
+        }
+    }
+
     impl Program {
         fn push(&mut self, op: Op) {
             let at = self.events.len() as u64 * 1_000_000;

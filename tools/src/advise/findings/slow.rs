@@ -118,15 +118,8 @@ impl Watch for Slow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{MIB, Program};
+    use super::super::fixture::{MIB, Program, recorded};
     use crate::input::About;
-
-    fn recorded() -> About {
-        About {
-            recorded: true,
-            ..About::default()
-        }
-    }
 
     /// Each block is safe once so many more were asked for.
     fn program(later: usize) -> Program {

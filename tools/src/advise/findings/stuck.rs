@@ -103,7 +103,7 @@ impl Watch for Stuck {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{MIB, Program};
+    use super::super::fixture::{MIB, Program, recorded};
     use crate::input::About;
 
     fn program(safe: &dyn Fn(u32) -> bool) -> Program {
@@ -117,13 +117,6 @@ mod tests {
             }
         }
         program
-    }
-
-    fn recorded() -> About {
-        About {
-            recorded: true,
-            ..About::default()
-        }
     }
 
     #[test]
