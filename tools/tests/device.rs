@@ -6,7 +6,6 @@ use std::path::Path;
 
 use pinbuddy_plan::device::THRESHOLDS;
 use pinbuddy_plan::file::device::DevicePlan;
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
@@ -161,13 +160,8 @@ fn advice_on_device_memory_is_about_pieces_and_a_plan() {
     let said = json(&["advise", &file(&folder, "pieces.jsonl", lines), "--json"]);
     let found = &said["findings"][0];
     assert_eq!(found["id"], "reserved_far_above_requested");
-    assert_eq!(
-        (&found["bytes"], &said["choices"]),
-        (
-            &((20 * 40 + 20 * 41 - 60_u64) << 20).into(),
-            &Value::Array(vec![])
-        )
-    );
+    assert_eq!(found["bytes"], (20 * 40 + 20 * 41 - 60_u64) << 20);
+    assert_eq!(said["choices"], serde_json::json!([]));
     let to_do = found["to_do"].as_str().unwrap();
     says(to_do, "expandable_segments:True");
 }
@@ -210,16 +204,11 @@ fn a_table_of_events_is_planned_compressed_or_not() {
         let said = json(&["plan", file, "--torch", "2.15.0", "--out", out, "--json"]);
         // At the last layer's buffer; the plan has segments of whole 2 MiB.
         let peak: u64 = (7 * (22 + 15) + 70 + 22) << 20;
-        assert_eq!(
-            (&said["peak_requested"], &said["live_before"]),
-            (&peak.into(), &4096.into())
-        );
+        assert_eq!(said["peak_requested"], peak);
+        assert_eq!(said["live_before"], 4096);
         let planned = said["plan_before_stock"]["peak"].as_u64().unwrap();
         assert!((peak..=peak + (2 << 20)).contains(&planned), "{said}");
-        assert_eq!(
-            (&said["best"], &said["iterations"]),
-            (&"plan".into(), &0.into())
-        );
+        assert!(said["best"] == "plan" && said["iterations"] == 0, "{said}");
         let stock = ["stock", "expandable"].map(|it| said[it]["peak"].as_u64().unwrap());
         assert!(stock.iter().all(|it| *it > planned), "{said}");
         let plans = DevicePlan::read(&fs::read_to_string(out).unwrap()).unwrap();

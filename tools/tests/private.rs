@@ -41,8 +41,6 @@ fn private_memory_counts_for_a_plan_as_for_others() {
     let pinned = plan.unwrap()["pinned"].as_u64().unwrap();
     assert!(pinned >= 110 << 20, "{pinned}");
     let planned = json(&["plan", file, "--json"]);
-    assert_eq!(
-        (&planned["requests"], &planned["stock"]["peak"]),
-        (&20.into(), &(16_u64 << 20).into())
-    );
+    assert_eq!(planned["requests"], 20);
+    assert_eq!(planned["stock"]["peak"], 16 << 20);
 }
