@@ -29,7 +29,7 @@ fn row(pid: u32, program: &str) -> Row {
 }
 
 #[test]
-fn samples_are_of_each_process_with_its_labels_escaped() {
+fn samples_are_text_that_prometheus_reads() {
     let odd = "tr\"ain\\ \n.py";
     let ended = Row {
         pid: 9,
