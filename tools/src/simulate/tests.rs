@@ -127,3 +127,18 @@ fn what_is_no_file_and_no_workload_is_said() {
     let error = open("no/such").err().unwrap();
     insta::assert_snapshot!("missing", error.to_string());
 }
+
+/// The run saw late that the stream was done, which another allocator would have seen in time.
+#[test]
+fn a_policy_has_the_streams_work_in_its_own_time() {
+    let mut file = NamedTempFile::new().unwrap();
+    let text = r#"{"format":"pinbuddy-trace","version":2,"torch":"2.15.0"}
+{"t":3,"op":"alloc","id":1,"bytes":5000,"thread":0}
+{"t":4,"op":"event","id":1,"stream":0}
+{"t":5,"op":"free","id":1,"thread":0}
+{"t":9000,"op":"alloc","id":2,"bytes":5000,"thread":0}
+{"t":9001,"op":"safe","id":1}"#;
+    writeln!(file, "{text}").unwrap();
+    let outcome = &comparison(&[&file.path().display().to_string()]).policies["stock"];
+    assert_eq!((outcome.allocations, outcome.pins), (2, 1));
+}
