@@ -138,7 +138,7 @@ def test_one_file_may_have_both_memories(traced, tmp_path):
     plan(file, "--device", "0", "--out", made)
     assert json.loads(made.read_text())["format"] == "pinbuddy-device-plan"
     refused = plan(file, "--device", "3", check=False)
-    assert "it has that of: 0" in refused.stderr, refused.stderr
+    assert "it has that of: pinned memory, 0" in refused.stderr, refused.stderr
 
 
 def test_what_no_plan_serves_is_told_apart(traced):

@@ -4,20 +4,15 @@
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, Command, CommandFactory as _, ValueHint};
-use clap_complete::{Shell, generate};
+use clap_complete::generate;
 
 use crate::cli::{self, Cli};
 use crate::output;
 
 /// The command.
 pub fn run(args: &cli::Completions) -> Result<()> {
-    let shell = match args.shell {
-        cli::Shell::Bash => Shell::Bash,
-        cli::Shell::Zsh => Shell::Zsh,
-        cli::Shell::Fish => Shell::Fish,
-    };
     let mut script = Vec::new();
-    generate(shell, &mut whole(), "pinbuddy", &mut script);
+    generate(args.shell, &mut whole(), "pinbuddy", &mut script);
     output::print_with(|to| std::io::Write::write_all(to, &script)).map(drop)
 }
 
@@ -50,31 +45,27 @@ mod tests {
     use super::whole;
 
     #[test]
-    fn commands_of_the_python_package_are_completed_as_it_explains_them() {
-        let package = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../cxx-bridge/python/pinbuddy/"
-        );
-        let text = |file: &str| std::fs::read_to_string(format!("{package}{file}")).unwrap();
-        let (main, example, verify) = (text("__main__.py"), text("_try.py"), text("_verify.py"));
+    fn the_page_and_the_python_package_know_every_command() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../");
+        let text = |path: &str| std::fs::read_to_string(format!("{root}{path}")).unwrap();
+        let page = text("docs/commands.md");
+        let package = ["_tools.py", "__main__.py", "_try.py", "_verify.py"];
+        let package = package.map(|it| text(&format!("cxx-bridge/python/pinbuddy/{it}")));
         let whole = whole();
-        let about = |name: &str| {
-            let command = whole.find_subcommand(name).unwrap();
-            let about = command.get_about().unwrap().to_string();
+        for command in whole.get_subcommands() {
+            let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
             let (first, rest) = about.split_at(1);
-            format!("\"{}{rest}\"", first.to_lowercase())
-        };
-        let mut parsers = 0;
-        for line in main.lines().filter_map(|it| it.split_once("add_parser(\"")) {
-            let name = line.1.split('"').next().unwrap();
-            let told = match name {
-                "try" => &example,
-                "verify-wheel" => &verify,
-                _ => &main,
-            };
-            assert!(told.contains(&about(name)), "{name}: {}", about(name));
-            parsers += 1;
+            let told = format!("\"{}{rest}\"", first.to_lowercase());
+            let row = format!("| `pinbuddy {name}` | {about} |");
+            assert!(page.contains(&row), "docs/commands.md should have {row}");
+            let is_told = package.iter().any(|it| it.contains(&told));
+            assert!(is_told, "the Python package should have {told}");
         }
-        assert_eq!(parsers, 4);
+        let added = package[1]
+            .lines()
+            .filter_map(|it| it.split_once("add_parser(\""));
+        let added: Vec<&str> = added.map(|it| it.1.split('"').next().unwrap()).collect();
+        assert_eq!(added, ["doctor", "try", "verify-wheel", "library"]);
+        assert!(added.iter().all(|it| whole.find_subcommand(it).is_some()));
     }
 }

@@ -67,11 +67,7 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     }
     let threads = threads(args.threads);
     let limits = Limits::new(args.time_limit);
-    let options = Options {
-        made_for,
-        threads,
-        ..Options::default()
-    };
+    let options = options(made_for, threads);
     let mut plan = limits.search(|watch| plan_watched(&read.record, &options, watch));
     let (seconds, ended) = (limits.seconds(), limits.ended(false));
     plan.facts.seconds = seconds;
@@ -83,9 +79,10 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
         reading_seconds,
         ended,
         threads,
-        out: out.as_ref().and_then(Output::path),
     };
-    output::answer(out.as_ref(), &Planned::new(&plan, &read, search), args.json)
+    let written = out.as_ref().and_then(Output::path);
+    let planned = Planned::new(&plan, &read, search, written);
+    output::answer(out.as_ref(), &planned, args.json)
 }
 
 /// The same for the memory of a device.
@@ -112,11 +109,7 @@ fn run_device(
     }
     let threads = threads(args.threads);
     let limits = Limits::new(args.time_limit);
-    let options = Options {
-        made_for,
-        threads,
-        ..Options::default()
-    };
+    let options = options(made_for, threads);
     let (made, chosen) = limits.search(|watch| read.record.plan_watched(&options, watch));
     let (seconds, ended) = (limits.seconds(), limits.ended(false));
     let begun = std::time::Instant::now();
@@ -126,12 +119,12 @@ fn run_device(
         reading_seconds: reading_seconds + begun.elapsed().as_secs_f64(),
         ended,
         threads,
-        out: out.and_then(Output::path),
     };
     let [(_, chosen)] = &*chosen else {
         bail!("{} has memory of more than device {device}", input.name)
     };
-    let planned = DevicePlanned::new(device, &made, &read, chosen, models, search);
+    let written = out.and_then(Output::path);
+    let planned = DevicePlanned::new(&made, &read, chosen, models, search, written);
     if let Some(out) = out {
         if made.plans.is_empty() {
             bail!(
@@ -148,11 +141,16 @@ fn run_device(
 /// A plan of this record, the best that is found within so many seconds.
 pub fn search(record: &Record, seconds: f64, asked: Option<usize>) -> Plan {
     let limits = Limits::new(seconds);
-    let options = Options {
-        threads: threads(asked),
-        ..Options::default()
-    };
+    let options = options(MadeFor::default(), threads(asked));
     limits.search(|watch| plan_watched(record, &options, watch))
+}
+
+fn options(made_for: MadeFor, threads: usize) -> Options {
+    Options {
+        made_for,
+        threads,
+        ..Options::default()
+    }
 }
 
 /// What the plan is for: as the user says, or else as the file says.

@@ -41,6 +41,22 @@ pub(crate) fn count_of(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// Words in lines; all but the first begin with `indent`.
+pub(crate) fn wrapped(text: &str, columns: usize, indent: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > columns {
+            lines.push(std::mem::replace(&mut line, indent.to_owned() + word));
+        } else {
+            let space = if line.is_empty() { "" } else { " " };
+            line = format!("{line}{space}{word}");
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::size;

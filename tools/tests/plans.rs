@@ -9,6 +9,7 @@ use pinbuddy_plan::Plan;
 use pinbuddy_store::{Disk, Folder, Key, Launch};
 
 use crate::started;
+use started::says;
 
 /// A folder with a script in it, and the plans of what was put.
 struct Place(tempfile::TempDir);
@@ -47,6 +48,13 @@ impl Place {
         let done = self.plans(arguments);
         assert!(done.status.success(), "{arguments:?}: {done:?}");
         String::from_utf8(done.stdout).unwrap()
+    }
+
+    /// What such a command says that fails.
+    fn refused(&self, arguments: &[&str]) -> String {
+        let done = self.plans(arguments);
+        assert!(!done.status.success(), "{arguments:?}: {done:?}");
+        String::from_utf8(done.stderr).unwrap()
     }
 
     /// Keeps a plan of this run of the script; its name.
@@ -99,36 +107,24 @@ fn why_finds_the_plan_that_a_run_has_made_or_says_what_differs() {
     let place = Place::new();
     let name = place.put("8");
     let own = place.said(&[&WHY[..], &["8", "--seed", "3"]].concat());
-    assert!(
-        own.contains("BUDDY_PLAN=auto: there is a plan") && own.contains(&name),
-        "{own}"
-    );
+    says(&own, "BUDDY_PLAN=auto: there is a plan");
+    says(&own, &name);
     place.mark(&name);
     let marked = place.said(&[&WHY[..], &["8"]].concat());
-    assert!(marked.contains("did not fit its last run"), "{marked}");
+    says(&marked, "did not fit its last run");
     let other = place.plans(&[&WHY[..], &["16"]].concat());
     assert_eq!(other.status.code(), Some(1));
     let other = String::from_utf8(other.stdout).unwrap();
-    assert!(
-        other.contains("there is no plan") && other.contains(&format!("near   {name}")),
-        "{other}"
+    says(&other, "there is no plan");
+    says(&other, &format!("near   {name}"));
+    says(
+        &other,
+        r#"arguments: here ["--batch","16"], there ["--batch","8"]"#,
     );
-    assert!(
-        other.contains(r#"arguments: here ["--batch","16"], there ["--batch","8"]"#),
-        "{other}"
-    );
-    let unknown = place.plans(&["why", "--torch", "2.15.0", "--", "python", "-i"]);
-    assert!(
-        String::from_utf8(unknown.stderr)
-            .unwrap()
-            .contains("does not say which program")
-    );
-    let no_torch = place.plans(&["why", "--", "python", "train.py"]);
-    assert!(
-        String::from_utf8(no_torch.stderr)
-            .unwrap()
-            .contains("--torch VERSION")
-    );
+    let unknown = place.refused(&["why", "--torch", "2.15.0", "--", "python", "-i"]);
+    says(&unknown, "does not say which program");
+    let no_torch = place.refused(&["why", "--", "python", "train.py"]);
+    says(&no_torch, "--torch VERSION");
 }
 
 #[test]
@@ -137,15 +133,12 @@ fn plans_are_listed_shown_removed_exported_and_imported() {
     assert!(place.said(&["ls"]).starts_with("0 plans"));
     let (one, two) = (place.put("8"), place.put("16"));
     let listed = place.said(&["ls"]);
-    assert!(
-        listed.contains(&one) && listed.contains(&two) && listed.contains("2 plans"),
-        "{listed}"
-    );
+    says(&listed, &one);
+    says(&listed, &two);
+    says(&listed, "2 plans");
     let shown = place.said(&["show", &one]);
-    assert!(
-        shown.contains("train.py --batch 8") && shown.contains("0 slots"),
-        "{shown}"
-    );
+    says(&shown, "train.py --batch 8");
+    says(&shown, "0 slots");
     let json: serde_json::Value =
         serde_json::from_str(&place.said(&["show", "--json", &one])).unwrap();
     assert_eq!(json["key"]["arguments"][1], "8");
@@ -161,14 +154,9 @@ fn plans_are_listed_shown_removed_exported_and_imported() {
     let why = place.said(&[&WHY[..], &["8"]].concat());
     assert!(why.contains("there is a plan\n"), "without its mark: {why}");
 
-    let ambiguous = place.plans(&["rm", "train"]);
-    assert!(
-        String::from_utf8(ambiguous.stderr)
-            .unwrap()
-            .contains("may be each of")
-    );
+    says(&place.refused(&["rm", "train"]), "may be each of");
     for unknown in [&["show", "none"][..], &["rm", &one, "none"]] {
-        assert!(!place.plans(unknown).status.success());
+        place.refused(unknown);
     }
     assert!(place.has(&one), "all go, or none");
 }
@@ -191,17 +179,17 @@ fn what_a_site_or_a_wheel_sets_counts_as_in_a_run() {
     let said = why(place
         .command()
         .env("PINBUDDY_SITE", at("libtorch_pinbuddy.toml")));
-    assert!(said.contains(&there), "{said}");
+    says(&said, &there);
     let library = at("libtorch_pinbuddy.so");
     let said = why(place.command().arg("--library").arg(&library));
-    assert!(said.contains(&there), "{said}");
+    says(&said, &there);
     // Turned off by the environment.
     let mut off = place.command();
     let said = why(off
         .env("BUDDY_THRESHOLD_MB", "")
         .arg("--library")
         .arg(&library));
-    assert!(said.contains("threshold_mb: here null, there 2"), "{said}");
+    says(&said, "threshold_mb: here null, there 2");
 }
 
 #[test]
@@ -213,22 +201,18 @@ fn what_has_no_plan_is_not_exported_and_what_is_damaged_is_removed_by_its_name()
     let head = whole.split_inclusive('\n').next().unwrap();
     let none = r#"{"format":"pinbuddy-no-plan","version":1}"#;
     fs::write(&file, [head, none].concat()).unwrap();
-    assert!(
-        place
-            .said(&["show", &name])
-            .contains("none: nothing of this program's")
+    says(
+        &place.said(&["show", &name]),
+        "none: nothing of this program's",
     );
-    let done = place.plans(&["export", &name, "out.plan"]);
-    let said = String::from_utf8(done.stderr).unwrap();
-    assert!(
-        said.contains("has no plan to export") && said.contains("nothing of this program's can be"),
-        "{said}"
-    );
+    let said = place.refused(&["export", &name, "out.plan"]);
+    says(&said, "has no plan to export");
+    says(&said, "nothing of this program's can be");
     assert!(!place.0.path().join("out.plan").exists());
 
     fs::write(&file, [0xff; 100]).unwrap();
     assert!(place.said(&["ls"]).starts_with("0 plans"));
-    assert!(!place.plans(&["rm", "train"]).status.success());
+    place.refused(&["rm", "train"]);
     assert_eq!(place.said(&["rm", &name]), format!("removed {name}\n"));
     assert!(!place.has(&name));
 }
@@ -239,12 +223,8 @@ fn a_report_draws_a_kept_plan() {
     let name = place.put("8");
     let kept = place.0.path().join(format!("plans/{name}.plan"));
     let trace = started::trace(place.0.path(), "tensors-155", 1, &Header::default());
-    let file = trace.to_str().unwrap();
-    let kept = ["--plan", kept.to_str().unwrap(), "--format", "json"];
-    let limit = ["--time-limit", "0"];
-    let said = started::told(&[&["report", file], &kept[..], &limit[..]].concat());
-    let page = fs::read(said.split(':').next().unwrap()).unwrap();
-    let page: serde_json::Value = serde_json::from_slice(&page).unwrap();
+    let kept = kept.to_str().unwrap();
+    let page = started::data(&trace, &["--plan", kept, "--time-limit", "0"]);
     let allocators = page["allocators"].as_array().unwrap();
     assert!(allocators.iter().any(|it| it["name"] == "a plan"));
 }
@@ -265,8 +245,7 @@ fn what_is_no_exported_plan_is_not_imported() {
         &whole[head.len()..],
     ] {
         fs::write(&file, text).unwrap();
-        let done = place.plans(&["import", file.to_str().unwrap()]);
-        assert!(!done.status.success(), "{text}: {done:?}");
+        place.refused(&["import", file.to_str().unwrap()]);
     }
     let many = fs::read_dir(Path::new(&place.0.path().join("plans")))
         .unwrap()
@@ -283,11 +262,6 @@ fn nothing_is_imported_into_a_folder_that_no_run_would_use() {
     place.said(&["rm", &name]);
     let folder = place.0.path().join("plans");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-    let done = place.plans(&["import", "moved"]);
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(
-        !done.status.success() && said.contains("others may write it"),
-        "{said}"
-    );
+    says(&place.refused(&["import", "moved"]), "others may write it");
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }

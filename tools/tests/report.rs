@@ -1,6 +1,6 @@
 //! `report`, as a user starts it: the page, and what other programs get.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,19 +12,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{refused, told};
+use started::{data, report};
 
 fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
     started::trace(folder.path(), name, steps, &Header::default())
-}
-
-/// Runs it on a file; returns what it wrote, and where.
-fn report(file: &Path, arguments: &[&str]) -> (PathBuf, Vec<u8>) {
-    let file = file.to_str().unwrap();
-    let out = told(&[&["report", file], arguments].concat());
-    let path = PathBuf::from(out.split(':').next().unwrap());
-    let written = fs::read(&path).unwrap();
-    (path, written)
 }
 
 #[test]
@@ -52,8 +43,7 @@ fn limits_of_the_run_are_in_its_report() {
         ..Header::default()
     };
     let file = started::trace(folder.path(), "tensors-155", 1, &header);
-    let (_, json) = report(&file, &["--format", "json", "--time-limit", "0"]);
-    let data: Value = serde_json::from_slice(&json).unwrap();
+    let data = data(&file, &["--time-limit", "0"]);
     assert_eq!(data["budget"], 3000_u64 << 20);
     assert_eq!(data["group_limit"], 4_u64 << 30);
 }
@@ -64,8 +54,7 @@ fn what_is_drawn_agrees_with_what_is_advised() {
     let file = trace(&folder, "tensors-155", 4);
     let other = trace(&folder, "variable-lengths", 4);
     let compare = other.display().to_string();
-    let (_, json) = report(&file, &["--format", "json", "--compare", &compare]);
-    let data: Value = serde_json::from_slice(&json).unwrap();
+    let data = data(&file, &["--compare", &compare]);
     let greatest = |curve: &Value| {
         let sums = curve["high"].as_array().unwrap().iter().scan(0, |sum, it| {
             *sum += it.as_i64().unwrap();
@@ -111,8 +100,7 @@ fn what_is_drawn_agrees_with_what_is_advised() {
 #[test]
 fn no_two_blocks_of_a_map_overlap() {
     let folder = TempDir::new().unwrap();
-    let (_, json) = report(&trace(&folder, "kv-cache", 30), &["--format", "json"]);
-    let data: Value = serde_json::from_slice(&json).unwrap();
+    let data = data(&trace(&folder, "kv-cache", 30), &[]);
     let numbers = |it: &Value| -> Vec<i64> {
         it.as_array()
             .unwrap()
@@ -167,8 +155,7 @@ fn other_programs_get_every_block() {
     let (path, csv) = report(&file, &["--format", "csv"]);
     assert_eq!(path, folder.path().join("data-loader.blocks.csv"));
     let lines = String::from_utf8(csv).unwrap();
-    let (_, json) = report(&file, &["--format", "json"]);
-    let data: Value = serde_json::from_slice(&json).unwrap();
+    let data = data(&file, &[]);
     let requests = data["requests"].as_u64().unwrap() as usize;
     assert_eq!(lines.lines().count(), requests + 1);
 
@@ -198,8 +185,7 @@ fn a_snapshot_with_stacks_says_who_asked() {
     let mut made = Command::new("python3");
     made.arg(script).arg(&file).args(["4", "900"]);
     assert!(made.status().unwrap().success());
-    let (_, json) = report(&file, &["--format", "json"]);
-    let data: Value = serde_json::from_slice(&json).unwrap();
+    let data = data(&file, &[]);
     let who = &data["who"];
     let blocks = who["blocks"].as_array().unwrap();
     assert_eq!(blocks.len() as u64, data["requests"].as_u64().unwrap());
@@ -276,25 +262,4 @@ fn other_programs_get_stacks(file: &Path) {
         .collect();
     let file = "/somewhere/model.py";
     assert_eq!(read, [("function_212", file, 212), ("alloc", file, 0)]);
-}
-
-#[test]
-fn what_cannot_be_shown_is_said() {
-    let folder = TempDir::new().unwrap();
-    let empty = folder.path().join("empty.jsonl");
-    fs::write(&empty, "{\"format\":\"pinbuddy-trace\",\"version\":3}\n").unwrap();
-    let empty = empty.display().to_string();
-    let nothing = refused(&["report", &empty]);
-    assert!(
-        nothing.contains("has no request, so there is nothing to show"),
-        "{nothing}"
-    );
-    let file = trace(&folder, "tensors-155", 1).display().to_string();
-    let plan = refused(&["report", &file, "--plan", &file]);
-    assert!(plan.contains("is no plan that can be used"), "{plan}");
-    let absent = refused(&["report", &file, "--compare", "/nowhere"]);
-    assert!(absent.contains("/nowhere"), "{absent}");
-    let out = refused(&["report", &file, "-o", "/nowhere/x.html"]);
-    assert!(out.contains("/nowhere/x.html cannot be written"), "{out}");
-    assert!(!folder.path().join("tensors-155.report.html").exists());
 }

@@ -1,56 +1,25 @@
 //! How searches for plans end, and what is said meanwhile.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use pinbuddy_events::trace::Header;
+use pinbuddy_plan::Block;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::started;
-use started::{command, told};
+use crate::{instances, started};
+use started::{command, file, json};
 
 fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
     started::trace(folder.path(), name, steps, &Header::default())
 }
 
-fn file(folder: &TempDir, name: &str, text: &str) -> String {
-    let path = folder.path().join(name);
-    fs::write(&path, text).unwrap();
-    path.display().to_string()
-}
-
-/// Blocks that fill a rectangle without a gap: lifetimes and sizes. There are too many to be searched exactly, and hardly any
-/// placement but one reaches the bound.
-fn packing() -> Vec<(u64, u64, u64)> {
-    let mut state = 7_u64;
-    let mut random = |below: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) % below
-    };
-    let mut blocks = vec![(0, 1 << 14, 1 << 14)];
-    while blocks.len() < 1500 {
-        let area = |it: &(u64, u64, u64)| (it.1 - it.0) * it.2;
-        let largest = (0..blocks.len())
-            .max_by_key(|&it| area(&blocks[it]))
-            .unwrap();
-        let (lower, upper, size) = blocks.swap_remove(largest);
-        let (length, in_time) = (upper - lower, random(size + upper - lower) >= size);
-        if in_time && length > 1 {
-            let cut = lower + 1 + random(length - 1);
-            blocks.extend([(lower, cut, size), (cut, upper, size)]);
-        } else if size > 1 {
-            let cut = 1 + random(size - 1);
-            blocks.extend([(lower, upper, cut), (lower, upper, size - cut)]);
-        } else {
-            blocks.push((lower, upper, size));
-        }
-    }
-    blocks
+/// Blocks that fill a rectangle without a gap. There are too many to be searched exactly, and hardly any placement but one
+/// reaches the bound.
+fn packing() -> Vec<Block> {
+    instances::hard(1500, 7)
 }
 
 /// Interrupts a search once it has said how far it is; what it says then.
@@ -82,8 +51,8 @@ fn interrupted(arguments: &[&str]) -> Value {
 fn an_interrupt_keeps_the_best_so_far() {
     let folder = tempfile::tempdir().unwrap();
     let mut table = "id,lower,upper,size\n".to_owned();
-    for (id, (lower, upper, size)) in packing().into_iter().enumerate() {
-        table += &format!("{id},{lower},{upper},{size}\n");
+    for (id, it) in packing().iter().enumerate() {
+        table += &format!("{id},{},{},{}\n", it.lower, it.upper, it.size);
     }
     let path = file(&folder, "hard.csv", &table);
     let said = interrupted(&["plan", "--instance", &path]);
@@ -96,8 +65,8 @@ fn the_search_for_a_plan_of_a_trace_says_how_far_it_is_and_keeps_the_best_so_far
     let folder = tempfile::tempdir().unwrap();
     let blocks = packing();
     let mut order = Vec::new();
-    for (id, (lower, upper, _)) in blocks.iter().enumerate() {
-        order.extend([(*lower, true, id), (*upper, false, id)]);
+    for (id, it) in blocks.iter().enumerate() {
+        order.extend([(it.lower, true, id), (it.upper, false, id)]);
     }
     order.sort_unstable();
     let mut lines = String::new();
@@ -107,7 +76,7 @@ fn the_search_for_a_plan_of_a_trace_says_how_far_it_is_and_keeps_the_best_so_far
             lines += &match begins {
                 true => format!(
                     "{{\"t\":1,\"op\":\"alloc\",\"id\":{id},\"bytes\":{}}}\n",
-                    blocks[*block].2 << 12
+                    blocks[*block].size << 12
                 ),
                 false => format!("{{\"t\":1,\"op\":\"free\",\"id\":{id}}}\n"),
             };
@@ -129,9 +98,7 @@ fn what_ends_by_itself_is_optimal_only_if_no_plan_pins_less() {
         ("fixed-129.5mib", 1, "optimal"),
     ] {
         let trace = trace(&folder, name, steps).display().to_string();
-        let said: Value =
-            serde_json::from_str(&told(&["plan", &trace, "--json", "--time-limit", "500"]))
-                .unwrap();
+        let said = json(&["plan", &trace, "--json", "--time-limit", "500"]);
         assert_eq!(said["ended"], ended, "{said}");
         assert_eq!(
             said["efficiency"].as_f64() == Some(1.0),

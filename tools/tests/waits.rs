@@ -7,12 +7,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::told;
+use started::{data, says, told};
 
-/// Runs it on a file; returns what it wrote.
+/// What `report` writes of a file.
 fn report(file: &Path, arguments: &[&str]) -> String {
-    let out = told(&[&["report", file.to_str().unwrap()], arguments].concat());
-    fs::read_to_string(out.split(':').next().unwrap()).unwrap()
+    String::from_utf8(started::report(file, arguments).1).unwrap()
 }
 
 /// A run whose first request waited 4 ms before anything else happened, and which waited again in its second iteration.
@@ -53,35 +52,27 @@ fn where_the_run_waited_for_the_driver_is_in_every_format() {
     let sum = "the run itself waited 3 times for the driver, 5.80 ms in all";
     assert!(said.trim_end().ends_with(sum), "{said}");
     let advice = told(&["advise", file_name]);
-    assert!(
-        advice.contains("The run itself waited 3 times for the driver, 5.80 ms in all."),
-        "{advice}"
+    says(
+        &advice,
+        "The run itself waited 3 times for the driver, 5.80 ms in all.",
     );
 
-    let json = report(&file, &["--format", "json", "--time-limit", "0"]);
-    let data: Value = serde_json::from_str(&json).unwrap();
-    let waits = &data["waits"];
-    assert_eq!(
-        (&waits["count"], &waits["total"]),
-        (&3.into(), &5800.into())
-    );
-    assert_eq!(
-        waits["later"],
-        serde_json::json!({"count": 2, "total": 1800})
-    );
-    // From the beginning of the first wait on, each as the difference to the one before.
-    assert_eq!(waits["from"], serde_json::json!([0, 6500, 2100]));
-    assert_eq!(waits["took"], serde_json::json!([4000, 1500, 300]));
-    assert_eq!(waits["bytes"], serde_json::json!([8 << 20, 2 << 20, 0]));
-    assert_eq!(waits["thread"], serde_json::json!([2, 0, 1]));
-    assert_eq!(
-        (&data["end"], &data["iterations"][0]),
-        (&8900.into(), &5000.into())
+    let data = data(&file, &["--time-limit", "0"]);
+    // Begins from that of the first wait on, each as the difference to the one before.
+    insta::assert_snapshot!(
+        data["waits"],
+        @r#"{"bytes":[8388608,2097152,0],"count":3,"from":[0,6500,2100],"later":{"count":2,"total":1800},"thread":[2,0,1],"took":[4000,1500,300],"total":5800}"#
     );
     let stock = &data["allocators"][0];
+    let others = [
+        &data["end"],
+        &data["iterations"][0],
+        &stock["name"],
+        &stock["waited"],
+    ];
     assert_eq!(
-        (&stock["name"], &stock["waited"]),
-        (&"stock".into(), &3.into())
+        serde_json::json!(others),
+        serde_json::json!([8900, 5000, "stock", 3])
     );
 
     let csv = report(&file, &["--format", "csv"]);
@@ -108,16 +99,7 @@ fn a_trace_without_waits_says_whether_it_would_have_them() {
     ] {
         let file = waited(&folder, "without.jsonl", version, &without);
         let compare = file.display().to_string();
-        let arguments = [
-            "--format",
-            "json",
-            "--time-limit",
-            "0",
-            "--compare",
-            &compare,
-        ];
-        let json = report(&file, &arguments);
-        let data: Value = serde_json::from_str(&json).unwrap();
+        let data = data(&file, &["--time-limit", "0", "--compare", &compare]);
         assert_eq!(data["waits"]["count"], expected["count"]);
         assert_eq!(data["compare"]["waits"], expected);
         let csv = report(&file, &["--format", "csv"]);

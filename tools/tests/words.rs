@@ -2,17 +2,15 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Output};
+use std::process::Command;
 
-fn tools(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-    command.args(arguments).output().unwrap()
-}
+use crate::started;
+use started::{command, file, says, told, tools};
 
 /// As the wheel's command is called, whatever the program's file is.
 #[test]
 fn what_cannot_be_understood_is_said_of_the_command_that_was_typed() {
-    for (arguments, says) in [
+    for (arguments, part) in [
         (&["plan", "--help"][..], "Usage: pinbuddy plan"),
         (&["report", "x", "--bogus"], "Usage: pinbuddy report"),
         (&["top", "train.py"], "to start a program, --launch CMD"),
@@ -24,22 +22,21 @@ fn what_cannot_be_understood_is_said_of_the_command_that_was_typed() {
         let output = tools(arguments);
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8(said).unwrap();
-        assert!(said.contains(says), "{said}");
+        says(&said, part);
         assert!(!said.contains("pinbuddy-tools"), "{said}");
     }
 }
 
 #[test]
 fn help_is_of_the_name_that_was_typed() {
-    for (started_as, says) in [
+    for (started_as, part) in [
         ("python -m pinbuddy", "Usage: python -m pinbuddy plan "),
         ("/opt/bin/pinbuddy", "Usage: pinbuddy plan "),
         ("target/debug/pinbuddy-tools", "Usage: pinbuddy plan "),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-        let output = command.arg0(started_as).args(["plan", "--help"]).output();
+        let output = command().arg0(started_as).args(["plan", "--help"]).output();
         let said = String::from_utf8(output.unwrap().stdout).unwrap();
-        assert!(said.contains(says), "{said}");
+        says(&said, part);
     }
 }
 
@@ -56,7 +53,7 @@ fn completed(script: &str, words: &str) -> Vec<String> {
 
 #[test]
 fn shells_complete_commands_options_and_values() {
-    let script = String::from_utf8(tools(&["completions", "bash"]).stdout).unwrap();
+    let script = told(&["completions", "bash"]);
     for (words, offered) in [
         ("pinbuddy pl", &["plan", "plans"][..]),
         ("pinbuddy do", &["doctor"]),
@@ -67,7 +64,7 @@ fn shells_complete_commands_options_and_values() {
         assert_eq!(completed(&script, words), offered, "{words}");
     }
     for (shell, begins) in [("zsh", "#compdef pinbuddy\n"), ("fish", "")] {
-        let script = String::from_utf8(tools(&["completions", shell]).stdout).unwrap();
+        let script = told(&["completions", shell]);
         assert!(script.starts_with(begins), "{shell}");
         for word in ["plan", "doctor", "time-limit", "perfetto"] {
             assert!(script.contains(word), "{shell}: {word}");
@@ -78,23 +75,19 @@ fn shells_complete_commands_options_and_values() {
 #[test]
 fn a_plan_of_all_sizes_names_no_smallest_one() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("small.jsonl");
     let request = |id| format!("{{\"t\":{id},\"op\":\"alloc\",\"id\":{id},\"bytes\":1000}}\n");
     let header = "{\"format\":\"pinbuddy-trace\",\"version\":3}\n";
-    fs::write(&file, format!("{header}{}{}", request(1), request(2))).unwrap();
-    let said = tools(&["plan", &file.display().to_string()]).stdout;
-    let said = String::from_utf8(said).unwrap();
+    let trace = format!("{header}{}{}", request(1), request(2));
+    let said = told(&["plan", &file(&folder, "small.jsonl", trace)]);
     assert!(said.starts_with("2 requests; peak "), "{said}");
 }
 
 /// What `explain` answers, with `log` as its standard input.
 fn explained(arguments: &[&str], log: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("train.log");
-    fs::write(&file, log).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
-    command.arg("explain").args(arguments);
-    let output = command.stdin(fs::File::open(&file).unwrap()).output();
+    let log = fs::File::open(file(&folder, "train.log", log)).unwrap();
+    let mut command = command();
+    let output = command.arg("explain").args(arguments).stdin(log).output();
     let output = output.unwrap();
     (
         output.status.code(),
@@ -118,10 +111,7 @@ fn a_message_is_explained_by_itself_and_in_a_log() {
         (code, said.matches("The driver refused").count()),
         (Some(0), 1)
     );
-    assert!(
-        said.contains("error: x is no trace\nis no trace\n"),
-        "{said}"
-    );
+    says(&said, "error: x is no trace\nis no trace\n");
     assert!(!said.contains("somebody"), "{said}");
 }
 
@@ -129,7 +119,7 @@ fn a_message_is_explained_by_itself_and_in_a_log() {
 fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
     let (code, said) = explained(&["first", "step", "is", "slow"], "");
     assert_eq!(code, Some(0));
-    assert!(said.contains("To do: call pinbuddy.warm_up()"), "{said}");
+    says(&said, "To do: call pinbuddy.warm_up()");
     let (code, said) = explained(&["xyzzy"], "");
     assert_eq!(code, Some(1));
     assert!(said.starts_with("Nothing is known of that."), "{said}");

@@ -2,6 +2,8 @@
 //!
 //! Knows no policy. A limit that cannot be read counts as none.
 
+use serde::Serialize;
+
 use crate::cgroup::Cgroup;
 use crate::files::{Files, kib_field};
 use crate::lock::LockLimit;
@@ -31,7 +33,7 @@ pub enum Of {
 }
 
 /// The limits, in bytes; `None` if there is no such limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Limits {
     /// `MemAvailable`: what the machine can give without swapping.
     pub available: Option<u64>,
@@ -40,6 +42,7 @@ pub struct Limits {
     /// The control group that leaves least, of this process's and all above it.
     pub cgroup: Option<Cgroup>,
     /// `RLIMIT_MEMLOCK`.
+    #[serde(flatten)]
     pub lock: LockLimit,
     /// Whether the machine's memory is a GPU's, too. No file says so.
     pub shared_with_gpus: bool,

@@ -1,16 +1,20 @@
 //! `RLIMIT_MEMLOCK`, and whether it binds this process.
 
+use serde::Serialize;
+
 use crate::files::{Files, field};
 
 /// The bit of `CAP_IPC_LOCK`, with which a process may lock any amount of memory.
 const IPC_LOCK: u64 = 1 << 14;
 
 /// In bytes; `None` if it is unlimited or cannot be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LockLimit {
     /// The soft limit.
+    #[serde(rename = "lock_soft")]
     pub soft: Option<u64>,
     /// The hard limit.
+    #[serde(rename = "lock_hard")]
     pub hard: Option<u64>,
     /// `CAP_IPC_LOCK`: the limit does not bind.
     pub may_lock_all: bool,

@@ -1,5 +1,7 @@
 //! Huge pages: the pools that an administrator sets aside, and the kernel's transparent ones.
 
+use serde::Serialize;
+
 use crate::files::Files;
 
 /// The pools of the whole machine: a folder `hugepages-NkB` for each size.
@@ -9,7 +11,7 @@ pub const POOLS: &str = "sys/kernel/mm/hugepages";
 pub const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage";
 
 /// A pool of huge pages of one size, in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pool {
     /// All of them.
     pub total: usize,

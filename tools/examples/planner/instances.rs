@@ -1,15 +1,8 @@
-//! Instances, made from seeds: hard ones, trainings of any length, and files to read.
+//! Instances, made from seeds: hard ones, and trainings of any length.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
-
-use anyhow::{Context as _, Result};
 use pinbuddy_events::Op;
-use pinbuddy_events::trace::{Header, Writer};
 use pinbuddy_plan::file::GRANULE;
 use pinbuddy_plan::{Block, Record};
-use pinbuddy_replay::workload::Workload;
 
 /// Times and bytes of a hard instance, and the least that a piece of it has of both.
 const MOMENTS: u64 = 600;
@@ -186,119 +179,4 @@ pub(crate) fn run(requests: usize, seed: u64) -> Record {
         }
     }
     record
-}
-
-/// A trace in a folder.
-pub(crate) fn trace(folder: &Path, steps: u32) -> Result<String> {
-    let path = folder.join(format!("kv-cache-{steps}.jsonl"));
-    let mut writer = Writer::with_header(BufWriter::new(File::create(&path)?), &Header::default())?;
-    let workload = Workload::named("kv-cache").context("no such workload")?;
-    for event in workload.events(1, steps) {
-        writer.write(&event)?;
-    }
-    writer.finish()?;
-    Ok(path.display().to_string())
-}
-
-/// A snapshot in a folder, of so many requests of pinned memory, as Python writes those of PyTorch: each key and each
-/// stack once, and then by its number.
-pub(crate) fn snapshot(folder: &Path, requests: u64) -> Result<String> {
-    const STACKS: u64 = 200;
-    // Python puts at most a thousand values into a list at a time.
-    const BATCH: u64 = 333;
-    let path = folder.join("snapshot.pickle");
-    let mut to = Pickle(BufWriter::new(File::create(&path)?), 0);
-    to.0.write_all(b"\x80\x04}(")?;
-    to.known(&mut None, "host_traces")?;
-    to.0.write_all(b"](")?;
-    let mut keys: [Option<u32>; 6] = [None; 6];
-    let mut actions: [Option<u32>; 3] = [None; 3];
-    let mut stacks: Vec<Option<u32>> = vec![None; STACKS as usize];
-    for number in 0..requests {
-        if number % BATCH == 0 && number > 0 {
-            to.0.write_all(b"e(")?;
-        }
-        for (at, action) in ["alloc", "free_requested", "free_completed"]
-            .into_iter()
-            .enumerate()
-        {
-            to.0.write_all(b"}(")?;
-            to.known(&mut keys[0], "action")?;
-            to.known(&mut actions[at], action)?;
-            let address = (140 << 40) + ((number % 7) << 20);
-            for (key, name, value) in [
-                (1, "addr", address),
-                (2, "size", 4096 + number % 5),
-                (3, "stream", 0),
-                (4, "time_us", 1_795_413_779_000_000 + 3 * number + at as u64),
-            ] {
-                to.known(&mut keys[key], name)?;
-                to.number(value)?;
-            }
-            to.known(&mut keys[5], "frames")?;
-            to.stack(&mut stacks[(number % STACKS) as usize], number)?;
-            to.0.write_all(b"u")?;
-        }
-    }
-    to.0.write_all(b"eu.")?;
-    to.0.flush()?;
-    Ok(path.display().to_string())
-}
-
-/// A pickle, and how many of its values have numbers.
-struct Pickle(BufWriter<File>, u32);
-
-impl Pickle {
-    /// The value just written gets a number.
-    fn number_it(&mut self) -> Result<u32> {
-        let own = self.1;
-        self.1 += 1;
-        // Memoized: the next free number.
-        self.0.write_all(b"\x94")?;
-        Ok(own)
-    }
-
-    fn again(&mut self, number: u32) -> Result<()> {
-        self.0.write_all(b"j")?;
-        Ok(self.0.write_all(&number.to_le_bytes())?)
-    }
-
-    fn known(&mut self, number: &mut Option<u32>, text: &str) -> Result<()> {
-        if let Some(number) = *number {
-            return self.again(number);
-        }
-        self.0.write_all(&[0x8c, text.len() as u8])?;
-        self.0.write_all(text.as_bytes())?;
-        *number = Some(self.number_it()?);
-        Ok(())
-    }
-
-    fn number(&mut self, value: u64) -> Result<()> {
-        self.0.write_all(b"\x8a\x08")?;
-        Ok(self.0.write_all(&value.to_le_bytes())?)
-    }
-
-    /// Twenty calls, as a training's stacks have.
-    fn stack(&mut self, number: &mut Option<u32>, seed: u64) -> Result<()> {
-        if let Some(number) = *number {
-            return self.again(number);
-        }
-        self.0.write_all(b"]")?;
-        *number = Some(self.number_it()?);
-        self.0.write_all(b"(")?;
-        for depth in 0..20 {
-            self.0.write_all(b"}(")?;
-            for (key, text) in [
-                ("name", format!("function_{seed}_{depth}")),
-                ("filename", format!("/somewhere/model_{depth}.py")),
-            ] {
-                self.known(&mut None, key)?;
-                self.known(&mut None, &text)?;
-            }
-            self.known(&mut None, "line")?;
-            self.number(seed * 20 + depth)?;
-            self.0.write_all(b"u")?;
-        }
-        Ok(self.0.write_all(b"e")?)
-    }
 }

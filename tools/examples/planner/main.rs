@@ -11,15 +11,12 @@
 mod instances;
 
 use std::io::Write as _;
-use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use pinbuddy_plan::{Block, Effort, Instance, Options, check, check_plan, plan, solve};
 use pinbuddy_tools::effort::{gap_percent, threads};
-use pinbuddy_tools::input::Input;
 use serde_json::{Map, Value, json};
 
 /// Blocks of the hard instances, seeds of each, and the seconds that each is given.
@@ -29,10 +26,6 @@ const HARD_SECONDS: f64 = 15.0;
 
 /// Requests of large ones, and their seconds.
 const LARGE: [(usize, f64); 2] = [(100_000, 10.0), (1_000_000, 180.0)];
-
-/// Steps of `kv-cache` in the trace that is read, and requests in the snapshot: a gigabyte.
-const TRACE_STEPS: u32 = 40_000;
-const SNAPSHOT_REQUESTS: u64 = 4_000_000;
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -57,7 +50,6 @@ fn main() -> Result<()> {
             solved(&blocks, seconds.parse()?)?
         }
         ["record", requests, seconds] => recorded(requests.parse()?, seconds.parse()?),
-        ["read", file] => read(Path::new(file))?,
         _ => bail!("usage: planner [table BLOCKS SEED]"),
     };
     writeln!(to, "{}", serde_json::to_string_pretty(&value)?)?;
@@ -65,7 +57,6 @@ fn main() -> Result<()> {
 }
 
 fn all() -> Result<Value> {
-    let folder = tempfile::tempdir()?;
     let mut results = Map::new();
     let mut hard = Map::new();
     let mut gaps = Vec::new();
@@ -84,10 +75,6 @@ fn all() -> Result<Value> {
             results.insert(format!("{kind}_{requests}"), one);
         }
     }
-    let trace = instances::trace(folder.path(), TRACE_STEPS)?;
-    results.insert("trace".to_owned(), alone(&["read", &trace])?);
-    let snapshot = instances::snapshot(folder.path(), SNAPSHOT_REQUESTS)?;
-    results.insert("snapshot".to_owned(), alone(&["read", &snapshot])?);
     let context = json!({
         "threads": threads(None),
         "load_average": std::fs::read_to_string("/proc/loadavg")?.trim(),
@@ -114,32 +101,20 @@ fn solved(blocks: &[Block], seconds: f64) -> Result<Value> {
     let instance = Instance::new(blocks.to_vec())?;
     let bound = instance.lower_bound();
     let begun = Instant::now();
-    let steps: Mutex<Vec<(u64, f64)>> = Mutex::default();
-    let seen = |peak| {
-        let mut steps = steps
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        steps.push((peak, begun.elapsed().as_secs_f64()));
-    };
     let effort = Effort {
         joins: true,
         threads: threads(None),
         stop: &|| begun.elapsed().as_secs_f64() > seconds,
-        seen: &seen,
+        seen: &|_| (),
     };
     let solution = solve(&instance, effort);
     let took = begun.elapsed().as_secs_f64();
     let peak = check(blocks, None, &solution.offsets)
         .context("the placement found is none, which is a defect of pinbuddy")?;
-    let steps = steps
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let near = steps.iter().find(|it| gap_percent(it.0, bound) <= 2.0);
     Ok(json!({
         "blocks": blocks.len(),
         "gap_percent": rounded(gap_percent(peak, bound)),
         "seconds": rounded(took),
-        "seconds_to_2_percent": near.map(|it| rounded(it.1)),
         "by": solution.by,
         "memory_mib": memory_mib(),
     }))
@@ -166,27 +141,6 @@ fn recorded(requests: usize, seconds: f64) -> Value {
         "seconds": rounded(took),
         "memory_mib": memory,
     })
-}
-
-/// Reads a file once.
-fn read(path: &Path) -> Result<Value> {
-    let bytes = std::fs::metadata(path)?.len();
-    let begun = Instant::now();
-    let input = Input::open(path, None)?;
-    let mut events = 0_u64;
-    input.each(&mut |_| {
-        events += 1;
-        Ok(())
-    })?;
-    let took = begun.elapsed().as_secs_f64();
-    let memory = memory_mib();
-    Ok(json!({
-        "mb": rounded(bytes as f64 / 1e6),
-        "events": events,
-        "mb_per_second": rounded(bytes as f64 / 1e6 / took),
-        "memory_mib": memory,
-        "memory_over_size": rounded((memory << 20) as f64 / bytes as f64),
-    }))
 }
 
 /// The most memory that this process has had.

@@ -14,24 +14,12 @@ use pinbuddy_machine::{Cgroup, Files, Limit, Limits, LockLimit, Of};
 const BLOCKS: u64 = 8;
 const BLOCK: u64 = 1 << 30;
 
-/// Limits in bytes; none if there is no limit or it cannot be read.
+/// See the module's documentation.
 #[derive(Debug, Serialize)]
 pub(super) struct Memory {
-    /// The machine's memory.
-    pub total: Option<u64>,
-    /// `MemAvailable`.
-    pub available: Option<u64>,
-    /// `RLIMIT_MEMLOCK`, soft.
-    pub lock_soft: Option<u64>,
-    /// The same, hard.
-    pub lock_hard: Option<u64>,
-    /// `CAP_IPC_LOCK`: the lock limit does not bind.
-    pub may_lock_all: bool,
-    /// The control group with the least memory left.
-    pub cgroup: Option<Cgroup>,
-    /// Whether a GPU has its memory from the machine's.
-    pub shared_with_gpus: bool,
-    /// What one process may pin.
+    #[serde(flatten)]
+    pub limits: Limits,
+    /// What one process may pin, in bytes.
     pub budget: Option<u64>,
     /// The limit that decides.
     #[serde(skip)]
@@ -46,28 +34,17 @@ impl Memory {
             ..Limits::read(files)
         };
         let deciding = limits.all().min_by_key(part);
-        let LockLimit {
-            soft,
-            hard,
-            may_lock_all,
-        } = limits.lock;
         Self {
-            shared_with_gpus,
+            limits,
             budget: deciding.as_ref().map(part),
             deciding,
-            total: limits.total,
-            available: limits.available,
-            lock_soft: soft,
-            lock_hard: hard,
-            may_lock_all,
-            cgroup: limits.cgroup,
         }
     }
 
     /// Whether `bytes` can be reserved for huge pages without starving the rest. Neither the lock limit nor a
     /// memory control group counts these pools.
     pub(super) fn affords(&self, bytes: u64) -> bool {
-        self.available.is_none_or(|it| it / 2 >= bytes)
+        self.limits.available.is_none_or(|it| it / 2 >= bytes)
     }
 
     /// The size of such a warm-up, in bytes.
@@ -87,12 +64,16 @@ impl Memory {
 
     fn machine(&self) -> Finding {
         let shown = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), size);
-        let value = format!("{} of {}", shown(self.available), shown(self.total));
+        let value = format!(
+            "{} of {}",
+            shown(self.limits.available),
+            shown(self.limits.total)
+        );
         Finding::ok("available", value)
     }
 
     fn group(&self, setting: Setting) -> Finding {
-        let Some(group) = &self.cgroup else {
+        let Some(group) = &self.limits.cgroup else {
             return Finding::ok("cgroup", "no limit");
         };
         let value = format!(
@@ -104,7 +85,7 @@ impl Memory {
             size(group.cache)
         );
         // A multiple of the warm-up, since the budget is a part, plus what is in use.
-        let left = parts(self.shared_with_gpus) * Self::warm_up();
+        let left = parts(self.limits.shared_with_gpus) * Self::warm_up();
         if group.left() >= left {
             return Finding::ok("cgroup", value);
         }
@@ -122,11 +103,11 @@ impl Memory {
 
     fn lock(&self, setting: Setting) -> Finding {
         let name = "memlock";
-        let Some(soft) = self.lock_soft else {
+        let Some(soft) = self.limits.lock.soft else {
             return Finding::ok(name, "unlimited");
         };
         let shown = size(soft);
-        if self.may_lock_all {
+        if self.limits.lock.may_lock_all {
             return Finding::ok(name, format!("{shown}, passed by CAP_IPC_LOCK"));
         }
         if soft >= parts(false) * Self::warm_up() {
@@ -139,7 +120,7 @@ impl Memory {
         }
         let value = format!("{shown}, and no CAP_IPC_LOCK to pass it");
         let finding = Finding::note(name, value);
-        if self.lock_hard.is_none() {
+        if self.limits.lock.hard.is_none() {
             finding.run("ulimit -l unlimited")
         } else if setting.container {
             finding.host("docker run --ulimit memlock=-1 …")
@@ -186,12 +167,15 @@ impl Memory {
 
     /// The budget without the lock limit.
     fn beside_lock(&self) -> u64 {
-        self.left().unwrap_or(0) / parts(self.shared_with_gpus)
+        self.left().unwrap_or(0) / parts(self.limits.shared_with_gpus)
     }
 
     /// Memory of processes that pin nothing, in bytes.
     pub(super) fn left(&self) -> Option<u64> {
-        let limits = [self.available, self.cgroup.as_ref().map(Cgroup::left)];
+        let limits = [
+            self.limits.available,
+            self.limits.cgroup.as_ref().map(Cgroup::left),
+        ];
         limits.into_iter().flatten().min()
     }
 }

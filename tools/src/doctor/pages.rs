@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::memory::Memory;
 use super::setting::Setting;
 use crate::show::size;
-use pinbuddy_machine::{Files, POOLS, is_node, kib_field};
+use pinbuddy_machine::{self as machine, Files, POOLS, is_node, kib_field};
 
 const MIB2: u64 = 2 << 20;
 const GIB1: u64 = 1 << 30;
@@ -26,7 +26,7 @@ pub(super) struct Pool {
     pub page: u64,
     /// On the whole machine.
     #[serde(flatten)]
-    pub count: Count,
+    pub count: machine::Pool,
     /// By node, if there are several.
     pub nodes: Vec<OnNode>,
 }
@@ -38,16 +38,7 @@ pub(super) struct OnNode {
     pub node: String,
     /// Its pages.
     #[serde(flatten)]
-    pub count: Count,
-}
-
-/// Pages.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct Count {
-    /// Reserved pages.
-    pub total: u64,
-    /// Of these, free and not promised.
-    pub free: u64,
+    pub count: machine::Pool,
 }
 
 impl HugePages {
@@ -67,12 +58,12 @@ impl HugePages {
                     let folder = format!("sys/devices/system/node/{node}/hugepages/{name}");
                     OnNode {
                         node: node.clone(),
-                        count: Count::read(files, &folder),
+                        count: count(files, &folder),
                     }
                 };
                 Some(Pool {
                     page: kib.parse::<u64>().ok()? << 10,
-                    count: Count::read(files, &format!("{POOLS}/{name}")),
+                    count: count(files, &format!("{POOLS}/{name}")),
                     nodes: match nodes.len() {
                         0 | 1 => Vec::new(),
                         _ => nodes.iter().map(in_node).collect(),
@@ -128,7 +119,7 @@ impl HugePages {
     }
 
     fn filled(&self, pool: &Pool, memory: &Memory, setting: Setting) -> Finding {
-        let Count { total, free } = pool.count;
+        let machine::Pool { total, free, .. } = pool.count;
         let bytes = pool.free();
         let mut value = format!("{free} of {total} free");
         if free > 0 {
@@ -142,7 +133,7 @@ impl HugePages {
         let most = pool.nodes.iter().map(|it| it.count.total).max();
         let most = most.unwrap_or(0);
         if let Some(OnNode { node, .. }) = pool.nodes.iter().find(|it| it.count.total == 0)
-            && memory.affords(most.saturating_mul(pool.page))
+            && memory.affords((most as u64).saturating_mul(pool.page))
         {
             let folder = format!("/sys/devices/system/node/{node}/hugepages");
             let command = format!("echo {most} > {folder}/{}/nr_hugepages", pool.folder());
@@ -154,7 +145,7 @@ impl HugePages {
         if best >= Memory::warm_up() || !memory.affords(more) {
             return Finding::ok(pool.name(), value);
         }
-        let pages = total + more.div_ceil(pool.page);
+        let pages = total as u64 + more.div_ceil(pool.page);
         self.reserve(Finding::note(pool.name(), value), pool, pages, setting)
     }
 
@@ -171,7 +162,7 @@ impl HugePages {
 impl Pool {
     /// In bytes.
     fn free(&self) -> u64 {
-        self.count.free.saturating_mul(self.page)
+        (self.count.free as u64).saturating_mul(self.page)
     }
 
     fn name(&self) -> String {
@@ -183,12 +174,7 @@ impl Pool {
     }
 }
 
-impl Count {
-    fn read(files: &Files, folder: &str) -> Self {
-        let pool = pinbuddy_machine::Pool::read(files, folder).unwrap_or_default();
-        Self {
-            total: pool.total as u64,
-            free: pool.free as u64,
-        }
-    }
+/// The pages in a folder; none where there is no such pool.
+fn count(files: &Files, folder: &str) -> machine::Pool {
+    machine::Pool::read(files, folder).unwrap_or_default()
 }

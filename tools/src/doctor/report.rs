@@ -41,10 +41,8 @@ impl Report {
 
     /// As text; with colours for a terminal.
     pub(super) fn display(&self, colours: bool) -> impl fmt::Display {
-        Text {
-            report: self,
-            colours,
-        }
+        let report = self;
+        Text { report, colours }
     }
 
     /// The findings of one status.

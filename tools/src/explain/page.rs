@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use super::pages;
+use crate::show;
 
 /// How wide a line of text is.
 const WIDTH: usize = 96;
@@ -103,18 +104,9 @@ impl Entry {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", plain(self.title))?;
         for paragraph in self.text.iter().filter(|it| !it.is_empty()) {
-            let mut wide = 0;
-            for word in paragraph.split(' ') {
-                if wide == 0 || wide + 1 + word.len() > WIDTH {
-                    let end = if wide == 0 { "" } else { "\n" };
-                    write!(out, "{end}  {word}")?;
-                    wide = 2 + word.len();
-                } else {
-                    write!(out, " {word}")?;
-                    wide += 1 + word.len();
-                }
+            for line in show::wrapped(paragraph, WIDTH - 2, "") {
+                writeln!(out, "  {line}")?;
             }
-            writeln!(out)?;
         }
         let text = self.text.join(" ");
         for page in pages::named_in(&text) {

@@ -1,15 +1,16 @@
-//! How many requests a trace has of which memory: a report or a plan is about one.
+//! How many requests a file has of which memory: a report or a plan is about one.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use pinbuddy_events::trace::Memory;
 use pinbuddy_events::{Op, Whose};
+use pinbuddy_snapshot::Snapshot;
 
 use super::open::Readable;
 use super::trace::open;
 
-/// How many requests a trace has.
+/// How many requests a file has.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// For pinned memory, if that was counted.
@@ -37,6 +38,18 @@ pub(super) fn counts(file: &Readable, memory: Memory) -> Result<Counts> {
 }
 
 impl Counts {
+    /// The events of a snapshot, which stand for its requests.
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        let devices = (0..).zip(&snapshot.devices);
+        let devices = devices.filter(|(_, it)| !it.is_empty());
+        Self {
+            pinned: Some(snapshot.host.len() as u64),
+            devices: devices
+                .map(|(device, it)| (device, it.len() as u64))
+                .collect(),
+        }
+    }
+
     /// Whose events are wanted: those of `device`, or else of pinned memory, or of the device with most where there is none.
     pub(super) fn choose(&self, name: &str, device: Option<u32>) -> Result<Whose> {
         match device {
@@ -46,7 +59,10 @@ impl Counts {
                  with BUDDY_DEVICE_TRACE=FILE"
             ),
             Some(device) => {
-                let with: Vec<String> = self.devices.keys().map(u32::to_string).collect();
+                let pinned = self.pinned.filter(|it| *it > 0);
+                let pinned = pinned.map(|_| "pinned memory".to_owned());
+                let devices = self.devices.keys().map(u32::to_string);
+                let with: Vec<String> = pinned.into_iter().chain(devices).collect();
                 bail!(
                     "{name} has no memory of device {device}; it has that of: {}",
                     with.join(", ")

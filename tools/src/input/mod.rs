@@ -92,15 +92,12 @@ impl Input {
         let is_pickle = matches!(first, [0x80 | b'P', ..]);
         if is_pickle || Snapshot::is_table(first) {
             let (snapshot, whose) = snapshot::read(file, &name, is_pickle, device)?;
-            return Ok(Self {
-                name,
-                about: About {
-                    recorded: true,
-                    ..About::default()
-                },
-                cut_off: Cell::default(),
-                source: Source::Snapshot(Box::new(snapshot), whose),
-            });
+            let about = About {
+                recorded: true,
+                ..About::default()
+            };
+            let source = Source::Snapshot(Box::new(snapshot), whose);
+            return Ok(Self::new(name, about, source));
         }
         let is_none = || {
             format!(
@@ -110,12 +107,17 @@ impl Input {
         let (about, memory) = trace::about(&opened).with_context(is_none)?;
         let counts = counts::counts(&opened, memory).with_context(is_none)?;
         let whose = counts.choose(&name, device)?;
-        Ok(Self {
+        Ok(Self::new(name, about, Source::Trace(opened, whose)))
+    }
+
+    fn new(name: String, about: About, source: Source) -> Self {
+        let cut_off = Cell::default();
+        Self {
             name,
             about,
-            cut_off: Cell::default(),
-            source: Source::Trace(opened, whose),
-        })
+            cut_off,
+            source,
+        }
     }
 
     /// Stacks of calls, and which one each request has, by its id; none where the file has none.
@@ -139,16 +141,12 @@ impl Input {
 
     /// Events that are made up, the same each time.
     pub fn generated(name: &str, events: Generate) -> Self {
-        Self {
-            name: name.to_owned(),
-            about: About {
-                uses: true,
-                exact_sizes: true,
-                ..About::default()
-            },
-            cut_off: Cell::default(),
-            source: Source::Generated(events),
-        }
+        let about = About {
+            uses: true,
+            exact_sizes: true,
+            ..About::default()
+        };
+        Self::new(name.to_owned(), about, Source::Generated(events))
     }
 
     /// The line at which the file was cut off, as by a crash, once all events were passed over.

@@ -9,6 +9,8 @@ use anyhow::{Context as _, Error, Result, anyhow, bail};
 use pinbuddy_events::{Checker, Event, Item, MOST_BYTES, Op, Whose};
 use pinbuddy_snapshot::Snapshot;
 
+use super::counts::Counts;
+
 /// A snapshot of this name has nothing to read.
 pub(crate) fn unrecorded(name: &str) -> Error {
     anyhow!(
@@ -32,22 +34,7 @@ pub(super) fn read(
     if snapshot.whose().is_none() {
         return Err(unrecorded(name));
     }
-    let whose = match device {
-        Some(device) => Whose::Device(device),
-        None => snapshot.whose().unwrap_or(Whose::Host),
-    };
-    if snapshot.entries(whose).is_empty() {
-        let pinned = (!snapshot.host.is_empty()).then(|| "pinned memory".to_owned());
-        let devices = (0..snapshot.devices.len()).filter(|it| !snapshot.devices[*it].is_empty());
-        let with: Vec<String> = pinned
-            .into_iter()
-            .chain(devices.map(|it| it.to_string()))
-            .collect();
-        bail!(
-            "{name} has no events of that device; it has those of: {}",
-            with.join(", ")
-        );
-    }
+    let whose = Counts::of(&snapshot).choose(name, device)?;
     Ok((snapshot, whose))
 }
 

@@ -169,34 +169,22 @@ mod tests {
     #[test]
     fn what_is_no_table_is_refused_with_its_line() {
         let long = format!("id,lower,upper,size\n{}", "1".repeat(5000));
-        for (text, said) in [
-            (
-                "",
-                "line 1: expected the names of the columns, id,lower,upper,size; found an empty file",
-            ),
-            (
-                "1,2,3,4\n",
-                "line 1: expected the columns id,lower,upper,size by their names, found no id",
-            ),
-            (
-                "id,lower,upper,size\n1,2,3\n",
-                "line 2: expected a column size, found 3 columns",
-            ),
-            (
-                "id,lower,upper,size\n1,2,-3,4\n",
-                "line 2: expected upper to be a whole number, found \"-3\"",
-            ),
-            (&long, "line 2: expected at most 4096 bytes, found more"),
-        ] {
-            let error = Table::read(text.as_bytes()).unwrap_err();
-            assert_eq!(error.to_string(), said);
-        }
-        let error = Table::read(&b"id,lower,upper,size\n\xff\n"[..]).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("line 2: expected more of the table"),
-            "{error}"
-        );
+        let texts = [
+            &b""[..],
+            b"1,2,3,4\n",
+            b"id,lower,upper,size\n1,2,3\n",
+            b"id,lower,upper,size\n1,2,-3,4\n",
+            long.as_bytes(),
+            b"id,lower,upper,size\n\xff\n",
+        ];
+        let said = texts.map(|it| Table::read(it).unwrap_err().to_string());
+        insta::assert_snapshot!(said.join("\n"), @r#"
+        line 1: expected the names of the columns, id,lower,upper,size; found an empty file
+        line 1: expected the columns id,lower,upper,size by their names, found no id
+        line 2: expected a column size, found 3 columns
+        line 2: expected upper to be a whole number, found "-3"
+        line 2: expected at most 4096 bytes, found more
+        line 2: expected more of the table, found that it cannot be read: stream did not contain valid UTF-8
+        "#);
     }
 }

@@ -13,6 +13,8 @@ use crate::input::Input;
 
 /// What is known of a device's memory after one pass.
 pub(super) struct Read {
+    /// The device.
+    pub device: u32,
     /// What plans are made from.
     pub record: DeviceRecord,
     /// How many requests there are of each size, in bytes.
@@ -85,6 +87,7 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
         );
     }
     Ok(Read {
+        device,
         live_before: input.entries().map_or(0, live_before),
         record,
         sizes,

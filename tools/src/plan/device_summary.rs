@@ -12,7 +12,6 @@ use super::Search;
 use super::device::Read;
 use super::models::Models;
 use crate::baseline::Baseline;
-use crate::effort::Ended;
 use crate::show;
 
 /// Sizes are in bytes. All requests count in what is reserved and in efficiency, which is the most that was requested at once
@@ -59,14 +58,9 @@ pub(super) struct DevicePlanned {
     pub lanes: usize,
     /// Lengths of the plan's regions.
     pub regions: Vec<u64>,
-    /// How long planning took, without reading.
-    pub seconds: f64,
-    /// How long reading took, with the replays for this summary.
-    pub reading_seconds: f64,
-    /// Why it ended.
-    pub ended: Ended,
-    /// How many threads planned.
-    pub threads: usize,
+    /// How planning went.
+    #[serde(flatten)]
+    pub search: Search,
     /// Where the plan was written to.
     pub out: Option<PathBuf>,
     /// The most that the run's own allocator had from the driver at once, as far as the file says.
@@ -115,12 +109,12 @@ impl Candidate {
 
 impl DevicePlanned {
     pub(super) fn new(
-        device: u32,
         made: &DevicePlan,
         read: &Read,
         chosen: &Chosen,
         models: Models,
         search: Search,
+        out: Option<PathBuf>,
     ) -> Self {
         let plans = || made.plans.iter().map(|(_, plan)| plan);
         let [plan_before_stock, plan_before_expandable] =
@@ -138,7 +132,7 @@ impl DevicePlanned {
         let smaller = read.sizes.range(..threshold).map(|it| it.1).sum();
         let chosen_ones: Vec<Candidate> = chosen.best.iter().map(Candidate::from).collect();
         Self {
-            device,
+            device: read.device,
             requests,
             requests_below_threshold: smaller,
             threshold,
@@ -162,11 +156,8 @@ impl DevicePlanned {
             slots: plans().map(|it| it.slots.len()).sum(),
             lanes: made.plans.len(),
             regions: plans().flat_map(|it| it.regions.clone()).collect(),
-            seconds: search.seconds,
-            reading_seconds: search.reading_seconds,
-            ended: search.ended,
-            threads: search.threads,
-            out: search.out,
+            search,
+            out,
             run_peak: (read.run_peak > 0).then_some(read.run_peak),
         }
     }
@@ -218,7 +209,7 @@ impl fmt::Display for DevicePlanned {
             show::count(self.requests + self.requests_below_threshold, "request"),
             self.requests,
             show::bytes(self.peak_requested),
-            self.seconds,
+            self.search.seconds,
         )?;
         let rows = [
             ("stock", Some(&self.stock)),

@@ -38,14 +38,9 @@ pub struct Planned {
     pub made_of: &'static str,
     /// Why it has these.
     pub why: String,
-    /// How long planning took, without reading.
-    pub seconds: f64,
-    /// How long reading took, with the replays on models.
-    pub reading_seconds: f64,
-    /// Why it ended.
-    pub ended: Ended,
-    /// How many threads planned.
-    pub threads: usize,
+    /// How planning went.
+    #[serde(flatten)]
+    pub search: Search,
     /// Lengths of the plan's regions.
     pub regions: Vec<u64>,
     /// How many places the plan has; 0 where it has only amounts.
@@ -75,7 +70,7 @@ impl fmt::Display for Planned {
             "{}{least}; peak {}; planned in {:.2} s",
             show::count(self.requests, "request"),
             show::bytes(self.peak_requested),
-            self.seconds,
+            self.search.seconds,
         )?;
         for (name, it) in [(STOCK, &self.stock), (ENGINE, &self.engine)] {
             let waits = show::count(it.waits, "wait");
@@ -143,33 +138,25 @@ fn why(plan: &Plan, hits: u64) -> String {
 }
 
 /// How the search for a plan went.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Search {
-    /// How long it took.
+    /// How long it took, without reading.
     pub seconds: f64,
-    /// How long reading took.
+    /// How long reading took, with the replays on models.
     pub reading_seconds: f64,
-    /// Why it ended, whatever it found.
+    /// Why it ended.
     pub ended: Ended,
     /// How many threads searched.
     pub threads: usize,
-    /// Where the plan was written to.
-    pub out: Option<PathBuf>,
-}
-
-impl Search {
-    fn ended_with(&self, optimal: bool) -> Ended {
-        match optimal {
-            true => Ended::Optimal,
-            false => self.ended,
-        }
-    }
 }
 
 impl Planned {
     /// What a search came to.
-    pub fn new(plan: &Plan, read: &Read, search: Search) -> Self {
+    pub fn new(plan: &Plan, read: &Read, mut search: Search, out: Option<PathBuf>) -> Self {
         let (facts, peak) = (plan.facts, plan.reserved());
+        if peak <= facts.peak.max(facts.lower_bound) {
+            search.ended = Ended::Optimal;
+        }
         let [stock, engine] = [0, 1].map(|it| Baseline::new(&read.outcomes[it], facts.peak));
         let hits = check_plan(&read.record, plan).hits;
         // Of equals the first, since a plan has its places as well.
@@ -193,14 +180,11 @@ impl Planned {
                 false => "places",
             },
             why: why(plan, hits),
-            seconds: search.seconds,
-            reading_seconds: search.reading_seconds,
-            ended: search.ended_with(peak <= facts.peak.max(facts.lower_bound)),
-            threads: search.threads,
+            search,
             regions: plan.regions.clone(),
             slots: plan.slots.len(),
             lanes: plan.lanes.len(),
-            out: search.out,
+            out,
             hits,
             stock,
             engine,

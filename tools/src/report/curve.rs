@@ -18,7 +18,8 @@ struct Stretch {
 }
 
 /// See the module's documentation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "Columns")]
 pub struct Curve {
     most: usize,
     stretches: Vec<Stretch>,
@@ -32,7 +33,7 @@ pub struct Curve {
 /// What a page gets: where stretches begin, and their values, each as the difference to the one before.
 #[derive(Serialize)]
 struct Columns {
-    from: Vec<u64>,
+    from: Vec<i64>,
     high: Vec<i64>,
     /// Empty if it is `high`.
     low: Vec<i64>,
@@ -94,23 +95,19 @@ impl Curve {
     pub(super) fn points(&self) -> impl Iterator<Item = (u64, u64)> {
         self.stretches.iter().map(|it| (it.from, it.high))
     }
+}
 
-    fn columns(&self) -> Columns {
-        let mut before = 0;
-        let from = self.stretches.iter().map(|it| {
-            let from = it.from;
-            from - std::mem::replace(&mut before, from)
-        });
-        let from = from.collect();
-        let low = if self.is_thinned() {
-            differences(self.stretches.iter().map(|it| it.low))
-        } else {
-            Vec::new()
-        };
-        Columns {
-            from,
-            high: differences(self.stretches.iter().map(|it| it.high)),
-            low,
+impl From<Curve> for Columns {
+    fn from(curve: Curve) -> Self {
+        let column = |of: fn(&Stretch) -> u64| differences(curve.stretches.iter().map(of));
+        Self {
+            from: column(|it| it.from),
+            high: column(|it| it.high),
+            low: if curve.is_thinned() {
+                column(|it| it.low)
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -126,12 +123,6 @@ pub(super) fn differences(numbers: impl Iterator<Item = u64>) -> Vec<i64> {
     numbers.map(difference).collect()
 }
 
-impl Serialize for Curve {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.columns().serialize(to)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,7 +135,7 @@ mod tests {
         }
         assert_eq!(curve.points().collect::<Vec<_>>(), [(1, 5), (3, 9), (9, 2)]);
         assert!(!curve.is_thinned());
-        let columns = curve.columns();
+        let columns = Columns::from(curve.clone());
         assert_eq!(
             (columns.from, columns.high, columns.low),
             (vec![1, 2, 6], vec![5, 4, -7], vec![])
@@ -157,7 +148,7 @@ mod tests {
         assert!(points.len() <= 4, "{points:?}");
         assert_eq!(points.iter().map(|it| it.1).max(), Some(77));
         assert_eq!(points[0].0, 1);
-        let lows: i64 = curve.columns().low[0];
+        let lows: i64 = Columns::from(curve).low[0];
         assert_eq!(lows, 2, "the least of the first stretch");
     }
 }

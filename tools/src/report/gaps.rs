@@ -113,7 +113,7 @@ fn moments(
 
 /// Free runs of all segments.
 #[derive(Debug, Default)]
-struct Runs {
+pub(super) struct Runs {
     /// Where a segment begins: where it ends.
     segments: BTreeMap<u64, u64>,
     /// The same of free runs.
@@ -123,11 +123,18 @@ struct Runs {
 }
 
 impl Runs {
-    fn largest(&self) -> u64 {
+    pub(super) fn largest(&self) -> u64 {
         self.lengths.last_key_value().map_or(0, |it| *it.0)
     }
 
-    fn pin(&mut self, from: u64, bytes: u64) {
+    /// Where the lowest of the first runs begins that is so long; else the last.
+    pub(super) fn lowest(&self, bytes: u64, first: usize) -> u64 {
+        let mut runs = self.free.iter().take(first);
+        let fits = runs.find(|(from, to)| *to - *from >= bytes);
+        fits.or(self.free.last_key_value()).map_or(0, |it| *it.0)
+    }
+
+    pub(super) fn pin(&mut self, from: u64, bytes: u64) {
         self.segments.insert(from, from.saturating_add(bytes));
         self.add(from, from.saturating_add(bytes));
     }
@@ -143,7 +150,7 @@ impl Runs {
     }
 
     /// Takes the place out of a free run; false if it is not free.
-    fn take(&mut self, it: Placed) -> bool {
+    pub(super) fn take(&mut self, it: Placed) -> bool {
         let (from, to) = (it.height, it.height.saturating_add(it.bytes));
         let Some((&begin, &end)) = self.free.range(..=from).next_back() else {
             return false;
@@ -158,7 +165,7 @@ impl Runs {
     }
 
     /// Puts back what was taken, beside free neighbours of its segment. Its segment may have gone.
-    fn put(&mut self, it: Placed) {
+    pub(super) fn put(&mut self, it: Placed) {
         let (mut from, mut to) = (it.height, it.height.saturating_add(it.bytes));
         let Some((&first, &last)) = self.segments.range(..=from).next_back() else {
             return;
@@ -202,21 +209,10 @@ impl Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::recording;
 
     fn row(bytes: u64, from: u64, until: u64) -> Row {
-        Row {
-            line: 1,
-            step: 0,
-            number: 0,
-            bytes,
-            from,
-            freed: until,
-            until,
-            next: 0,
-            thread: 0,
-            stream: None,
-            private: false,
-        }
+        recording::row(bytes, from, until, until)
     }
 
     fn at(height: u64, bytes: u64) -> Option<Placed> {

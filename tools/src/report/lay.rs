@@ -107,7 +107,7 @@ fn segments_of(entries: &[Entry], recording: &Recording) -> Vec<Piece> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::recording::{Row, empty};
+    use crate::report::recording::{self, Row, empty};
 
     fn entry(action: Action, address: u64, bytes: u64, at: u64) -> Entry {
         Entry {
@@ -121,19 +121,7 @@ mod tests {
     }
 
     fn row(bytes: u64, from: u64) -> Row {
-        Row {
-            line: 1,
-            step: 0,
-            number: 0,
-            bytes,
-            from,
-            freed: u64::MAX,
-            until: u64::MAX,
-            next: 0,
-            thread: 0,
-            stream: None,
-            private: false,
-        }
+        recording::row(bytes, from, u64::MAX, u64::MAX)
     }
 
     /// Heights of blocks, from their columns.

@@ -78,7 +78,8 @@ impl Mapping {
                 });
             } else if let Some(number) = self.pinned.remove(&place.address) {
                 self.segments[number].to = at;
-                self.stack.take(self.segments[number].height);
+                let Segment { height, bytes, .. } = self.segments[number];
+                self.stack.take(height, bytes);
             }
         }
     }
@@ -169,25 +170,12 @@ pub(super) fn made(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::recording::{Row, empty};
+    use crate::report::recording::{empty, row};
 
     /// So many rows, with nothing in them.
     fn rows(count: usize) -> Recording {
-        let row = Row {
-            line: 1,
-            step: 0,
-            number: 0,
-            bytes: 4,
-            from: 1,
-            freed: u64::MAX,
-            until: u64::MAX,
-            next: 0,
-            thread: 0,
-            stream: None,
-            private: false,
-        };
         Recording {
-            rows: vec![row; count],
+            rows: vec![row(4, 1, u64::MAX, u64::MAX); count],
             ..empty()
         }
     }

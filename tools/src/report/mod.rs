@@ -132,10 +132,7 @@ fn report(
     Ok(Report {
         version: env!("CARGO_PKG_VERSION"),
         name: input.name.clone(),
-        device: match input.whose() {
-            Whose::Host => None,
-            Whose::Device(device) => Some(device),
-        },
+        device: device(input.whose()),
         torch: about.torch.clone(),
         rank: about.rank,
         recorded: about.recorded,
@@ -206,13 +203,16 @@ fn judged(
     Ok((allocators, advice))
 }
 
-/// Another file, as far as it is compared.
-fn compared(path: &Path, whose: Whose) -> Result<Compared> {
-    let device = match whose {
+fn device(whose: Whose) -> Option<u32> {
+    match whose {
         Whose::Host => None,
         Whose::Device(device) => Some(device),
-    };
-    let input = Input::open(path, device)?;
+    }
+}
+
+/// Another file, as far as it is compared.
+fn compared(path: &Path, whose: Whose) -> Result<Compared> {
+    let input = Input::open(path, device(whose))?;
     let recording = recording::read(&input)?;
     input.say_cut_off();
     if input.whose() != whose {

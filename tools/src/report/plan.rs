@@ -1,6 +1,5 @@
 //! A plan as one more allocator: its regions from the beginning, and stock for what it leaves out.
 
-use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -10,7 +9,6 @@ use pinbuddy_plan::{Plan, places};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
-use pinbuddy_replay::step::{Act, Step};
 use pinbuddy_store::{MOST_HEAD, body};
 
 use crate::input::open;
@@ -43,8 +41,7 @@ pub(super) fn planned(plan: &Plan, recording: &Recording, shown: &[usize]) -> Al
         .map(|row| row.and_then(|it| places.get(it).copied().flatten()))
         .collect();
     let mut below = replay::on(Kind::Stock, Settings::default());
-    let rest = rest(recording);
-    let seen = observe::observe(below.as_mut(), &rest);
+    let seen = observe::observe(below.as_mut(), &recording.rest);
     let reserved = plan.reserved();
     let mut pinned = Curve::new(FINE);
     pinned.push(0, reserved);
@@ -69,35 +66,10 @@ pub(super) fn planned(plan: &Plan, recording: &Recording, shown: &[usize]) -> Al
 fn served(recording: &Recording) -> Vec<Option<usize>> {
     let mut next = 0;
     let of = recording.rows.iter().map(|row| {
-        let served = row.bytes >= recording.planned_from && !row.private;
-        served.then(|| {
+        (!row.beside).then(|| {
             next += 1;
             next - 1
         })
     });
     of.collect()
-}
-
-/// What a plan leaves to stock.
-fn rest(recording: &Recording) -> Vec<Step> {
-    let mut small = HashMap::new();
-    let private = recording.rows.iter().filter(|it| it.private);
-    let mut private = private.map(|it| it.step).peekable();
-    let mut rest = Vec::new();
-    for (number, step) in recording.steps.iter().enumerate() {
-        let is_private = private.next_if_eq(&number).is_some();
-        let stays = match step.act {
-            Act::Alloc { block, bytes } => {
-                let stays = bytes < recording.planned_from || is_private;
-                small.insert(block, stays);
-                stays
-            }
-            Act::Free { block } | Act::Use { block, .. } => small.get(&block) == Some(&true),
-            _ => true,
-        };
-        if stays {
-            rest.push(*step);
-        }
-    }
-    rest
 }

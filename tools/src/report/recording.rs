@@ -11,7 +11,7 @@ use pinbuddy_replay::step::Step;
 use pinbuddy_replay::streams::Streams;
 
 use super::waits::Wait;
-use crate::flow::Lifetimes;
+use crate::flow::{Beside, Lifetimes};
 
 use crate::input::Input;
 
@@ -38,8 +38,8 @@ pub(super) struct Row {
     pub(super) thread: u32,
     /// The last stream that used it.
     pub(super) stream: Option<u32>,
-    /// No engine serves it.
-    pub(super) private: bool,
+    /// A plan leaves it to PyTorch's own lists.
+    pub(super) beside: bool,
 }
 
 /// See the module's documentation.
@@ -49,8 +49,8 @@ pub(super) struct Recording {
     pub(super) rows: Vec<Row>,
     /// What a plan is made from.
     pub(super) record: Record,
-    /// The smallest request of it.
-    pub(super) planned_from: u64,
+    /// The steps that a plan leaves to PyTorch's own lists, and those of no block.
+    pub(super) rest: Vec<Step>,
     /// When iterations ended.
     pub(super) iterations: Vec<u64>,
     /// When the cache was emptied.
@@ -102,7 +102,7 @@ pub(super) fn empty() -> Recording {
         steps: Vec::new(),
         rows: Vec::new(),
         record: Record::new(u32::MAX),
-        planned_from: 0,
+        rest: Vec::new(),
         iterations: Vec::new(),
         clears: Vec::new(),
         waits: None,
@@ -115,8 +115,27 @@ pub(super) fn empty() -> Recording {
     }
 }
 
+/// A block of one thread, for tests.
+#[cfg(test)]
+pub(super) fn row(bytes: u64, from: u64, freed: u64, until: u64) -> Row {
+    Row {
+        line: 1,
+        step: 0,
+        number: 0,
+        bytes,
+        from,
+        freed,
+        until,
+        next: 0,
+        thread: 0,
+        stream: None,
+        beside: false,
+    }
+}
+
 struct Reading {
     recording: Recording,
+    beside: Beside,
     lifetimes: Lifetimes,
     streams: Streams,
     /// By id: the row.
@@ -131,10 +150,8 @@ const AHEAD: usize = 64;
 impl Reading {
     fn new(planned_from: u64) -> Self {
         Self {
-            recording: Recording {
-                planned_from,
-                ..empty()
-            },
+            recording: empty(),
+            beside: Beside::new(planned_from),
             lifetimes: Lifetimes::new(planned_from),
             streams: Streams::default(),
             live: HashMap::new(),
@@ -176,8 +193,9 @@ impl Reading {
         self.lifetimes.push(&item, &mut |event| {
             to.record.push(event);
         });
+        let beside = self.beside.has(&item);
         match item.event.op {
-            Op::Request { id, .. } => self.begin(&item, id),
+            Op::Request { id, .. } => self.begin(&item, id, beside),
             Op::Use { id, stream } => self.use_on(&item, id, stream),
             Op::Free { id, pending, .. } => self.free(&item, id, pending),
             Op::Safe { id } => {
@@ -203,21 +221,15 @@ impl Reading {
         }
         let to = &mut self.recording;
         to.run_has.1 = to.run_has.1.max(to.run_has.0);
-        to.steps.extend(Step::of(&item));
+        let step = Step::of(&item);
+        to.steps.extend(step);
+        let is_left = beside || item.event.op.id().is_none();
+        to.rest.extend(step.filter(|_| is_left));
     }
 
     /// A row for the block of a request.
-    fn begin(&mut self, item: &Item, id: u64) {
-        let (
-            Some(number),
-            Op::Request {
-                bytes,
-                thread,
-                private,
-                ..
-            },
-        ) = (item.block, item.event.op)
-        else {
+    fn begin(&mut self, item: &Item, id: u64, beside: bool) {
+        let (Some(number), Op::Request { bytes, thread, .. }) = (item.block, item.event.op) else {
             return;
         };
         let to = &mut self.recording;
@@ -233,7 +245,7 @@ impl Reading {
             next: 0,
             thread,
             stream: None,
-            private,
+            beside,
         });
     }
 

@@ -3,63 +3,41 @@
 //! Invariants: pieces that are there at the same time do not overlap; gaps are what is free below the highest, each as long
 //! as can be.
 
-use std::collections::BTreeMap;
+use super::gaps::Runs;
+use super::map::Placed;
 
 /// So many gaps are looked at: with a hundred thousand pieces, a picture may have holes in it.
 const MOST_GAPS: usize = 4096;
 
 /// See the module's documentation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Stack {
-    /// Where a piece begins: where it ends.
-    pieces: BTreeMap<u64, u64>,
-    /// The same of gaps.
-    gaps: BTreeMap<u64, u64>,
-    /// Where the highest piece ends.
-    top: u64,
+    /// Gaps, and all above the highest piece.
+    free: Runs,
     /// The highest end that ever was.
     pub(super) height: u64,
+}
+
+impl Default for Stack {
+    fn default() -> Self {
+        let mut free = Runs::default();
+        free.pin(0, u64::MAX);
+        Self { free, height: 0 }
+    }
 }
 
 impl Stack {
     /// Puts a piece into the lowest gap that it fits, and returns where it begins.
     pub(super) fn put(&mut self, bytes: u64) -> u64 {
-        let mut gaps = self.gaps.iter().take(MOST_GAPS);
-        let gap = gaps.find(|(from, to)| *to - *from >= bytes);
-        let gap = gap.map(|(&from, &to)| (from, to));
-        let at = gap.map_or(self.top, |it| it.0);
-        let end = at.saturating_add(bytes);
-        if let Some((from, to)) = gap {
-            self.gaps.remove(&from);
-            if end < to {
-                self.gaps.insert(end, to);
-            }
-        }
-        self.pieces.insert(at, end);
-        self.top = self.top.max(end);
-        self.height = self.height.max(self.top);
-        at
+        let height = self.free.lowest(bytes, MOST_GAPS);
+        self.free.take(Placed { height, bytes });
+        self.height = self.height.max(height.saturating_add(bytes));
+        height
     }
 
-    /// Takes away the piece that begins there.
-    pub(super) fn take(&mut self, at: u64) {
-        let Some(mut to) = self.pieces.remove(&at) else {
-            return;
-        };
-        let mut from = at;
-        let below = self.gaps.range(..=at).next_back();
-        if let Some((&begin, _)) = below.filter(|it| *it.1 == at) {
-            from = begin;
-        }
-        if let Some(end) = self.gaps.remove(&to) {
-            to = end;
-        }
-        self.gaps.remove(&from);
-        if to == self.top {
-            self.top = from;
-        } else if from < to {
-            self.gaps.insert(from, to);
-        }
+    /// Takes a piece away.
+    pub(super) fn take(&mut self, height: u64, bytes: u64) {
+        self.free.put(Placed { height, bytes });
     }
 }
 
@@ -78,8 +56,8 @@ mod tests {
                 .wrapping_add(1);
             let chance = (number >> 33) as usize;
             if chance.is_multiple_of(3) && !lying.is_empty() {
-                let (at, _) = lying.swap_remove(chance % lying.len());
-                stack.take(at);
+                let (at, end) = lying.swap_remove(chance % lying.len());
+                stack.take(at, end - at);
             } else {
                 let bytes = 1 + (chance % 17) as u64;
                 let at = stack.put(bytes);
@@ -88,21 +66,21 @@ mod tests {
                 lying.push((at, at + bytes));
             }
         }
-        for (at, _) in lying {
-            stack.take(at);
+        for (at, end) in lying {
+            stack.take(at, end - at);
         }
-        assert!(stack.gaps.is_empty() && stack.pieces.is_empty() && stack.top == 0);
+        assert_eq!(stack.free.largest(), u64::MAX);
     }
 
     #[test]
     fn pieces_go_into_the_lowest_gap() {
         let mut stack = Stack::default();
         assert_eq!([4, 2, 3].map(|it| stack.put(it)), [0, 4, 6]);
-        stack.take(4);
+        stack.take(4, 2);
         assert_eq!(stack.put(3), 9, "the gap is of 2");
         assert_eq!(stack.put(1), 4);
         assert_eq!(stack.put(1), 5);
-        stack.take(0);
+        stack.take(0, 4);
         assert_eq!(stack.put(4), 0);
         assert_eq!(stack.height, 12);
     }

@@ -159,23 +159,7 @@ pub(super) fn sizes(recording: &Recording, at: When) -> Vec<Sizes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::recording;
-
-    fn row(bytes: u64, from: u64, freed: u64, until: u64) -> Row {
-        Row {
-            line: 1,
-            step: 0,
-            number: 0,
-            bytes,
-            from,
-            freed,
-            until,
-            next: 0,
-            thread: 0,
-            stream: None,
-            private: false,
-        }
-    }
+    use crate::report::recording::{self, row};
 
     #[test]
     fn what_waits_for_a_stream_counts_and_what_ends_as_it_begins_does_not_stay() {

@@ -6,6 +6,8 @@ use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::replay::Outcome;
 
 use super::{Answer, Comparison};
+use crate::advise::{Advice, Brief};
+use crate::baseline::stopped;
 
 /// One trace's table.
 pub(super) struct Table<'a>(pub(super) &'a Comparison, pub(super) &'a [Kind]);
@@ -76,6 +78,25 @@ fn gib(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / (1_u64 << 30) as f64)
 }
 
+/// What to set for each workload.
+pub(super) struct Advised<'a>(pub(super) &'a [Advice]);
+
+impl fmt::Display for Advised<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for advice in self.0 {
+            writeln!(f, "{}", advice.trace)?;
+            for line in Brief(advice).to_string().lines() {
+                writeln!(f, "  {line}")?;
+            }
+            for finding in &advice.findings {
+                writeln!(f, "  {}: {}", finding.what, finding.evidence)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
 /// The text below all tables.
 pub(super) fn footer(answer: &Answer) -> String {
     let mut text = String::from(
@@ -89,6 +110,10 @@ pub(super) fn footer(answer: &Answer) -> String {
         text += &format!(", in {} MiB of memory at most", bytes >> 20);
     }
     text.push_str(".\n");
+    let mut outcomes = answer.traces.iter().flat_map(|it| it.policies.values());
+    if outcomes.any(stopped) {
+        text.push_str("What pinned more than 2 TiB was replayed no further.\n");
+    }
     if !answer.optimized {
         text.push_str(
             "Speeds are of a build that checks itself; `cargo run --release -p pinbuddy-tools -- simulate` is fast.\n",

@@ -20,8 +20,8 @@ fn arguments(traces: &[&str]) -> cli::Simulate {
 /// Removes the times, which differ from run to run.
 fn comparison(line: &[&str]) -> Comparison {
     let args = arguments(line);
-    let input = input::all(&args.traces, args.made).unwrap().remove(0);
-    let mut comparison = compare(input, &kinds(&args.policies), &args).unwrap();
+    let (input, made) = inputs(&args.traces, args.made).unwrap().remove(0);
+    let mut comparison = compare(&input, made, &kinds(&args.policies), &args).unwrap();
     comparison.reading_seconds = 0.0;
     for outcome in comparison.policies.values_mut() {
         assert!(outcome.seconds > 0.0);
@@ -63,12 +63,11 @@ fn json() {
 fn workloads_come_with_advice_and_chosen_policies_without() {
     let told = |line: &[&str]| {
         let args = arguments(line);
-        let traces = [comparison(line)];
-        advice::of_workloads(&args, &traces).unwrap()
+        advice(&inputs(&args.traces, args.made).unwrap(), &args).unwrap()
     };
     let advice = told(&["fixed-129.5mib"]);
     assert_eq!(advice.len(), 1);
-    let text = advice::Text(&advice).to_string();
+    let text = table::Advised(&advice).to_string();
     let start = "fixed-129.5mib\n  Recommended: pinbuddy";
     assert!(text.starts_with(start), "{text}");
     assert!(
@@ -111,59 +110,35 @@ fn a_file_is_replayed_as_what_it_was_written_from() {
 }
 
 #[test]
-fn what_a_crash_cut_off_is_replayed_up_to_there() {
+fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused() {
     let mut file = NamedTempFile::new().unwrap();
-    let text = r#"{"format":"pinbuddy-trace","version":2,"unit":"ns","torch":"2.15.0"}
-{"t":3000,"op":"alloc","id":1,"bytes":5000,"thread":0}
-{"t":4000,"op":"event","id":1,"stream":0}
-{"t":5000,"op":"free","id":1,"thread":0}
-{"t":6000,"op":"safe","id":1}
-{"t":7000,"op":"lost","events":9}
-{"t":8000,"op":"alloc","id":2,"by"#;
-    write!(file, "{text}").unwrap();
+    let device = r#"{"format":"pinbuddy-trace","version":4,"memory":"both"}
+{"t":1,"op":"alloc","id":1,"bytes":20,"device":0,"stream":0}"#;
+    writeln!(file, "{device}").unwrap();
     let path = file.path().display().to_string();
-    let replayed = comparison(&[&path]);
-    assert_eq!(replayed.events, 5);
-    let outcome = &replayed.policies["stock"];
-    assert_eq!((outcome.allocations, outcome.frees), (1, 1));
+    let refused = open(&path).err().unwrap().to_string();
+    assert!(refused.contains("pinbuddy plan is for those"), "{refused}");
+    writeln!(file, r#"{{"t":2,"op":"alloc","id":2,"bytes":5000}}"#).unwrap();
+    assert_eq!(comparison(&[&path]).policies["stock"].allocations, 1);
 }
 
 #[test]
-fn a_batch_of_device_memory_alone_is_not_the_end() {
-    let mut file = NamedTempFile::new().unwrap();
-    writeln!(
-        file,
-        r#"{{"format":"pinbuddy-trace","version":4,"memory":"both"}}"#
-    )
-    .unwrap();
-    for _ in 0..BATCH {
-        let segment = r#"{"t":1,"op":"segment_alloc","device":0,"bytes":20}"#;
-        writeln!(file, "{segment}").unwrap();
-    }
-    writeln!(file, r#"{{"t":2,"op":"alloc","id":1,"bytes":5000}}"#).unwrap();
-    let replayed = comparison(&[&file.path().display().to_string()]);
-    assert_eq!(replayed.events, BATCH as u64 + 1);
-    assert_eq!(replayed.policies["stock"].allocations, 1);
-}
-
-#[test]
-fn what_is_no_trace_is_named_with_its_line() {
-    let mut file = NamedTempFile::new().unwrap();
-    writeln!(
-        file,
-        "{{\"t\":1,\"op\":\"iter\"}}\n{{\"t\":1,\"op\":\"free\",\"id\":4}}"
-    )
-    .unwrap();
-    let path = file.path().display().to_string();
-    let args = arguments(&[&path]);
-    let input = input::all(&args.traces, args.made).unwrap().remove(0);
-    let error = compare(input, &Kind::ALL, &args).unwrap_err();
-    assert_eq!(
-        format!("{error:#}").replace(&path, "FILE"),
-        "FILE is no trace: line 2: expected free to name a block that lives, found id 4, which does not"
-    );
-    let error = input::all(&["no/such".to_owned()], args.made)
-        .err()
-        .unwrap();
+fn what_is_no_file_and_no_workload_is_said() {
+    let error = open("no/such").err().unwrap();
     insta::assert_snapshot!("missing", error.to_string());
+}
+
+/// The run saw late that the stream was done, which another allocator would have seen in time.
+#[test]
+fn a_policy_has_the_streams_work_in_its_own_time() {
+    let mut file = NamedTempFile::new().unwrap();
+    let text = r#"{"format":"pinbuddy-trace","version":2,"torch":"2.15.0"}
+{"t":3,"op":"alloc","id":1,"bytes":5000,"thread":0}
+{"t":4,"op":"event","id":1,"stream":0}
+{"t":5,"op":"free","id":1,"thread":0}
+{"t":9000,"op":"alloc","id":2,"bytes":5000,"thread":0}
+{"t":9001,"op":"safe","id":1}"#;
+    writeln!(file, "{text}").unwrap();
+    let outcome = &comparison(&[&file.path().display().to_string()]).policies["stock"];
+    assert_eq!((outcome.allocations, outcome.pins), (2, 1));
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use pinbuddy_machine::{Files, Held};
 
 use super::row::Row;
-use super::table::{size, wrapped};
+use super::table::size;
 use crate::show;
 
 /// No more processes have a line.
@@ -28,7 +28,7 @@ pub(super) fn text(held: &Held, columns: usize) -> String {
         let (mlocked, unevictable) = (of_all(held.mlocked_bytes), of_all(held.unevictable_bytes));
         let head =
             format!("# others; the whole machine: {mlocked} mlocked, {unevictable} unevictable");
-        lines.extend(wrapped(&head, columns, ""));
+        lines.extend(show::wrapped(&head, columns, ""));
         let head = ["PID", "PINBUDDY", "LOCKED", "PINNED", "SHARED", "USER"].map(str::to_owned);
         lines.push(line(&head, "COMMAND"));
     }

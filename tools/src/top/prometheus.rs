@@ -1,6 +1,5 @@
 //! Samples for Prometheus, as the node exporter's textfile collector reads them: a file that is replaced as a whole.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -10,103 +9,79 @@ use pinbuddy_live::Counters;
 use super::row::Row;
 use crate::output::Output;
 
-/// A metric: its name, its kind, its meaning, and its value where there is one.
-type Metric = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&Counters) -> Option<String>,
-);
+/// A name, its meaning, and a value where there is one. What only grows has a name that ends with `_total`.
+type Metric = (&'static str, &'static str, Option<String>);
 
-const METRICS: [Metric; 14] = [
-    ("pinned_bytes", "gauge", "Pinned host memory.", |it| {
-        whole(it.pinned)
-    }),
-    (
-        "pinned_peak_bytes",
-        "gauge",
-        "The most that was pinned.",
-        |it| whole(it.peak_pinned),
-    ),
-    (
-        "live_bytes",
-        "gauge",
-        "Pinned memory in blocks that the program holds.",
-        |it| whole(it.live),
-    ),
-    (
-        "pending_bytes",
-        "gauge",
-        "Pinned memory that was freed and waits for streams.",
-        |it| whole(it.pending),
-    ),
-    (
-        "idle_bytes",
-        "gauge",
-        "Pinned memory that is neither live nor pending.",
-        |it| whole(it.idle()),
-    ),
-    (
-        "budget_bytes",
-        "gauge",
-        "The most that may be pinned, where there is a limit.",
-        |it| it.budget.bytes().and_then(whole),
-    ),
-    ("segments", "gauge", "Pinned regions.", |it| {
-        whole(it.segments)
-    }),
-    (
-        "retired",
-        "gauge",
-        "1 if the engine met a defect of its own and serves nothing any more.",
-        |it| whole(it.retired.into()),
-    ),
-    (
-        "requests_total",
-        "counter",
-        "Requests that were served.",
-        |it| whole(it.served),
-    ),
-    (
-        "misses_total",
-        "counter",
-        "Times that a request found no room and had memory pinned.",
-        |it| whole(it.misses),
-    ),
-    (
-        "planned_requests_total",
-        "counter",
-        "Requests that places of a plan served.",
-        |it| whole(it.planned),
-    ),
-    (
-        "unplanned_requests_total",
-        "counter",
-        "Requests for which a plan had no place.",
-        |it| whole(it.unplanned),
-    ),
-    (
-        "waits_total",
-        "counter",
-        "Requests that waited for memory to be pinned.",
-        |it| whole(it.waits),
-    ),
-    (
-        "wait_seconds_total",
-        "counter",
-        "How long requests waited for memory to be pinned.",
-        |it| {
-            Some(format!(
-                "{}.{:09}",
-                it.waited / 1_000_000_000,
-                it.waited % 1_000_000_000
-            ))
-        },
-    ),
-];
+fn metric(name: &'static str, help: &'static str, number: u64) -> Metric {
+    (name, help, Some(number.to_string()))
+}
 
-fn whole(number: u64) -> Option<String> {
-    Some(number.to_string())
+fn seconds(nanoseconds: u64) -> String {
+    let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    format!("{seconds}.{rest:09}")
+}
+
+fn metrics(of: &Counters) -> [Metric; 14] {
+    [
+        metric("pinned_bytes", "Pinned host memory.", of.pinned),
+        metric(
+            "pinned_peak_bytes",
+            "The most that was pinned.",
+            of.peak_pinned,
+        ),
+        metric(
+            "live_bytes",
+            "Pinned memory in blocks that the program holds.",
+            of.live,
+        ),
+        metric(
+            "pending_bytes",
+            "Pinned memory that was freed and waits for streams.",
+            of.pending,
+        ),
+        metric(
+            "idle_bytes",
+            "Pinned memory that is neither live nor pending.",
+            of.idle(),
+        ),
+        (
+            "budget_bytes",
+            "The most that may be pinned, where there is a limit.",
+            of.budget.bytes().map(|it| it.to_string()),
+        ),
+        metric("segments", "Pinned regions.", of.segments),
+        metric(
+            "retired",
+            "1 if the engine met a defect of its own and serves nothing any more.",
+            of.retired.into(),
+        ),
+        metric("requests_total", "Requests that were served.", of.served),
+        metric(
+            "misses_total",
+            "Times that a request found no room and had memory pinned.",
+            of.misses,
+        ),
+        metric(
+            "planned_requests_total",
+            "Requests that places of a plan served.",
+            of.planned,
+        ),
+        metric(
+            "unplanned_requests_total",
+            "Requests for which a plan had no place.",
+            of.unplanned,
+        ),
+        metric(
+            "waits_total",
+            "Requests that waited for memory to be pinned.",
+            of.waits,
+        ),
+        (
+            "wait_seconds_total",
+            "How long requests waited for memory to be pinned.",
+            Some(seconds(of.waited)),
+        ),
+    ]
 }
 
 /// Refuses a name that nobody would read.
@@ -129,25 +104,27 @@ pub(super) fn write(file: &Path, rows: &[Row]) -> Result<()> {
 
 /// All samples, metric by metric.
 fn samples(rows: &[Row]) -> String {
+    let pages: Vec<_> = rows
+        .iter()
+        .filter_map(|row| Some((row.pid, row.page()?)))
+        .collect();
     let mut text = String::new();
-    for (name, kind, help, value) in METRICS {
-        let _ = write!(
-            text,
-            "# HELP pinbuddy_{name} {help}\n# TYPE pinbuddy_{name} {kind}\n"
-        );
-        for row in rows {
-            if let Some(page) = row.page()
-                && let Some(value) = value(&page.counters)
-            {
+    for (at, (name, help, _)) in metrics(&Counters::default()).into_iter().enumerate() {
+        let kind = if name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        };
+        text += &format!("# HELP pinbuddy_{name} {help}\n# TYPE pinbuddy_{name} {kind}\n");
+        for (pid, page) in &pages {
+            if let Some(value) = &metrics(&page.counters)[at].2 {
                 let rank = page
                     .process
                     .rank
                     .map_or(String::new(), |(rank, _)| rank.to_string());
                 let program = escaped(&page.process.program);
-                let _ = writeln!(
-                    text,
-                    "pinbuddy_{name}{{pid=\"{}\",program=\"{program}\",rank=\"{rank}\"}} {value}",
-                    row.pid
+                text += &format!(
+                    "pinbuddy_{name}{{pid=\"{pid}\",program=\"{program}\",rank=\"{rank}\"}} {value}\n"
                 );
             }
         }

@@ -69,7 +69,7 @@ pub(super) fn table(rows: &[Row], columns: usize, hint: &str) -> String {
         show::count_of(rows.len() as u64, "process", "processes")
     );
     let mut lines = vec![head];
-    lines.extend(wrapped(
+    lines.extend(show::wrapped(
         "# live  + pending  - idle  . left of the budget",
         columns,
         "",
@@ -90,7 +90,11 @@ pub(super) fn table(rows: &[Row], columns: usize, hint: &str) -> String {
             lines.push(bar(&page.counters, columns));
         }
         if let Some(remark) = row.remark() {
-            lines.extend(wrapped(&format!("{}: {remark}", row.pid), columns, "  "));
+            lines.extend(show::wrapped(
+                &format!("{}: {remark}", row.pid),
+                columns,
+                "  ",
+            ));
         }
     }
     let cut = |line: &String| line.chars().take(columns).collect::<String>() + "\n";
@@ -189,22 +193,6 @@ fn hits(of: &Counters) -> String {
     // Never 100 % where something missed.
     let cut = |rate: f64| format!("{:.1} %", (rate * 1000.0).floor() / 10.0);
     of.hit_rate().map_or("-".to_owned(), cut)
-}
-
-/// Words in lines; all but the first begin with `indent`.
-pub(super) fn wrapped(text: &str, columns: usize, indent: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > columns {
-            lines.push(std::mem::replace(&mut line, indent.to_owned() + word));
-        } else {
-            let space = if line.is_empty() { "" } else { " " };
-            line = format!("{line}{space}{word}");
-        }
-    }
-    lines.push(line);
-    lines
 }
 
 #[cfg(test)]

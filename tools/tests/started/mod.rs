@@ -1,13 +1,15 @@
 //! Starts the program as a user does, for all tests of it; traces of workloads for it to read.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use pinbuddy_events::trace::{Header, Writer};
 use pinbuddy_replay::workload::Workload;
+use serde_json::Value;
+use tempfile::TempDir;
 
 /// The program, not started yet.
 pub(crate) fn command() -> Command {
@@ -24,6 +26,38 @@ pub(crate) fn told(arguments: &[&str]) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The same of a command that prints JSON.
+pub(crate) fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&told(arguments)).unwrap()
+}
+
+/// A text has this part.
+#[track_caller]
+pub(crate) fn says(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?} is not in {text}");
+}
+
+/// What `report` writes of a file, and where.
+pub(crate) fn report(file: &Path, arguments: &[&str]) -> (PathBuf, Vec<u8>) {
+    let out = told(&[&["report", file.to_str().unwrap()], arguments].concat());
+    let path = PathBuf::from(out.split(':').next().unwrap());
+    let written = fs::read(&path).unwrap();
+    (path, written)
+}
+
+/// The same of a report as JSON.
+pub(crate) fn data(file: &Path, arguments: &[&str]) -> Value {
+    let (_, json) = report(file, &[&["--format", "json"], arguments].concat());
+    serde_json::from_slice(&json).unwrap()
+}
+
+/// A file with this in it; its path.
+pub(crate) fn file(folder: &TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path.display().to_string()
 }
 
 /// Why it fails.

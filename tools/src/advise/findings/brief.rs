@@ -9,6 +9,7 @@ use pinbuddy_events::{Item, Op};
 const LEAST: (u64, u64) = (64, 64 << 20);
 const PART: u64 = 4;
 
+#[derive(Default)]
 pub(super) struct Brief {
     requests: u64,
     requested: u64,
@@ -24,12 +25,7 @@ impl Brief {
     pub(super) fn new(counts: &Counts) -> Self {
         Self {
             requests: counts.requests,
-            requested: 0,
-            last: None,
-            count: 0,
-            unused: 0,
-            bytes: 0,
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 }
@@ -67,7 +63,7 @@ impl Watch for Brief {
         }
         Some(Finding {
             id: "pinned_and_freed_at_once",
-            what: "Pinned memory is freed as soon as it was taken".to_owned(),
+            what: "Pinned memory is freed as soon as it was taken",
             evidence: format!(
                 "{} of {}, {} in all, before anything else happened; {} of them no stream used",
                 self.count,
@@ -107,17 +103,9 @@ mod tests {
     fn blocks_that_live_for_a_copy_or_for_nothing_are_found() {
         let used = program(&|it, block| it.copy(block, 1), 2 * MIB).unwrap();
         assert_eq!((used.count, used.bytes), (100, 200 * MIB));
-        assert!(
-            used.evidence.ends_with("; 0 of them no stream used"),
-            "{}",
-            used.evidence
-        );
+        insta::assert_snapshot!(used.evidence, @"100 of 101 requests, 200.00 MiB in all, before anything else happened; 0 of them no stream used");
         let unused = program(&|_, _| {}, 2 * MIB).unwrap();
-        assert!(
-            unused.evidence.ends_with("; 100 of them no stream used"),
-            "{}",
-            unused.evidence
-        );
+        insta::assert_snapshot!(unused.evidence, @"100 of 101 requests, 200.00 MiB in all, before anything else happened; 100 of them no stream used");
         assert_eq!(unused.lines[..2], [3, 5]);
     }
 

@@ -6,6 +6,7 @@ use crate::show;
 use pinbuddy_events::{Item, Op};
 
 /// What limits pinned memory, and what is said of it.
+#[derive(Default)]
 pub(super) struct Limit {
     pub(super) id: &'static str,
     pub(super) what: &'static str,
@@ -29,6 +30,7 @@ pub(super) fn set(budget: u64) -> Ceiling {
 }
 
 /// How often what is live comes close to a limit.
+#[derive(Default)]
 pub(super) struct Ceiling {
     limit: Limit,
     above: bool,
@@ -41,10 +43,7 @@ impl Ceiling {
     pub(super) fn new(limit: Limit) -> Self {
         Self {
             limit,
-            above: false,
-            times: 0,
-            most: 0,
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 }
@@ -69,7 +68,7 @@ impl Watch for Ceiling {
     fn finding(&mut self, _world: &World) -> Option<Finding> {
         (self.times > 0).then(|| Finding {
             id: self.limit.id,
-            what: self.limit.what.to_owned(),
+            what: self.limit.what,
             evidence: format!(
                 "{} above {} of {} ({}), {} live at most",
                 show::count(self.times, "time"),
@@ -126,7 +125,7 @@ impl Watch for Turns {
         }
         Some(Finding {
             id: "pinned_and_unpinned_in_turns",
-            what: "The allocator gives memory back and gets it again in turns".to_owned(),
+            what: "The allocator gives memory back and gets it again in turns",
             evidence: format!(
                 "{}; {} came from the driver in all, at most {} at once",
                 show::count(self.turns, "turn"),

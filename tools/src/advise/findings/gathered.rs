@@ -50,8 +50,7 @@ impl Watch for Gathered {
     fn finding(&mut self, _world: &World) -> Option<Finding> {
         (self.times >= LEAST).then(|| Finding {
             id: "gathered_into_a_list",
-            what: "Many equal blocks are followed by one as long as all of them, as where a list is gathered and concatenated"
-                .to_owned(),
+            what: "Many equal blocks are followed by one as long as all of them, as where a list is gathered and concatenated",
             evidence: format!(
                 "{}, up to {} at a time, up to {} for the list and its sum",
                 show::count(self.times, "time"),

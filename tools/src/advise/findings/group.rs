@@ -36,13 +36,7 @@ mod tests {
         let found = program.finding("near_the_group_limit", with(Some(110 * MIB)));
         let found = found.unwrap();
         assert_eq!((found.count, found.bytes), (3, 80 * MIB));
-        assert!(
-            found
-                .evidence
-                .contains("above seven tenths of the group's limit (110.00 MiB)"),
-            "{}",
-            found.evidence
-        );
+        insta::assert_snapshot!(found.evidence, @"3 times above seven tenths of the group's limit (110.00 MiB), 80.00 MiB live at most");
         for limit in [Some(120 * MIB), None] {
             assert_eq!(program.finding("near_the_group_limit", with(limit)), None);
         }

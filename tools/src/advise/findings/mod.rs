@@ -15,7 +15,6 @@ mod slow;
 mod small;
 mod stuck;
 mod unread;
-mod whose;
 
 use serde::Serialize;
 
@@ -30,7 +29,7 @@ pub struct Finding {
     /// Its name for programs.
     pub id: &'static str,
     /// What is wrong, in a line.
-    pub what: String,
+    pub what: &'static str,
     /// How many and how large.
     pub evidence: String,
     /// How many.
@@ -134,6 +133,14 @@ mod fixture {
     }
 
     pub(super) const MIB: u64 = 1 << 20;
+
+    /// What a trace says that a run has recorded.
+    pub(super) fn recorded() -> About {
+        About {
+            recorded: true,
+            ..About::default()
+        }
+    }
 
     impl Program {
         fn push(&mut self, op: Op) {

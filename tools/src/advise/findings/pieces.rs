@@ -61,7 +61,7 @@ impl Watch for Pieces {
         }
         Some(Finding {
             id: "reserved_far_above_requested",
-            what: "Device memory lies in pieces: sizes vary, and much more is reserved than is in use".to_owned(),
+            what: "Device memory lies in pieces: sizes vary, and much more is reserved than is in use",
             evidence: format!(
                 "{} reserved at most, {} in use at most, {SIZES} sizes or more above {}; {} reserved though as much was free",
                 show::bytes(self.most),

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::whose::{ALLOCATORS, Whose};
 use super::{Finding, Watch};
 use crate::advise::world::{Block, Counts, World};
+use crate::flow::Beside;
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
@@ -19,10 +19,10 @@ const LEAST: (u64, u64) = (16, 64 << 20);
 const PART: u64 = 4;
 
 pub(super) struct Slow {
-    whose: Whose,
+    beside: Beside,
     largest_live: u64,
-    /// Requests so far.
-    asked: [u64; ALLOCATORS],
+    /// Requests so far, to pinbuddy and to PyTorch's own lists.
+    asked: [u64; 2],
     /// Freed and not safe: the block, when it was freed, and the requests so far.
     pending: HashMap<u64, (Block, Item, u64)>,
     /// Those that waited long: the block, and between which lines.
@@ -34,9 +34,9 @@ pub(super) struct Slow {
 impl Slow {
     pub(super) fn new(counts: &Counts) -> Self {
         Self {
-            whose: Whose::new(counts),
+            beside: Beside::new(counts.threshold),
             largest_live: counts.largest_live,
-            asked: [0; ALLOCATORS],
+            asked: [0; 2],
             pending: HashMap::new(),
             waited: Vec::new(),
             longest: 0,
@@ -59,26 +59,22 @@ impl Slow {
 
 impl Watch for Slow {
     fn see(&mut self, item: &Item, world: &World) {
+        let allocator = usize::from(self.beside.has(item));
         match item.event.op {
-            Op::Request {
-                id, bytes, private, ..
-            } => {
-                let whose = self.whose.asked(id, bytes, private);
-                self.asked[whose] += 1;
-            }
+            Op::Request { .. } => self.asked[allocator] += 1,
             Op::Free {
                 id, pending: true, ..
             } => {
                 if let Some(block) = world.live.get(&id) {
-                    let asked = self.asked[self.whose.of(id, block.bytes)];
-                    self.pending.insert(id, (*block, *item, asked));
+                    self.pending
+                        .insert(id, (*block, *item, self.asked[allocator]));
                 }
             }
             Op::Safe { id, .. } => {
                 let Some((block, freed, asked)) = self.pending.remove(&id) else {
                     return;
                 };
-                if self.asked[self.whose.of(id, block.bytes)] - asked >= LONG {
+                if self.asked[allocator] - asked >= LONG {
                     self.waited.push((block, freed.line, item.line));
                     self.longest = self.longest.max(item.at().saturating_sub(freed.at()));
                 }
@@ -101,7 +97,7 @@ impl Watch for Slow {
             slowest.map(|(stream, blocks)| format!("; {blocks} of them for stream {stream}"));
         Some(Finding {
             id: "waits_long_for_a_stream",
-            what: "Freed memory waits long for a stream, and serves no request meanwhile".to_owned(),
+            what: "Freed memory waits long for a stream, and serves no request meanwhile",
             evidence: format!(
                 "{} waited while {LONG} or more requests were served, up to {}, {} at once{}; at most {} live in all",
                 show::count(count, "block"),
@@ -122,15 +118,8 @@ impl Watch for Slow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{MIB, Program};
+    use super::super::fixture::{MIB, Program, recorded};
     use crate::input::About;
-
-    fn recorded() -> About {
-        About {
-            recorded: true,
-            ..About::default()
-        }
-    }
 
     /// Each block is safe once so many more were asked for.
     fn program(later: usize) -> Program {
@@ -153,16 +142,7 @@ mod tests {
         let found = program(20).finding("waits_long_for_a_stream", recorded());
         let found = found.unwrap();
         assert_eq!((found.count, found.bytes), (80, 168 * MIB));
-        assert!(
-            found.evidence.contains("of them for stream 0"),
-            "{}",
-            found.evidence
-        );
-        assert!(
-            found.evidence.contains("up to 81.00 ms"),
-            "{}",
-            found.evidence
-        );
+        insta::assert_snapshot!(found.evidence, @"80 blocks waited while 8 or more requests were served, up to 81.00 ms, 168.00 MiB at once; 54 of them for stream 0; at most 168.00 MiB live in all");
         assert_eq!(found.lines[0], 3);
     }
 

@@ -5,6 +5,7 @@ use crate::advise::world::{Block, Counts, World};
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
+#[derive(Default)]
 pub(super) struct Small {
     events: u64,
     count: u64,
@@ -22,9 +23,7 @@ impl Small {
     pub(super) fn new(counts: &Counts) -> Self {
         Self {
             events: counts.events,
-            count: 0,
-            bytes: 0,
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 
@@ -59,7 +58,7 @@ impl Watch for Small {
         }
         Some(Finding {
             id: "many_small_long_lived_blocks",
-            what: "Many small pinned blocks live for most of the program".to_owned(),
+            what: "Many small pinned blocks live for most of the program",
             evidence: format!(
                 "{} of at most {}, {} in all, {} on average",
                 show::count(self.count, "block"),

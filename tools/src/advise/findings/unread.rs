@@ -5,6 +5,7 @@ use crate::advise::world::{Counts, World};
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
+#[derive(Default)]
 pub(super) struct Unread {
     events: u64,
     requests: u64,
@@ -23,11 +24,7 @@ impl Unread {
         Self {
             events: counts.events,
             requests: counts.requests,
-            requested: 0,
-            count: 0,
-            bytes: 0,
-            largest: 0,
-            examples: Examples::default(),
+            ..Self::default()
         }
     }
 
@@ -71,7 +68,7 @@ impl Watch for Unread {
         }
         Some(Finding {
             id: "never_used_by_a_stream",
-            what: "Pinned memory that no stream ever uses".to_owned(),
+            what: "Pinned memory that no stream ever uses",
             evidence: format!(
                 "{} of {}, {} in all, the largest of {}",
                 self.count,
@@ -111,11 +108,7 @@ mod tests {
             program(&|it| it % 2 == 0).finding("never_used_by_a_stream", Default::default());
         let found = found.unwrap();
         assert_eq!((found.count, found.bytes), (20, 80 * MIB));
-        assert!(
-            found
-                .evidence
-                .starts_with("20 of 40 requests, 80.00 MiB in all")
-        );
+        insta::assert_snapshot!(found.evidence, @"20 of 40 requests, 80.00 MiB in all, the largest of 4.00 MiB");
         assert_eq!(found.lines[..2], [4, 9]);
     }
 

@@ -51,28 +51,26 @@ fn a_page_is_found_by_its_name_and_read() {
 #[test]
 fn what_others_wrote_is_an_error_that_says_what_was_expected() {
     let said = |bytes: &[u8]| read(&with(bytes).1).unwrap_err();
-    assert!(
-        said(&bytes(&[(1, VERSION + 1)]))
-            .contains("expected version 1 of the live page, found version 2")
-    );
-    assert!(
-        said(&bytes(&[(10, u64::MAX)]))
-            .contains("bytes that a machine can have, found 18446744073709551615")
-    );
-    assert!(said(&bytes(&[(SEQUENCE, 1)])).contains("being written"));
-    assert!(said(&[0; LENGTH]).contains("begins with \"pinbuddy\""));
-    assert!(
-        said(&bytes(&[])[..LENGTH - 1])
-            .contains("expected a file of 4096 bytes, found one of 4095")
-    );
-    assert!(said(&[]).contains("found one of 0"));
     let (file, path) = with(&bytes(&[]));
     ftruncate(&file, 1 << 40).unwrap();
-    assert!(
-        read(&path)
-            .unwrap_err()
-            .contains("found one of 1099511627776")
-    );
+    let all = [
+        said(&bytes(&[(1, VERSION + 1)])),
+        said(&bytes(&[(10, u64::MAX)])),
+        said(&bytes(&[(SEQUENCE, 1)])),
+        said(&[0; LENGTH]),
+        said(&bytes(&[])[..LENGTH - 1]),
+        said(&[]),
+        read(&path).unwrap_err(),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    expected version 1 of the live page, found version 2: the process has another release of pinbuddy; use the `pinbuddy` that belongs to it
+    expected a number of bytes that a machine can have, found 18446744073709551615: something else has written to the page
+    expected a whole page, found one that is being written
+    expected a page that begins with "pinbuddy", found something else
+    expected a file of 4096 bytes, found one of 4095
+    expected a file of 4096 bytes, found one of 0
+    expected a file of 4096 bytes, found one of 1099511627776
+    "#);
 }
 
 #[test]
