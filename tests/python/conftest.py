@@ -177,6 +177,14 @@ runpy.run_module("pinbuddy", run_name="__main__", alter_sys=True)
     return done
 
 
+def report(**variables: str) -> dict:
+    """What the doctor says to machines; its exit status says the same."""
+    done = command_line("doctor", "--json", **variables)
+    said = json.loads(done.stdout)
+    assert done.returncode == (not said["served"]), done.stderr
+    return said
+
+
 @pytest.fixture
 def run(request):
     """``run(program, "fork" or "stock", VARIABLE=value)``: runs Python source in a process of its

@@ -14,7 +14,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from conftest import command_line
+from conftest import command_line, report
 from pinbuddy import _match
 from plugin import HEADER, IS_PLUGIN, PACKAGE, change, copy, torch_in
 
@@ -228,45 +228,22 @@ def test_an_unpacked_libtorch_is_known_by_its_version_and_header(layout):
 # The doctor.
 
 
-def doctor(**variables):
-    """The report, and the exit status."""
-    done = command_line("doctor", "--json", **variables)
-    return json.loads(done.stdout), done.returncode
-
-
-def test_the_doctor_says_what_is_there():
-    report, status = doctor()
-    manifest = json.loads((PACKAGE / "plugin.json").read_text())
-    assert status == 0 and report["served"] and report["form"] == "plug-in"
-    assert report["fits"] == [it["torch"] for it in manifest["libraries"]]
-    assert report["entry_point"] and report["gpus"] == 1 and report["state"] == "on"
-    assert report["library"] == str(PACKAGE / manifest["libraries"][0]["file"])
-
-
-CURES = {
-    "TORCH_DEVICE_BACKEND_AUTOLOAD": ("0", "is off", "unset TORCH_DEVICE_BACKEND_AUTOLOAD"),
-    "BUDDY_DISABLE": ("1", "BUDDY_DISABLE=1", "unset BUDDY_DISABLE"),
-}
-
-
-@pytest.mark.parametrize("name", CURES)
-def test_the_doctor_names_the_switch_that_is_off(name):
-    value, why, to_do = CURES[name]
-    report, status = doctor(**{name: value})
-    assert status == 1 and why in report["why"] and report["to_do"] == to_do
+def test_the_doctor_names_the_switch_that_is_off():
+    said = report(TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert "is off" in said["why"] and said["to_do"] == "unset TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 
 def test_the_doctor_names_what_does_not_fit(tmp_path):
     package = copy(tmp_path)
     spoil_library(package)
-    report, _ = doctor(PYTHONPATH=tmp_path)
-    assert report["why"] == "the plug-in's library is damaged" and "reinstall" in report["to_do"]
+    said = report(PYTHONPATH=tmp_path)
+    assert said["why"] == "the plug-in's library is damaged" and "reinstall" in said["to_do"]
     spoil_version(package)
-    report, _ = doctor(PYTHONPATH=tmp_path)
-    assert "2.7.0+cu126" in report["why"] and "pip install pinbuddy-*.whl" in report["to_do"]
+    said = report(PYTHONPATH=tmp_path)
+    assert "2.7.0+cu126" in said["why"] and "pip install pinbuddy-*.whl" in said["to_do"]
     (package / "plugin.json").unlink()
-    report, _ = doctor(PYTHONPATH=tmp_path)
-    assert "not a pinbuddy fork" in report["why"]
+    said = report(PYTHONPATH=tmp_path)
+    assert "not a pinbuddy fork" in said["why"]
 
 
 def test_the_doctor_without_an_entry_point_and_without_torch(run, tmp_path):
