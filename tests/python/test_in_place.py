@@ -1,8 +1,11 @@
 """Memory that a program has already, pinned where it is: `pinbuddy.pin_`, `unpin_` and `pinned`."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import forking
+from measure import environment
 
 # With the released library, whose programs each import torch: a pin of each way to map memory, and what is decided between threads, in
 # a capture and in a child. The rest is decided in Python, or by the same calls.
@@ -237,12 +240,8 @@ def test_without_the_engine_nothing_is_said_to_be_pinned(run):
 
 
 @pytest.mark.checkout("runs an example")
-def test_processes_that_map_one_file_hold_it_once(run):
-    example = Path(__file__).parents[2] / "examples/one_copy.py"
-    said = run(f"""
-import subprocess, sys
-from program import answer
-answer(subprocess.run([sys.executable, {str(example)!r}, "--processes=3"], capture_output=True, text=True, check=True).stdout)
-""", PINBUDDY_SIM_LOCK=0).value[0]
+def test_processes_that_map_one_file_hold_it_once():
+    command = [forking(), Path(__file__).parents[2] / "examples/one_copy.py", "--processes=3"]
+    said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True).stdout
     assert said.count(": 64 MiB pinned in place, all bytes arrived") == 3
     assert said.splitlines()[-1] == "in all 192 MiB pinned, 64 MiB of memory"
