@@ -18,7 +18,7 @@ from measure import environment
 from plugin import IS_PLUGIN
 from recorded import traced  # noqa: F401: a fixture of all
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
-from start import Zygote, start
+from start import Zygote, shared, start, tells_words
 
 BLOCK_MB, BLOCKS, THRESHOLD_MB = 64, 4, 1
 os.environ["BUDDY_BLOCK_SIZE_MB"] = str(BLOCK_MB)
@@ -67,6 +67,8 @@ MARKS = [
 def pytest_configure(config):
     for mark in MARKS:
         config.addinivalue_line("markers", mark)
+    # Before processes of pytest-xdist's begin.
+    shared()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -154,10 +156,12 @@ class Outcome:
         return [line for line in self.stderr.splitlines() if line.startswith("pinbuddy: ")]
 
 
-def forking(which: str = "fork") -> str:
-    """An interpreter for others to start, by its path or as `python`: one that forks, where programs are forked."""
+def forking(which: str = "fork", by_words: bool = False) -> str:
+    """An interpreter for others to start, by its path or as `python`: one that forks, where programs are forked. With `by_words`
+    only one whose programs are known by their command lines."""
     python = interpreter(which)
-    return python if ALL or which == "fork" and not IS_PLUGIN else str(Zygote.of(python).python)
+    real = ALL or which == "fork" and not IS_PLUGIN or by_words and not tells_words(python)
+    return python if real else str(Zygote.of(python).python)
 
 
 def command_line(*arguments, python: str = sys.executable, check: bool = False, **variables: str) -> subprocess.CompletedProcess:
@@ -171,6 +175,14 @@ runpy.run_module("pinbuddy", run_name="__main__", alter_sys=True)
     done = start(python, program, environment(**variables), timeout=300, forked=IS_PLUGIN and not ALL)
     assert done.returncode == 0 or not check, done.stderr
     return done
+
+
+def report(**variables: str) -> dict:
+    """What the doctor says to machines; its exit status says the same."""
+    done = command_line("doctor", "--json", **variables)
+    said = json.loads(done.stdout)
+    assert done.returncode == (not said["served"]), done.stderr
+    return said
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Runs a program as ``python`` does, in a process that `zygote.py` forks (`start.Zygote.python`).
 
-usage: forked.py SOCKET [-u] FILE | -c TEXT | -m MODULE, with the program's arguments
+usage: forked.py SOCKET PYTHON [-u] FILE | -c TEXT | -m MODULE, with the program's arguments
 
 Streams, folder, environment, exit status and signals are the program's own; its parent is the zygote.
 """
@@ -11,14 +11,16 @@ import signal
 import socket
 import sys
 
+PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+
 
 class Child:
     """A forked program, whose end can be waited for; it is killed if nobody waits."""
 
-    def __init__(self, zygote: str, program: str, environment: dict[str, str], folder: str, streams: list[int]):
+    def __init__(self, zygote: str, program: str, environment: dict[str, str], folder: str, streams: list[int], words: list[str]):
         self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.connection.connect(zygote)
-        request = {"program": program, "environment": environment, "folder": folder}
+        request = {"program": program, "environment": environment, "folder": folder, "words": words}
         socket.send_fds(self.connection, [json.dumps(request).encode()], streams)
         self.id = int(self.receive())
 
@@ -52,13 +54,16 @@ def program(arguments: list[str]) -> str:
 
 
 def main() -> None:
-    _, zygote, *arguments = sys.argv
-    child = Child(zygote, program(arguments), dict(os.environ), os.getcwd(), [0, 1, 2])
-    for number in (signal.SIGINT, signal.SIGTERM):
+    _, zygote, *words = sys.argv
+    # One that comes once the program runs, and before it can be passed on, waits.
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
+    child = Child(zygote, program(words[1:]), dict(os.environ), os.getcwd(), [0, 1, 2], words)
+    for number in PASSED_ON:
         signal.signal(number, lambda number, _: os.kill(child.id, number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     status = child.wait()
     if status < 0:
-        if -status in (signal.SIGINT, signal.SIGTERM):
+        if -status in PASSED_ON:
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     sys.exit(status)

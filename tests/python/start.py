@@ -7,11 +7,14 @@ library in it.
 """
 
 import atexit
+import fcntl
+import functools
 import os
 import signal
 import socket
 import subprocess
 import tempfile
+import zlib
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -34,6 +37,8 @@ OF_PROGRAMS = (
     "PINBUDDY_TEST_TRACE", "PYTHON_EXEC", "CHANGE", "CLEAR", "COLUMNS", "EPOCHS", "EVALUATES", "FILE", "KIND", "LIVE", "SEED",
     "SIZES", "SNAPSHOT", "STEPS", "STREAMS", "TRACE", "VARY",
 )
+# Where test processes find one another's zygotes.
+SHARED = "PINBUDDY_TEST_ZYGOTES"
 # For the zygote only: torch must not load our library, and numpy must not start threads, which children would lack.
 WAITING = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -58,7 +63,7 @@ def start(
 def early_settings(environment) -> dict[str, str]:
     """Settings that may be read while torch is imported, or before."""
     # pytest stores the test's name there.
-    late = (*READ_LATE, *OF_PROGRAMS, "PYTEST_")
+    late = (*READ_LATE, *OF_PROGRAMS, SHARED, "PYTEST_")
     return {
         name: value
         for name, value in environment.items()
@@ -71,49 +76,58 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 EARLY = early_settings(os.environ)
 
 
-class Zygote:
-    """The process that has imported torch: one for each interpreter and test process."""
+@functools.cache
+def shared() -> Path:
+    """The folder of the zygotes, of the test process that was there first. They end with it: it holds a pipe open."""
+    if SHARED not in os.environ:
+        folder = tempfile.TemporaryDirectory()
+        os.environ[SHARED] = folder.name
+        os.mkfifo(f"{folder.name}/end")
+        held = os.open(f"{folder.name}/end", os.O_RDWR)
+        atexit.register(folder.cleanup)
+        atexit.register(os.close, held)
+    return Path(os.environ[SHARED])
 
-    running: dict[tuple[str, bool], "Zygote"] = {}
+
+class Zygote:
+    """The process that has imported torch: one for each interpreter, which all test processes use."""
 
     @classmethod
     def of(cls, python: str, ends_wholly: bool = False) -> "Zygote":
-        key = python, ends_wholly
-        if key not in cls.running:
-            cls.running[key] = cls(*key)
-        return cls.running[key]
+        folder = shared() / f"{zlib.crc32(python.encode()):x}{'-whole' if ends_wholly else ''}"
+        folder.mkdir(exist_ok=True)
+        with open(folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return cls(folder, python, ends_wholly)
 
-    def __init__(self, python: str, ends_wholly: bool):
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = f"{self.folder.name}/zygote"
+    def __init__(self, folder: Path, python: str, ends_wholly: bool):
+        self.path = str(folder / "zygote")
         # A program that forks what `python` would run: for programs that others start, by this name. Not for settings that are
         # read while torch is imported.
-        self.python = Path(self.folder.name) / "bin/python"
-        self.python.parent.mkdir()
-        self.python.write_text(f'#!/bin/sh\nexec "{python}" -IS "{HERE}/forked.py" "{self.path}" "$@"\n')
-        self.python.chmod(0o755)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        self.python = folder / "bin/python"
+        if self.python.exists():
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, open(folder.parent / "end") as end:
             listener.bind(self.path)
             listener.listen(64)
-            self.process = subprocess.Popen(
+            subprocess.Popen(
                 [python, str(HERE / "zygote.py"), str(listener.fileno())],
                 pass_fds=[listener.fileno()],
                 env=EARLY | WAITING | ({"PINBUDDY_TEST_END": "whole"} if ends_wholly else {}),
-                stdin=subprocess.PIPE,
+                stdin=end,
                 stdout=subprocess.DEVNULL,
             )
-        atexit.register(self.end)
-
-    def end(self) -> None:
-        """Closes its standard input, which ends the process."""
-        self.process.communicate()
-        self.folder.cleanup()
+        self.python.parent.mkdir()
+        script = self.python.with_name("script")
+        script.write_text(f'#!/bin/sh\nexec "{python}" -IS "{HERE}/forked.py" "{self.path}" "$0" "$@"\n')
+        script.chmod(0o755)
+        script.rename(self.python)
 
     def run(self, program: str, environment: dict[str, str], timeout: float) -> subprocess.CompletedProcess:
         """As `subprocess.run` with its output captured."""
         (out, to_out), (err, to_err) = os.pipe(), os.pipe()
         try:
-            child = Child(self.path, program, environment, str(HERE), [0, to_out, to_err])
+            child = Child(self.path, program, environment, str(HERE), [0, to_out, to_err], [])
         finally:
             os.close(to_out)
             os.close(to_err)
@@ -126,3 +140,10 @@ class Zygote:
         if late:
             raise subprocess.TimeoutExpired(program, timeout)
         return subprocess.CompletedProcess(program, status, *(it.result() for it in read))
+
+
+@functools.cache
+def tells_words(python: str) -> bool:
+    """Whether what others start has its words in /proc/self/cmdline: a kernel without CONFIG_CHECKPOINT_RESTORE leaves the zygote's."""
+    command = [Zygote.of(python).python, "-c", "print(open('/proc/self/cmdline').read())"]
+    return "\0-c\0" in subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout

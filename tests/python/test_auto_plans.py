@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import needs
+from conftest import forking, needs
 from measure import environment
 
 # Programs are files here: what a script is called, and what is in it, is what is tested.
@@ -43,7 +43,8 @@ def start(tmp_path, folder):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
         own = environment(**{"BUDDY_PLAN_DIR": str(folder), **SMALL, **variables})
-        command = [sys.executable, str(path), *arguments]
+        # A plan is chosen by the words of the command.
+        command = [forking(by_words=True), str(path), *arguments]
         done = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         said = [line for line in done.stderr.splitlines() if line.startswith("pinbuddy: ")]

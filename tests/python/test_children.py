@@ -205,20 +205,6 @@ def test_nothing_is_said_where_children_read_all(run, settings):
     assert outcome.value == [[0, 0, 7, 0], True] and outcome.warnings == []
 
 
-@pytest.mark.parametrize("fork", ["share", "hide"])
-def test_the_doctor_says_what_children_have(run, fork):
-    program = """
-    import json, os, subprocess
-    command = [os.environ["PYTHON_EXEC"], "-m", "pinbuddy", "doctor"]
-    text, data = (subprocess.run(command + more, capture_output=True, text=True).stdout for more in ([], ["--json"]))
-    print(json.dumps([text, json.loads(data)["children"]]))
-    """
-    text, children = run(program, BUDDY_FORK=fork, PYTHON_EXEC=forking()).value
-    assert children == fork
-    said = {"share": "read and write pinned blocks", "hide": "crash where they read"}[fork]
-    assert f"children      {said}" in text
-
-
 # Runs alone.
 FORKS = """
 torch.cuda.init()

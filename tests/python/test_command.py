@@ -237,12 +237,9 @@ def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):
     assert capsys.readouterr().err == "No module named 'torch'. What is in place, and what to do: python -m pinbuddy doctor\n"
 
 
-def test_the_example_says_that_there_is_no_gpu():
+def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):
     done = command_line("try", **NO_GPU)
     assert done.returncode == 1 and done.stderr.startswith("there is no GPU here. Run it on a machine with one") and done.stderr.count("\n") == 1
-
-
-def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):
     assert str(_try.PROGRAM) in command_line("try", "--help", COLUMNS="400").stdout
     with monkeypatch.context() as without_torch:
         without_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)

@@ -46,7 +46,10 @@ SEARCH = """
 """
 
 
-@pytest.mark.parametrize("mib", (160, 256, 352))
+OTHER = pytest.mark.slow("the same search on a smaller and a larger device")
+
+
+@pytest.mark.parametrize("mib", [256, pytest.param(160, marks=OTHER), pytest.param(352, marks=OTHER)])
 def test_a_search_finds_the_same_batch_in_each_run(twice, run, mib):
     program = SEARCH.replace("TRAINS", "10")
     settings = {"PINBUDDY_SIM_DEVICE_MB": str(mib)}

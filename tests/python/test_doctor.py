@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REAL, command_line
+from conftest import REAL, command_line, report
 from pinbuddy import _doctor, _tools
+from plugin import IS_PLUGIN, PACKAGE
 
 
 doctor = functools.partial(command_line, "doctor")
@@ -18,6 +19,26 @@ def test_it_serves_where_there_is_a_gpu():
     done = doctor()
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("\n\npinbuddy serves pinned memory.\n") and "Note: " not in done.stdout
+    assert "children      read and write pinned blocks" in done.stdout
+    assert "\nMemory\n" in done.stdout and "\nGPU\n" in f"\n{done.stdout}", done.stdout
+
+
+def test_what_is_there_is_in_the_report():
+    said = report()
+    assert said["served"] and said["gpus"] == 1 and said["state"] == "on" and said["children"] == "share"
+    machine = said["machine"]
+    assert machine["ready"] and machine["machine"]["memory"]["total"] > 0
+    (driver,) = [it for it in machine["subjects"][0]["findings"] if it["name"] == "driver"]
+    assert driver["value"] and (REAL or "simulated" in driver["value"])
+    assert machine["machine"]["needed_cuda"] == said["cuda"]
+    if IS_PLUGIN:
+        libraries = json.loads((PACKAGE / "plugin.json").read_text())["libraries"]
+        assert said["form"] == "plug-in" and said["entry_point"] and said["fits"] == [it["torch"] for it in libraries]
+        assert said["library"] == str(PACKAGE / libraries[0]["file"])
+
+
+def test_children_that_have_no_pinned_memory_are_named():
+    assert "children      crash where they read" in doctor(BUDDY_FORK="hide").stdout
 
 
 def test_no_gpu_is_named():
@@ -26,8 +47,8 @@ def test_no_gpu_is_named():
     verdict, to_do = done.stdout.splitlines()[-2:]
     assert verdict == "pinbuddy is installed, but there is no GPU: nobody can pin memory here."
     assert to_do == "To do: run it on a machine with a GPU"
-    report = json.loads(doctor("--json", PINBUDDY_SIM_DEVICES="0").stdout)
-    assert report["served"] is False and report["gpus"] == 0 and report["why"] == "there is no GPU"
+    said = report(PINBUDDY_SIM_DEVICES="0")
+    assert said["served"] is False and said["gpus"] == 0 and said["why"] == "there is no GPU"
 
 
 def test_a_gpu_that_is_hidden_is_named(monkeypatch):
@@ -40,6 +61,7 @@ def test_a_gpu_that_is_hidden_is_named(monkeypatch):
 def test_disabled_is_the_reason_even_where_there_is_no_gpu():
     done = doctor(BUDDY_DISABLE="1", PINBUDDY_SIM_DEVICES="0")
     assert done.returncode == 1 and "BUDDY_DISABLE=1 leaves it in place" in done.stdout
+    assert done.stdout.endswith("To do: unset BUDDY_DISABLE\n")
 
 
 def test_a_setting_of_stocks_that_does_not_hold_for_blocks_is_a_note():
@@ -75,9 +97,9 @@ def test_a_fork_with_the_plug_in_beside_it_says_how_to_mend_it(tmp_path):
     ],
 )
 def test_stocks_overflow_is_named_where_stock_serves(torch, state, named):
-    report = _doctor.Report(torch=torch, state=state, served=state == "on")
-    report.notes = _doctor._notes(report)
-    assert ("pytorch/pytorch#192722, in torch 2.13" in report.table()) == named
+    shown = _doctor.Report(torch=torch, state=state, served=state == "on")
+    shown.notes = _doctor._notes(shown)
+    assert ("pytorch/pytorch#192722, in torch 2.13" in shown.table()) == named
 
 
 @pytest.mark.checkout("reads the library's sources")
@@ -86,17 +108,6 @@ def test_the_library_and_the_package_mean_the_same_releases():
     header = (Path(__file__).parents[2] / "cxx-bridge/cpp/upstream.h").read_text()
     since = f"PINBUDDY_TORCH_FROM({minor}) && !PINBUDDY_TORCH_FROM({minor + 1})"
     assert f"#define PINBUDDY_IGNORES_SIZES ({since})\n" in header
-
-
-def test_the_machine_is_looked_at_as_well():
-    shown = doctor()
-    assert "\nMemory\n" in shown.stdout and "\nGPU\n" in f"\n{shown.stdout}", shown.stdout
-    answer = json.loads(doctor("--json").stdout)
-    machine = answer["machine"]
-    assert machine["ready"] and machine["machine"]["memory"]["total"] > 0
-    (driver,) = [it for it in machine["subjects"][0]["findings"] if it["name"] == "driver"]
-    assert driver["value"] and (REAL or "simulated" in driver["value"])
-    assert machine["machine"]["needed_cuda"] == answer["cuda"]
 
 
 def test_a_wheel_without_the_program_says_nothing_of_the_machine(monkeypatch, tmp_path):

@@ -50,7 +50,10 @@ def bin(tmp_path_factory) -> Path:
     """A folder of programs that stand before others."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "cargo").write_text(CARGO)
-    (folder / "cargo").chmod(0o755)
+    # The command as pip installs it would start programs for real; test_command.py has that one.
+    (folder / "pinbuddy").write_text('#!/bin/sh\nexec python -m pinbuddy "$@"\n')
+    for name in ("cargo", "pinbuddy"):
+        (folder / name).chmod(0o755)
     return folder
 
 

@@ -1,7 +1,6 @@
 """With a plan, memory is pinned once CUDA is initialised, before the first request."""
 
-import json
-
+import plans
 import pytest
 
 SETTINGS = {"BUDDY_THRESHOLD_MB": "1"}
@@ -12,6 +11,7 @@ import torch
 for _ in range(12):
     live = [torch.empty(size << 20, dtype=torch.uint8, pin_memory=True) for size in SIZES]
     del live
+print(0)
 """
 REPEAT = RECORDED.replace("SIZES", "(8, 24)")
 VARY = RECORDED.replace("SIZES", "(8 + _, 24 - _ * _ % 7)")
@@ -42,9 +42,7 @@ def looks(run, tmp_path):
 
     def looks(begin, seconds, recorded=REPEAT, **variables):
         plan = tmp_path / "run.plan"
-        if not plan.exists():
-            run(recorded, BUDDY_PLAN=str(plan), **SETTINGS)
-            assert json.loads(plan.read_text())["format"] == "pinbuddy-plan"
+        plans.recorded(run, plan, recorded, **SETTINGS)
         program = LOOKS.replace("BEGIN", begin).replace("SECONDS", str(seconds))
         settings = {"BUDDY_PLAN": str(plan), **SETTINGS, **variables}
         outcome = run(program, **{name: value for name, value in settings.items() if value is not None})

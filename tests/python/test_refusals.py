@@ -21,7 +21,8 @@ def test_the_warm_up_stops_and_keeps_what_it_has(run):
     assert "32 MiB" in warning and "out of memory" in warning and "2 of 3 blocks" in warning
 
 
-@pytest.mark.parametrize("mode", ["sync", "background", "off"])
+# With `off` it is the same call that pins, and is refused.
+@pytest.mark.parametrize("mode", ["sync", "background"])
 def test_the_next_launch_is_not_blamed(run, mode):
     """A failed pin leaves an error behind in the runtime; unless it is cleared, the next kernel
     launch reports it (vllm#51081)."""

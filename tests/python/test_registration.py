@@ -10,7 +10,8 @@ STRAY = """
     from program import *
     use_gpu()
     for _ in range(12):
-        kept = [pinned(size).fill_(i) for i, size in enumerate([24] * 6 + [4.5, 70, 16, 1, 130, 24])]
+        kept = [pinned(size) for size in [6] * 6 + [4.5, 18, 5, 1, 33, 6]]
+    [it.fill_(i) for i, it in enumerate(kept)]
     codes = {int(torch.cuda.cudart().cudaHostUnregister(it.data_ptr())) for it in kept}
     ctypes.CDLL(None).cudaGetLastError()  # Else the program's next launch meets the error.
     whole = all(bool((it.to("cuda", non_blocking=True).cpu() == i).all()) for i, it in enumerate(kept))
@@ -35,7 +36,7 @@ STRAY = """
 )
 def test_a_stray_unregister_is_refused_and_unpins_nothing(run, settings):
     # Processes beside this one share what is not set.
-    outcome = run(STRAY, PINBUDDY_SIM_LOCK=0, BUDDY_MAX_MB=4096, **settings)
+    outcome = run(STRAY, PINBUDDY_SIM_LOCK=0, BUDDY_MAX_MB=4096, BUDDY_BLOCK_SIZE_MB=16, **settings)
     assert outcome.value == [[NOT_REGISTERED], True, 12, 12, 0]
     assert outcome.warnings == []
 

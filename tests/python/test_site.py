@@ -1,9 +1,7 @@
 """Settings that files have: the site's, and the wheel's beside the library."""
 
-import json
-
 import pytest
-from conftest import command_line
+from conftest import command_line, report
 from plugin import IS_PLUGIN, copy
 
 PROBE = """
@@ -54,8 +52,8 @@ def test_the_settings_and_the_doctor_name_the_sites_file(site):
     settings = command_line(check=True, **variables).stdout
     assert [line.split() for line in settings.splitlines() if line.startswith("BUDDY_MAX_MB")] == [["BUDDY_MAX_MB", "64", "site", file]]
     assert f"site file     {file}, sets BUDDY_MAX_MB, BUDDY_LIVE" in command_line("doctor", **variables).stdout.splitlines()
-    report = json.loads(command_line("doctor", "--json", **variables).stdout)
-    assert (report["site"], report["set_by"]) == (file, {"site": ["BUDDY_MAX_MB", "BUDDY_LIVE"]})
+    said = report(**variables)
+    assert (said["site"], said["set_by"]) == (file, {"site": ["BUDDY_MAX_MB", "BUDDY_LIVE"]})
 
 
 def test_a_site_that_turns_pinbuddy_off_is_named_by_the_doctor(site):

@@ -23,6 +23,7 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import sys
 import types
 from importlib.machinery import BuiltinImporter
@@ -141,13 +142,34 @@ def become(request: dict, streams: list[int]) -> types.ModuleType:
     sys.argv, sys.path[0] = ["-c"], ""
     if OWN_PATH != (path := os.environ.get("PYTHONPATH")) and path:
         sys.path[1:1] = path.split(":")
-    sys.orig_argv = [sys.executable, "-c", request["program"]]
+    if request["words"]:
+        # What it starts itself is forked, too.
+        sys.executable = request["words"][0]
+    sys.orig_argv = request["words"] or [sys.executable, "-c", request["program"]]
+    take_words(sys.orig_argv)
     del sys.modules["torch"]
     sys.meta_path.insert(0, Imported())
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     # As `python -c` has them.
     main.__annotations__, main.__builtins__, main.__loader__ = {}, __builtins__, BuiltinImporter
     return main
+
+
+def take_words(words: list[str]) -> None:
+    """Has /proc/self/cmdline say these words, where the kernel lets a process do so (`start.tells_words`)."""
+    text = b"".join(os.fsencode(it) + b"\0" for it in words)
+    # It has to stay.
+    take_words.kept = kept = ctypes.create_string_buffer(text, len(text))
+    with open("/proc/self/stat") as file:
+        fields = [None, None, None, *file.read().rpartition(")")[2].split()]
+    code, data, brk, stack, variables = fields[26:28], fields[45:47], fields[47], fields[28], fields[50:52]
+    libc, at = ctypes.CDLL(None), ctypes.addressof(kept)
+    libc.sbrk.restype = ctypes.c_void_p
+    # The kernel's `struct prctl_mm_map`: all stays as it is, but where the words are.
+    numbers = map(int, (*code, *data, brk, libc.sbrk(0), stack, at, at + len(text), *variables))
+    layout = struct.pack("11QQIi", *numbers, 0, 0, -1)
+    PR_SET_MM, PR_SET_MM_MAP = 35, 14
+    libc.prctl(PR_SET_MM, ctypes.c_ulong(PR_SET_MM_MAP), layout, ctypes.c_ulong(len(layout)), ctypes.c_ulong(0))
 
 
 def only_thread() -> None:
