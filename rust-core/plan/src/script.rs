@@ -181,11 +181,7 @@ fn with_slots(
         ..
     } = task;
     let ease = !options.quick || steady.last_two(&Levels::of(record)).is_some();
-    let groups = groups::groups(record, steady, main, |lane| {
-        let mut alone = vec![Vec::new(); lanes.len()];
-        alone[lane].clone_from(&lanes[lane]);
-        steady_by(record, &alone, lane)
-    });
+    let groups = groups::groups(record, lanes, steady, main);
     let spans: Vec<Spans<'_>> = groups
         .iter()
         .map(|group| Spans::of(record, &group.steady, &group.lanes))
