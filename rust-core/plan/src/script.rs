@@ -18,7 +18,6 @@ mod clears;
 mod clock;
 mod groups;
 mod iterations;
-mod like;
 mod line;
 mod period;
 mod placing;
@@ -281,7 +280,6 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
                 })
                 .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
                 .collect(),
-            like: like::like(record, &early, spans),
             period: Some(spans.line()),
             apart: across.map(|across| {
                 let kept = early.iter().map(|it| spans.keeps(request(it)));
