@@ -54,11 +54,6 @@ impl Cursor {
         }
     }
 
-    /// Goes before entry `at`.
-    pub(crate) fn start(&mut self, at: usize) {
-        self.next = at;
-    }
-
     /// The entry for a request of `bytes`, if there is one.
     pub(crate) fn next(&mut self, bytes: u64) -> Option<usize> {
         self.clue.rotate_left(1);

@@ -20,7 +20,9 @@ use crate::file::device::{DevicePlan, Stream};
 use crate::file::{GRANULE, Plan};
 use crate::replay::check_plan;
 use crate::script::{Options, Watch};
-use acts::{CLEAR, ITERATION, LEFT, OVER, OneDevice, Packed, StreamRecord};
+use acts::{
+    CLEAR, ITERATION, LEFT, OVER, OneDevice, Packed, StreamRecord, most_and_whether_let_go,
+};
 use trial::Trial;
 pub use trial::{Chosen, Reserved, Tried};
 
@@ -253,7 +255,9 @@ impl DeviceRecord {
     /// Whether a model was let go of, on a device that counts beside the others.
     fn was_let_go(&self) -> bool {
         let devices = self.devices.iter();
-        let all: Vec<(u64, bool)> = devices.map(|it| it.1.most_and_whether_let_go()).collect();
+        let all: Vec<(u64, bool)> = devices
+            .map(|it| most_and_whether_let_go(it.1.acts()))
+            .collect();
         let largest = all.iter().map(|it| it.0).max().unwrap_or(0);
         all.iter().any(|it| it.1 && it.0 >= largest / LEFT)
     }

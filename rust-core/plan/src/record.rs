@@ -60,43 +60,37 @@ pub(crate) struct Change {
 /// How many bytes live when.
 pub(crate) struct Levels<'r> {
     pub(crate) record: &'r Record,
-    /// Of each request in order, the bytes of all up to it.
-    begun: Vec<u64>,
-    /// When requests are over, sorted, and the bytes of all that are over by then.
-    over: Vec<(u32, u64)>,
+    /// Just before each request, in order.
+    pub(crate) before: Vec<u64>,
 }
 
 impl<'r> Levels<'r> {
     pub(crate) fn of(record: &'r Record) -> Self {
-        let sum = |sum: &mut u64, bytes: u64| {
-            *sum += bytes;
-            Some(*sum)
-        };
-        let begun = record.requests.iter().map(Request::bytes).scan(0, sum);
-        let ends = record.requests.iter().filter(|it| it.over != NEVER);
-        let mut over: Vec<(u32, u64)> = ends.map(|it| (it.over, it.bytes())).collect();
-        over.sort_unstable_by_key(|it| it.0);
-        let mut all = 0;
-        for (_, bytes) in &mut over {
-            all += *bytes;
-            *bytes = all;
-        }
+        let requests = record.requests.iter();
+        let mut ends: Vec<(u32, u64)> = requests.clone().map(|it| (it.over, it.bytes())).collect();
+        ends.sort_unstable_by_key(|it| it.0);
+        let (mut live, mut ends) = (0, ends.into_iter().peekable());
+        let before = requests.map(|it| {
+            while let Some((_, bytes)) = ends.next_if(|end| end.0 < it.begin) {
+                live -= bytes;
+            }
+            let before = live;
+            live += it.bytes();
+            before
+        });
         Self {
+            before: before.collect(),
             record,
-            begun: begun.collect(),
-            over,
         }
     }
 
     /// The bytes that live just after the last request before a moment.
     pub(crate) fn at_last_before(&self, moment: u32) -> u64 {
         let requests = &self.record.requests;
-        let before = requests.partition_point(|it| it.begin < moment);
-        let Some(last) = before.checked_sub(1) else {
-            return 0;
-        };
-        let over = self.over.partition_point(|it| it.0 <= requests[last].begin);
-        self.begun[last] - over.checked_sub(1).map_or(0, |it| self.over[it].1)
+        let last = requests
+            .partition_point(|it| it.begin < moment)
+            .checked_sub(1);
+        last.map_or(0, |it| self.before[it] + requests[it].bytes())
     }
 }
 

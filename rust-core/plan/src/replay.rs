@@ -1,7 +1,7 @@
 //! Replays a record on a plan, to check that the plan serves it.
 //!
-//! Requests find their slots by the rule that a run follows ([`crate::cursor`]); a slot is granted if its bytes are free in a
-//! plain map of what is taken. Shares no other code with what finds the places, so that a mistake there shows here.
+//! Requests find their slots by a rule ([`crate::cursor`]) that is simpler than a run's; a slot is granted if its bytes are free
+//! in a plain map of what is taken. Shares no other code with what finds the places, so that a mistake there shows here.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -18,7 +18,6 @@ mod clears;
 mod clock;
 mod groups;
 mod iterations;
-mod like;
 mod line;
 mod period;
 mod placing;
@@ -181,11 +180,7 @@ fn with_slots(
         ..
     } = task;
     let ease = !options.quick || steady.last_two(&Levels::of(record)).is_some();
-    let groups = groups::groups(record, steady, main, |lane| {
-        let mut alone = vec![Vec::new(); lanes.len()];
-        alone[lane].clone_from(&lanes[lane]);
-        steady_by(record, &alone, lane)
-    });
+    let groups = groups::groups(record, lanes, steady, main);
     let spans: Vec<Spans<'_>> = groups
         .iter()
         .map(|group| Spans::of(record, &group.steady, &group.lanes))
@@ -285,7 +280,6 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
                 })
                 .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
                 .collect(),
-            like: like::like(record, &early, spans),
             period: Some(spans.line()),
             apart: across.map(|across| {
                 let kept = early.iter().map(|it| spans.keeps(request(it)));

@@ -2,6 +2,7 @@
 //! each allocator, with no CUDA, no PyTorch and no pinned memory.
 //!
 //! ```text
+//!   schedule   which micro-batch goes when through which part of a pipeline's stage
 //!   workload   generators: a seed in, the events of a training run or a server out
 //!   step       what a replay does at a time
 //!   streams    when streams are done with blocks, where a trace does not say
@@ -23,6 +24,7 @@ pub mod policy;
 pub mod prepared;
 pub mod programs;
 pub mod replay;
+mod schedule;
 pub mod step;
 pub mod streams;
 pub mod workload;

@@ -7,7 +7,7 @@ use pinbuddy_replay::policy::{Policy, stock::Stock};
 
 #[path = "../../plan/tests/programs/mod.rs"]
 mod programs;
-use programs::{LOAD, Random, TRAIN, Training, changed, record, shifted};
+use programs::{Random, Training, changed, record, shifted};
 
 fn planned(record: &Record) -> Plan {
     let options = Options {
@@ -108,81 +108,6 @@ fn trainings_waste_nothing_and_requests_of_other_runs_find_their_slots() {
             assert_eq!(check_plan(&recorded, &plan).busy, 0);
         }
     }
-}
-
-#[test]
-fn sizes_that_never_come_again_get_an_amount() {
-    // Steps of sequences whose lengths differ, as with batches of texts.
-    let mut random = Random::new(3);
-    let (mut events, mut id) = (Vec::new(), 0);
-    for _ in 0..200 {
-        let length = 1000 + random.below(3000);
-        let first = id;
-        for layer in 0..24 {
-            for hidden in [8 << 10, 5 << 10, 12 << 10] {
-                let bytes = length * hidden + layer % 3;
-                events.push(Op::request(id, bytes).on_thread(TRAIN));
-                id += 1;
-            }
-        }
-        events.extend((first..id).rev().map(Op::free));
-    }
-    let plan = planned(&record(&events));
-    println!(
-        "efficiency {:.3}, {:?}",
-        plan.facts.efficiency, plan.regions
-    );
-    assert!(plan.slots.is_empty());
-    assert!(
-        plan.facts.efficiency >= 1.0 / 1.08,
-        "{}",
-        plan.facts.efficiency
-    );
-}
-
-#[test]
-fn an_amount_is_roomy_where_blocks_go_in_no_order() {
-    let mut random = Random::new(3);
-    let (mut events, mut live) = (Vec::new(), Vec::new());
-    for id in 0..20_000 {
-        let bytes = (4 << 20) + random.below(60 << 20);
-        events.push(Op::request(id, bytes).on_thread(TRAIN));
-        live.push(id);
-        while live.len() > 60 + (id as usize / 100) % 40 {
-            let gone = live.swap_remove(random.below(live.len() as u64) as usize);
-            events.push(Op::free(gone));
-        }
-    }
-    let plan = planned(&record(&events));
-    println!(
-        "efficiency {:.3}, {:?}",
-        plan.facts.efficiency, plan.regions
-    );
-    assert!(plan.slots.is_empty());
-    assert!(plan.facts.efficiency >= 0.78, "{}", plan.facts.efficiency);
-}
-
-#[test]
-fn blocks_that_live_for_several_iterations_take_turns() {
-    let mut events = Vec::new();
-    for iteration in 0..12 {
-        events.push(Op::Iteration);
-        let id = iteration * 10;
-        events.push(Op::request(id, 6 << 20).on_thread(LOAD));
-        for own in 1..4 {
-            events.push(Op::request(id + own, (8 + own) << 20).on_thread(TRAIN));
-        }
-        (1..4).for_each(|own| events.push(Op::free(id + own)));
-        if iteration >= 2 {
-            events.push(Op::free(id - 20));
-        }
-    }
-    let recorded = record(&events);
-    let plan = planned(&recorded);
-    assert_eq!(plan.lanes[LOAD as usize].period.len(), 3, "{plan:?}");
-    let replayed = check_plan(&recorded, &plan);
-    assert_eq!((replayed.busy, replayed.hits), (0, recorded.len() as u64));
-    assert_eq!(plan.regions, [recorded.peak()]);
 }
 
 #[test]

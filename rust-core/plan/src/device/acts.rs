@@ -77,28 +77,6 @@ impl OneDevice {
         self.acts.iter().map(|it| it.act())
     }
 
-    /// The most in use, and whether the program went on after it had emptied its cache when hardly anything was left of that, as
-    /// behind a model that is gone.
-    pub(super) fn most_and_whether_let_go(&self) -> (u64, bool) {
-        let (mut live, mut now, mut most) = (HashMap::new(), 0_u64, 0);
-        let (mut emptied, mut gone) = (0, 0);
-        for act in self.acts() {
-            match act {
-                Act::Alloc { block, bytes, .. } => {
-                    gone = gone.max(emptied);
-                    live.insert(block, bytes);
-                    now += bytes;
-                    most = most.max(now);
-                }
-                Act::Free { block } => now -= live.remove(&block).unwrap_or(0),
-                Act::Clear if now <= most / LEFT => emptied = most,
-                _ => {}
-            }
-        }
-        // Not what a program frees before it has begun.
-        (most, gone > most / 2)
-    }
-
     /// Requests from `threshold` bytes on, of each stream that has some: in the order in which a run with a plan numbers them.
     pub(super) fn streams(&self, threshold: u64) -> Vec<StreamRecord> {
         let mut numbers = Streams::default();
@@ -138,6 +116,28 @@ impl OneDevice {
         }
         streams
     }
+}
+
+/// The most in use, and whether the program went on after it had emptied its cache when hardly anything was left of that, as
+/// behind a model that is gone.
+pub(super) fn most_and_whether_let_go(acts: impl Iterator<Item = Act>) -> (u64, bool) {
+    let (mut live, mut now, mut most) = (HashMap::new(), 0_u64, 0);
+    let (mut emptied, mut gone) = (0, 0);
+    for act in acts {
+        match act {
+            Act::Alloc { block, bytes, .. } => {
+                gone = gone.max(emptied);
+                live.insert(block, bytes);
+                now += bytes;
+                most = most.max(now);
+            }
+            Act::Free { block } => now -= live.remove(&block).unwrap_or(0),
+            Act::Clear if now <= most / LEFT => emptied = most,
+            _ => {}
+        }
+    }
+    // Not what a program frees before it has begun.
+    (most, gone > most / 2)
 }
 
 impl StreamRecord {
@@ -196,7 +196,7 @@ mod tests {
                 _ => Packed::other(-act as u32, OVER),
             });
         }
-        device.most_and_whether_let_go()
+        most_and_whether_let_go(device.acts())
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! What plans are tried on: the record, what a longer run would do, and other orders of iterations whose order looks like chance.
 
-use std::collections::HashMap;
-
 use pinbuddy_device::planned::Planned;
 use pinbuddy_device::replay::Replay;
 use pinbuddy_device::{Act, Kind};
 use pinbuddy_slots::Layout;
 
+use super::acts::most_and_whether_let_go;
 use super::longer::longer;
 use super::orders::other_orders;
 use super::trial::{Reserved, above};
@@ -52,6 +51,7 @@ impl Runs {
         });
         let longer = last.map(|(before, last)| (last.end, longer(&acts, before, last)));
         // Of a loop that goes on: another one would need more and more.
+        let in_use = |acts: &[Act]| most_and_whether_let_go(acts.iter().copied()).0;
         let most = in_use(&acts);
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let orders = other_orders(&acts);
@@ -195,21 +195,4 @@ fn pieces(acts: &[Act], record: &Record) -> Vec<Vec<Act>> {
         acts[std::mem::replace(&mut begin, end)..end].to_vec()
     };
     looks(record).into_iter().map(piece).collect()
-}
-
-/// The most bytes of blocks that live at once.
-fn in_use(acts: &[Act]) -> u64 {
-    let (mut live, mut now, mut most) = (HashMap::new(), 0, 0);
-    for act in acts {
-        match *act {
-            Act::Alloc { block, bytes, .. } => {
-                live.insert(block, bytes);
-                now += bytes;
-                most = most.max(now);
-            }
-            Act::Free { block } => now -= live.remove(&block).unwrap_or(0),
-            _ => {}
-        }
-    }
-    most
 }

@@ -127,7 +127,6 @@ pub(super) fn once(task: Task<'_>) -> Plan {
     let apart = blocks.iter().zip(&kinds);
     let apart = apart.map(|(block, kind)| stays(block) || *kind == Kind::Kept);
     let group = placing::Group {
-        like: Vec::new(),
         period: None,
         apart: Some(apart.collect()),
         kinds,

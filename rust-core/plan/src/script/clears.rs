@@ -5,7 +5,7 @@
 //! what never does, whether the record has a clear there or not.
 
 use super::spans::{Span, Spans};
-use crate::record::{NEVER, Record, Request};
+use crate::record::{Levels, NEVER, Record, Request};
 
 /// Little is in use: one part of the most in so many at most, as at the engine's low-water marks.
 const LITTLE: i128 = 8;
@@ -146,8 +146,8 @@ pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &
         return Vec::new();
     }
     if steps.iter().any(|it| it.0 != steps[0].0) {
-        let live = live_before(record);
-        let level = |it: &(usize, u32)| live[it.1 as usize];
+        let levels = Levels::of(record);
+        let level = |it: &(usize, u32)| levels.before[it.1 as usize];
         let most = steps.iter().map(level).max();
         let all = (0..spans.iterations()).flat_map(steps_of);
         steps.extend(all.filter(|it| Some(level(it)) <= most));
@@ -161,23 +161,6 @@ pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &
     found.sort_unstable();
     found.dedup();
     found
-}
-
-/// What is in use when each request comes.
-fn live_before(record: &Record) -> Vec<u64> {
-    let own = &record.requests;
-    let mut ends: Vec<(u32, u64)> = own.iter().map(|it| (it.over, it.bytes())).collect();
-    ends.sort_unstable_by_key(|it| it.0);
-    let (mut live, mut ends) = (0, ends.into_iter().peekable());
-    let before = own.iter().map(|it| {
-        while let Some((_, bytes)) = ends.next_if(|end| end.0 < it.begin) {
-            live -= bytes;
-        }
-        let before = live;
-        live += it.bytes();
-        before
-    });
-    before.collect()
 }
 
 /// When little is in use in an iteration.

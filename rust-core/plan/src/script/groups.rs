@@ -4,6 +4,7 @@
 //! Threads that run side by side with no order between them have nothing to gain: together, their lifetimes
 //! are so uncertain that all of them would meet. A lane by itself repeats itself at its own pace.
 
+use super::iterations::steady_by;
 use super::spans::Spans;
 use super::steady::Steady;
 use crate::record::Record;
@@ -22,13 +23,12 @@ pub(super) struct Group {
     pub(super) steady: Steady,
 }
 
-/// Groups of lanes, the main lane's first. `own` finds what comes again in a lane by itself; lanes in
-/// which nothing does are left out.
+/// Groups of lanes, the main lane's first. Others in which nothing comes again are left out.
 pub(super) fn groups(
     record: &Record,
+    lanes: &[Vec<u32>],
     steady: Steady,
     main: usize,
-    own: impl Fn(usize) -> Option<Steady>,
 ) -> Vec<Group> {
     let mut others: Vec<usize> = (0..steady.lanes.len()).filter(|&it| it != main).collect();
     others.sort_by_cached_key(|&lane| {
@@ -40,7 +40,9 @@ pub(super) fn groups(
     let mut bound = Spans::of(record, &steady, &together).bound();
     let mut apart = Vec::new();
     for (count, lane) in others.into_iter().enumerate() {
-        let own = own(lane);
+        let mut alone = vec![Vec::new(); lanes.len()];
+        alone[lane].clone_from(&lanes[lane]);
+        let own = steady_by(record, &alone, lane);
         if count < TRIED && !steady.lanes[lane].granules.is_empty() {
             together.push(lane);
             let joined = Spans::of(record, &steady, &together).bound();

@@ -11,7 +11,7 @@ use super::spans::Spans;
 use super::{Options, Seen, Watch};
 use crate::file::{GRANULE, MOST_REGION};
 use crate::solve::{around, first_fit};
-use crate::{Block, Effort, Instance, Solution, check, solve};
+use crate::{Block, Effort, Instance, Solution, solve};
 
 /// A solution is good enough at so many thousandths above the bound.
 const GOOD_ENOUGH: u64 = 1;
@@ -41,8 +41,6 @@ pub(super) enum Kind {
 pub(super) struct Group {
     pub(super) blocks: Vec<Block>,
     pub(super) kinds: Vec<Kind>,
-    /// Of the first blocks, the one of the iterations that is like it, by its number.
-    pub(super) like: Vec<Option<usize>>,
     /// What begins within it comes again after it.
     pub(super) period: Option<Range<u64>>,
     /// Of each block, whether it lives where the cache may be emptied; nothing if none is to lie apart.
@@ -215,19 +213,7 @@ fn place_around(
         return;
     };
     placed.bound = placed.bound.max(instance.lower_bound());
-    let mut found = around(&instance, &known, watch.stop);
-    if peak(&instance, &found) > enough(instance.lower_bound()) {
-        // A first iteration is much like all others: each block where the same one lies in those, if none overlaps then.
-        let mut like = known.clone();
-        for (at, same) in group.like.iter().enumerate() {
-            like[at] = like[at].or(same.map(|it| placed.offsets[it] - base));
-        }
-        let like = around(&instance, &like, watch.stop);
-        let is_valid = check(instance.blocks(), group.period.clone(), &like).is_ok();
-        if is_valid && peak(&instance, &like) < peak(&instance, &found) {
-            found = like;
-        }
-    }
+    let found = around(&instance, &known, watch.stop);
     let mut left = vec![false; all.len()];
     for (at, offset) in all.iter().copied().zip(found).filter(|it| passes(it.0)) {
         left[at] = !placed.put(at, base + offset, group.blocks[at].size);
@@ -239,12 +225,6 @@ fn place_around(
         }
         placed.end = behind.end;
     }
-}
-
-/// The first byte after all blocks.
-fn peak(instance: &Instance, offsets: &[u64]) -> u64 {
-    let ends = offsets.iter().zip(instance.blocks());
-    ends.map(|(at, block)| at + block.size).max().unwrap_or(0)
 }
 
 /// Places the blocks that are `chosen` from `base` on. What crosses a wall is placed anew after all others.

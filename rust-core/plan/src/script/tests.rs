@@ -16,11 +16,7 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
     let Some((main, steady)) = steady(record, &lanes) else {
         return (blocks, offsets);
     };
-    let groups = groups::groups(record, steady, main, |lane| {
-        let mut alone = vec![Vec::new(); lanes.len()];
-        alone[lane].clone_from(&lanes[lane]);
-        steady_by(record, &alone, lane)
-    });
+    let groups = groups::groups(record, &lanes, steady, main);
     let mut end = 0;
     for group in groups {
         let mut spans = Spans::of(record, &group.steady, &group.lanes);

@@ -47,48 +47,27 @@ pub struct Comparison {
 }
 
 /// The runs that are compared.
-const RUNS: [(&str, Differs); 5] = [
-    (
-        "nothing",
-        Differs {
-            changed: 0,
-            evaluates: false,
-            length: 0,
-        },
-    ),
-    (
-        "5 % of the requests",
-        Differs {
-            changed: 50,
-            evaluates: false,
-            length: 0,
-        },
-    ),
-    (
-        "an evaluation",
-        Differs {
-            changed: 0,
-            evaluates: true,
-            length: 0,
-        },
-    ),
-    (
-        "a shorter batch",
-        Differs {
-            changed: 0,
-            evaluates: false,
-            length: 75,
-        },
-    ),
-    (
-        "a longer batch",
-        Differs {
-            changed: 0,
-            evaluates: false,
-            length: 125,
-        },
-    ),
-];
+fn runs() -> [(&'static str, Differs); 5] {
+    let changed = |changed| Differs {
+        changed,
+        ..Differs::default()
+    };
+    let evaluates = Differs {
+        evaluates: true,
+        ..Differs::default()
+    };
+    let of_length = |length| Differs {
+        length,
+        ..Differs::default()
+    };
+    [
+        ("nothing", Differs::default()),
+        ("5 % of the requests", changed(50)),
+        ("an evaluation", evaluates),
+        ("a shorter batch", of_length(75)),
+        ("a longer batch", of_length(125)),
+    ]
+}
 
 /// Compares one; planning asks `stop`.
 ///
@@ -112,7 +91,7 @@ pub fn compare(
         record.plan(&options, stop)
     };
     let plans = Kind::ALL.map(plan_for);
-    let runs = RUNS.iter().map(|&(name, differs)| {
+    let runs = runs().into_iter().map(|(name, differs)| {
         let acts = training.acts(seed + 1, REPLAYED, differs);
         let with = |kind: Kind| {
             let planned = plans[kind as usize].before(0, kind.model());

@@ -39,16 +39,10 @@ pub struct Outcome {
     /// How many pins had been made when each request was served, in the order of serving. That order
     /// differs from stock's, since threads advance at other speeds.
     pub pins: Vec<u64>,
-    /// Bytes pinned at these times.
-    pub pinned: Vec<u64>,
-    /// The place of each request in that order, in the order of their names.
-    pub order: Vec<usize>,
     /// How long each request waited, in the order of names, and how long stock's pins would have taken
     /// in its place: its own, and those of requests that waited at the same time. Without requests
     /// during which a working-set region was pinned, by themselves or by another thread.
     pub waits: Vec<(Nanos, Nanos)>,
-    /// How many requests `waits` leaves out.
-    pub renewals: u64,
     /// How many requests unpinned memory on their own thread.
     pub unpinning: u64,
     /// When the program ended.
@@ -110,7 +104,6 @@ pub fn run(of: Run<'_>, settings: Option<&Settings>) -> Result<Outcome, String> 
         next: vec![0; of.acts.len()],
         states: vec![State::Ready(0); of.acts.len()],
         outcome: Outcome {
-            order: vec![0; requests],
             waits: vec![(0, 0); requests],
             ..Outcome::default()
         },
@@ -166,15 +159,11 @@ impl Program<'_> {
             return;
         };
         let served = self.world.served(thread);
-        self.outcome.renewals += u64::from(served.renewed);
         self.outcome.unpinning += u64::from(served.unpinned);
         if !served.renewed && !served.beside {
             self.outcome.waits[block as usize] = (served.at - served.asked, stocks);
         }
-        let pins = self.world.pins();
-        self.outcome.order[block as usize] = self.outcome.pins.len();
-        self.outcome.pins.push(pins.pins);
-        self.outcome.pinned.push(pins.bytes);
+        self.outcome.pins.push(self.world.pins().pins);
         self.sizes[block as usize] = bytes;
         self.in_use.take(self.world.now() / 1000, bytes);
         self.states[thread] = State::Ready(self.world.now());

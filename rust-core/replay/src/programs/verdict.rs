@@ -91,10 +91,7 @@ mod tests {
             pinned_at_end: peak,
             bytes_pinned: 9000,
             pins: vec![1],
-            pinned: vec![peak],
-            order: vec![0],
             waits: vec![(waited, 100_000_000)],
-            renewals: 0,
             unpinning: 0,
             time: 7,
         };

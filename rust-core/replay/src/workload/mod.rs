@@ -53,14 +53,14 @@ pub const WORKLOADS: [Workload; 11] = [
         about: "activations offloaded in a 1F1B pipeline, stage 4 of 8",
         sizes: Sizes::Fixed,
         steps: 10,
-        make: |_| Box::new(training::Training::one_f_one_b()),
+        make: |_| Box::new(training::Training::of_chunks(1)),
     },
     Workload {
         name: "training-interleaved",
         about: "the same stage in an interleaved pipeline of two chunks",
         sizes: Sizes::Fixed,
         steps: 10,
-        make: |_| Box::new(training::Training::interleaved()),
+        make: |_| Box::new(training::Training::of_chunks(2)),
     },
     Workload {
         name: "zero-offload",

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //!   shapes     what layers make, in bytes
-//!   schedule   which micro-batch goes when through which part of a pipeline's stage
 //!   tape       blocks, streams, and when these are done
 //!   program    a rank: parameters, passes, gradients, the optimizer
 //! ```
@@ -10,15 +9,14 @@
 //! The same seed gives the same acts. A seed decides what experts get and what differs, never the model.
 
 mod program;
-mod schedule;
 mod shapes;
 mod tape;
 
 use program::{Program, States};
-use schedule::Pipeline;
 use shapes::{Batch, GPT_2, LLAMA_2_7B, QWEN_14B, QWEN_MOE};
 
 use super::Act;
+use crate::schedule::Pipeline;
 
 pub use program::Differs;
 

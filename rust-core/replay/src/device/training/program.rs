@@ -5,10 +5,10 @@
 
 mod weights;
 
-use super::schedule::{Pass, Pipeline};
 use super::shapes::{Batch, Op, Shape, head, layer};
 use super::tape::{Block, MAIN, Tape};
 use crate::device::Act;
+use crate::schedule::{Pass, Pipeline};
 
 /// How gradients and states are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

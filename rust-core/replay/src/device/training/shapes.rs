@@ -200,48 +200,22 @@ fn dense(shape: Shape, tokens: u64, ranks: u64) -> [Op; 3] {
 
 /// Tokens go to the ranks of their experts and back.
 fn mixture(shape: Shape, experts: Experts, tokens: u64) -> [Op; 6] {
-    let routed = tokens * experts.of_a_token;
+    let count = tokens * experts.of_a_token;
     let weights = experts.local * shape.hidden * experts.inner;
-    let none = Op {
+    let wide = count * shape.hidden * BFLOAT16;
+    let inner = count * experts.inner * BFLOAT16;
+    let routed = |op, weights| Op {
         routed: true,
-        ..Op::default()
-    };
-    let wide = routed * shape.hidden * BFLOAT16;
-    let inner = routed * experts.inner * BFLOAT16;
-    let router = Op {
-        out: tokens * 60 * FLOAT32,
-        kept: true,
-        ..Op::default()
+        weights,
+        ..op
     };
     [
-        router,
-        Op {
-            out: wide,
-            kept: true,
-            ..none
-        },
-        Op {
-            out: 2 * inner,
-            kept: true,
-            weights: 2 * weights,
-            ..none
-        },
-        Op {
-            out: inner,
-            kept: true,
-            ..none
-        },
-        Op {
-            out: wide,
-            weights,
-            ..none
-        },
-        Op {
-            out: wide,
-            kept: true,
-            routed: false,
-            ..none
-        },
+        kept(tokens * 60 * FLOAT32), // the router
+        routed(kept(wide), 0),
+        routed(kept(2 * inner), 2 * weights),
+        routed(kept(inner), 0),
+        routed(passed(wide), weights),
+        kept(wide),
     ]
 }
 
@@ -249,28 +223,14 @@ fn mixture(shape: Shape, experts: Experts, tokens: u64) -> [Op; 6] {
 pub(super) fn head(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
     let tokens = batch.sequences * batch.length;
     let words = shape.vocabulary / ranks;
-    let none = Op::default();
-    let wide = tokens * shape.hidden * BFLOAT16;
     vec![
+        kept(tokens * shape.hidden * BFLOAT16),
         Op {
-            out: wide,
-            kept: true,
-            ..none
-        },
-        Op {
-            out: tokens * words * BFLOAT16,
             weights: shape.hidden * words,
-            ..none
+            ..passed(tokens * words * BFLOAT16)
         },
-        Op {
-            out: tokens * words * FLOAT32,
-            ..none
-        },
-        Op {
-            out: tokens * words * FLOAT32,
-            kept: true,
-            ..none
-        },
-        Op { out: 512, ..none },
+        passed(tokens * words * FLOAT32),
+        kept(tokens * words * FLOAT32),
+        passed(512),
     ]
 }

@@ -5,25 +5,25 @@
 
 /// A part of the stage's layers, for one micro-batch, forward or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pass {
-    pub(super) chunk: usize,
-    pub(super) micro_batch: usize,
-    pub(super) forward: bool,
+pub(crate) struct Pass {
+    pub(crate) chunk: usize,
+    pub(crate) micro_batch: usize,
+    pub(crate) forward: bool,
 }
 
 /// A stage in a pipeline.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pipeline {
-    pub(super) stages: usize,
+pub(crate) struct Pipeline {
+    pub(crate) stages: usize,
     /// Which one this is.
-    pub(super) stage: usize,
-    pub(super) chunks: usize,
-    pub(super) micro_batches: usize,
+    pub(crate) stage: usize,
+    pub(crate) chunks: usize,
+    pub(crate) micro_batches: usize,
 }
 
 impl Pipeline {
     /// Every pass of a step, in order.
-    pub(super) fn passes(&self) -> Vec<Pass> {
+    pub(crate) fn passes(&self) -> Vec<Pass> {
         let all = self.chunks * self.micro_batches;
         let ahead = self.stages - self.stage - 1;
         let ahead = match self.chunks {
