@@ -1,7 +1,7 @@
 //! What plans are tried on: the record, what a longer run would do, and other orders of iterations whose order looks like chance.
 
 use pinbuddy_device::planned::Planned;
-use pinbuddy_device::replay::Replay;
+use pinbuddy_device::replay::{Outcome, Replay};
 use pinbuddy_device::{Act, Kind};
 use pinbuddy_slots::Layout;
 
@@ -21,10 +21,12 @@ const SEEN: u64 = 100;
 
 /// What is replayed.
 pub(super) struct Runs {
-    /// The record, and what a longer run would do.
-    runs: Vec<Run>,
-    /// The record in other orders.
-    orders: Vec<Run>,
+    /// The record, if no longer run begins with it; and what a longer run would do.
+    runs: Vec<Vec<Act>>,
+    /// The record, and what is reserved in it without a plan.
+    record: (Vec<Act>, u64),
+    /// The same of the record in other orders.
+    orders: Vec<(Vec<Act>, u64)>,
     /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
     looks: Vec<Vec<Act>>,
     /// What may be reserved at the end of each: as much as without a plan, and a little more.
@@ -56,24 +58,27 @@ impl Runs {
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let orders = other_orders(&acts);
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
-        // No peak comes behind the last request, and a longer run goes on there.
-        let request = acts.iter().rposition(|it| matches!(it, Act::Alloc { .. }));
-        let record = request.map_or(0, |it| it + 1);
         let runs = match longer {
-            Some((end, longer)) if end == acts.len() => vec![(longer, record)],
-            Some((_, longer)) => vec![(longer, 0), (acts, record)],
-            None => vec![(acts, record)],
+            // It has all of the record.
+            Some((end, longer)) if end == acts.len() => vec![longer],
+            Some((_, longer)) => vec![acts.clone(), longer],
+            None => vec![acts.clone()],
         };
         let mut all = Self {
-            runs: Vec::new(),
+            runs,
+            record: (Vec::new(), 0),
             orders: Vec::new(),
             looks,
             may_hold: Vec::new(),
             behind: options.behind,
             threshold: options.made_for.threshold,
         };
-        all.runs = runs.into_iter().map(|it| all.run(it.0, it.1)).collect();
-        all.orders = orders.into_iter().map(|it| all.run(it, 0)).collect();
+        let without = |run: Vec<Act>| {
+            let reserved = all.reserved_in(&run, &[])?.of(all.behind);
+            Some((run, reserved))
+        };
+        let orders = orders.into_iter().filter_map(without).collect();
+        (all.record, all.orders) = (without(acts).unwrap_or_default(), orders);
         let held = all.held(&[]).unwrap_or_default();
         all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
@@ -97,89 +102,56 @@ impl Runs {
         Some(held.collect())
     }
 
-    fn run(&self, acts: Vec<Act>, record: usize) -> Run {
-        let mut run = Run {
-            acts,
-            record,
-            without: [0; 2],
-        };
-        let without = self.replayed(&run, &[]).unwrap_or_default();
-        run.without = without.map(|it| it.of(self.behind));
-        run
-    }
-
     /// What is reserved with these plans in the run that has the most; none if they cannot be used.
     pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<Reserved> {
         let mut most = Reserved::default();
         for run in &self.runs {
-            let [_, all] = self.replayed(run, plans)?;
-            most.stock = most.stock.max(all.stock);
-            most.expandable = most.expandable.max(all.expandable);
+            let reserved = self.reserved_in(run, plans)?;
+            most.stock = most.stock.max(reserved.stock);
+            most.expandable = most.expandable.max(reserved.expandable);
         }
         Some(most)
     }
 
-    /// Whether more is reserved with these plans in the record, or in a longer run, than without in the same.
+    /// Whether more is reserved with these plans in the record than without, whatever a longer run gains.
     pub(super) fn is_worse(&self, plans: &[Option<Layout>]) -> bool {
-        self.is_more(&self.runs, plans)
+        self.is_more(&self.record, plans)
     }
 
     /// Whether more is reserved with these plans in another order than without.
     pub(super) fn needs_order(&self, plans: &[Option<Layout>]) -> bool {
-        self.is_more(&self.orders, plans)
+        self.orders.iter().any(|it| self.is_more(it, plans))
     }
 
-    /// Whether more is reserved with these plans in one of the runs than without.
-    fn is_more(&self, runs: &[Run], plans: &[Option<Layout>]) -> bool {
-        runs.iter().any(|run| {
-            let Some(reserved) = self.replayed(run, plans) else {
-                return true;
-            };
-            let mut both = reserved.iter().zip(run.without);
-            both.any(|(it, without)| it.of(self.behind) > without)
-        })
+    fn is_more(&self, (run, without): &(Vec<Act>, u64), plans: &[Option<Layout>]) -> bool {
+        let reserved = self.reserved_in(run, plans);
+        reserved.is_none_or(|it| it.of(self.behind) > *without)
     }
 
     /// The most bytes that are in use at once in any run.
     pub(super) fn least(&self) -> u64 {
-        let outcomes = self.runs.iter().filter_map(|run| {
-            let planned = Planned::new(Kind::Torch.model(), self.threshold, &[]).ok()?;
-            let mut replay = Replay::new(planned);
-            run.acts.iter().for_each(|act| replay.step(*act));
-            Some(replay.outcome().bound)
-        });
-        outcomes.max().unwrap_or(0)
+        let runs = self.runs.iter();
+        let outcomes = runs.filter_map(|it| self.replayed(it, Kind::Torch, &[]));
+        outcomes.map(|it| it.bound).max().unwrap_or(0)
     }
 
-    /// What is reserved in the record, and in all of the run.
-    fn replayed(&self, run: &Run, plans: &[Option<Layout>]) -> Option<[Reserved; 2]> {
-        let with = |kind: Kind| {
-            if self.behind.is_some_and(|it| it != kind) {
-                return Some([0; 2]);
-            }
-            let planned = Planned::new(kind.model(), self.threshold, plans).ok()?;
-            let mut replay = Replay::new(planned);
-            let (record, rest) = run.acts.split_at(run.record);
-            Some([record, rest].map(|acts| {
-                acts.iter().for_each(|act| replay.step(*act));
-                replay.outcome().peak_reserved
-            }))
+    fn reserved_in(&self, run: &[Act], plans: &[Option<Layout>]) -> Option<Reserved> {
+        let with = |kind: Kind| match self.behind.is_some_and(|it| it != kind) {
+            true => Some(0),
+            false => Some(self.replayed(run, kind, plans)?.peak_reserved),
         };
-        let (stock, expandable) = (with(Kind::Torch)?, with(Kind::TorchExpandable)?);
-        Some([0, 1].map(|part| Reserved {
-            stock: stock[part],
-            expandable: expandable[part],
-        }))
+        Some(Reserved {
+            stock: with(Kind::Torch)?,
+            expandable: with(Kind::TorchExpandable)?,
+        })
     }
-}
 
-/// Acts that are replayed.
-struct Run {
-    acts: Vec<Act>,
-    /// So many of them, the first ones, are the record up to its last request.
-    record: usize,
-    /// What is reserved without a plan: in the record, and in all.
-    without: [u64; 2],
+    fn replayed(&self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Outcome> {
+        let planned = Planned::new(kind.model(), self.threshold, plans).ok()?;
+        let mut replay = Replay::new(planned);
+        run.iter().for_each(|act| replay.step(*act));
+        Some(replay.outcome())
+    }
 }
 
 /// The acts up to the last clear behind which a large pool is made, in pieces that each end with such a clear.

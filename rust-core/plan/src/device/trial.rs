@@ -1,7 +1,7 @@
 //! The best of several plans, or none, by trial: each is replayed on models of PyTorch's allocator, with all requests.
 //!
 //! Invariant: what is chosen reserves less than the better of PyTorch's two allocators does by itself in the record and a longer run
-//! together, no more in either of them or in other orders of its iterations, and no more where a program looks what is left
+//! together, no more in the record alone or in other orders of its iterations, and no more where a program looks what is left
 //! ([`runs`](super::runs)).
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
