@@ -242,6 +242,6 @@ def test_without_the_engine_nothing_is_said_to_be_pinned(run):
 @pytest.mark.checkout("runs an example")
 def test_processes_that_map_one_file_hold_it_once():
     command = [forking(), Path(__file__).parents[2] / "examples/one_copy.py", "--processes=3"]
-    said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
     assert said.count(": 64 MiB pinned in place, all bytes arrived") == 3
     assert said.splitlines()[-1] == "in all 192 MiB pinned, 64 MiB of memory"

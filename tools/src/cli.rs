@@ -44,7 +44,7 @@ pub enum Command {
     Simulate(Simulate),
     /// Say whether pinbuddy is in place, and what this machine offers for pinned memory
     Doctor(Doctor),
-    /// Print a script that completes commands and options in bash, zsh or fish
+    /// Print a script that completes commands and options in a shell
     Completions(Completions),
 }
 
@@ -218,7 +218,7 @@ pub struct Doctor {
                   compinit. fish: pinbuddy completions fish > ~/.config/fish/completions/pinbuddy.fish."
 )]
 pub struct Completions {
-    /// bash, zsh or fish
+    /// Which shell
     #[arg(value_enum, hide_possible_values = true)]
     pub shell: Shell,
 }

@@ -1,6 +1,6 @@
 //! `simulate`: traces replayed on models of allocators, side by side.
 //!
-//! Reads a trace once, in batches that every policy replays in turn, so that any length fits in little memory.
+//! Each policy replays a trace in batches, as it is read; a snapshot is read as a whole.
 //! Knows no format (`input`) and no policy (`rust-core/replay`).
 
 mod device;

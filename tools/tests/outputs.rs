@@ -103,6 +103,22 @@ fn standard_output_gets_the_file_alone_by_each_of_its_names() {
     assert!(fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
 }
 
+/// A log that a shell has open for standard error keeps what it has, and what comes behind the output.
+#[test]
+fn an_open_file_is_written_behind_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, table) = (trace(&folder), table(&folder));
+    for arguments in with_outputs(trace.to_str().unwrap(), table.to_str().unwrap()) {
+        let log = file(&folder, "log", "before\n");
+        let open = OpenOptions::new().append(true).open(&log).unwrap();
+        let mut started = command();
+        started.args(arguments).arg("/dev/fd/2").stderr(open);
+        assert!(started.output().unwrap().status.success());
+        let written = fs::read(&log).unwrap();
+        assert!(written.starts_with(b"before\n") && written.len() > b"before\n".len());
+    }
+}
+
 #[test]
 fn an_input_is_never_the_output() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ COMMANDS = {
     "explain": "say what a message of pinbuddy's means, and what to do about it",
     "trace": "write workloads as traces of pinned-memory requests, for replays",
     "simulate": "replay traces on models of allocators, with no CUDA and no PyTorch, and compare what they pin",
-    "completions": "print a script that completes commands and options in bash, zsh or fish",
+    "completions": "print a script that completes commands and options in a shell",
 }
 """Its commands that need nothing of Python's, each in a line."""
 

@@ -5,6 +5,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+/// The most links that are followed, as the kernel does.
+const MOST_LINKS: usize = 40;
+
 /// This process's standard input and output, as files.
 const STDIN: &str = "/proc/self/fd/0";
 const STDOUT: &str = "/proc/self/fd/1";
@@ -14,7 +17,7 @@ const STDOUT: &str = "/proc/self/fd/1";
 pub(super) enum Place {
     /// Standard output, by whatever name.
     Stdout,
-    /// A pipe or a device: written into.
+    /// A pipe, a device, or what a process has open: written into.
     Stream(PathBuf),
     /// A regular file or none yet, with no link left in its name: replaced.
     File(PathBuf),
@@ -26,17 +29,36 @@ impl Place {
         if path == Path::new("-") {
             return Ok(Self::Stdout);
         }
-        let stdout = fs::metadata(STDOUT).ok().map(|it| Identity::new(&it));
-        // Asked first: the kernel refuses links that strangers left in a folder of all users, and those that lead to themselves.
-        match fs::metadata(path) {
-            Ok(it) if it.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            // Replaced, a file would have lost what is printed to it, too.
-            Ok(it) if stdout == Some(Identity::new(&it)) => Ok(Self::Stdout),
-            Ok(it) if !it.is_file() => Ok(Self::Stream(path.to_path_buf())),
-            Ok(_) => fs::canonicalize(path).map(Self::File),
-            Err(why) if why.kind() == io::ErrorKind::NotFound => follow(path).map(Self::File),
-            Err(why) => Err(why),
+        // Asked first: the kernel refuses links that strangers left in a folder of all users.
+        let found = match fs::metadata(path) {
+            Ok(it) if it.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(it) => Some(it),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => None,
+            Err(why) => return Err(why),
+        };
+        let place = follow(path)?;
+        if is_open_file(&place) {
+            let is_stdout = fs::canonicalize("/proc/self/fd")
+                .is_ok_and(|own| place.parent() == Some(&own) && place.ends_with("1"));
+            return Ok(if is_stdout {
+                Self::Stdout
+            } else {
+                Self::Stream(place)
+            });
         }
+        let Some(found) = found else {
+            return Ok(Self::File(place));
+        };
+        if !found.is_file() {
+            return Ok(Self::Stream(place));
+        }
+        // Replaced, the file would have lost what is printed to it, too.
+        let is_stdout = Identity::of_file(Path::new(STDOUT)) == Some(Identity::new(&found));
+        Ok(if is_stdout {
+            Self::Stdout
+        } else {
+            Self::File(place)
+        })
     }
 
     /// Which file it is, if it is a regular one.
@@ -85,12 +107,22 @@ pub(super) fn folder(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Where links lead whose target is not there.
+/// Where links lead, also one whose target is not there. Links of /proc are not followed: they stand for what is open,
+/// which may have no name.
 fn follow(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let place = fs::canonicalize(folder(path))?.join(name);
-    match fs::read_link(&place) {
-        Ok(target) => follow(&folder(&place).join(target)),
-        Err(_) => Ok(place),
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        let place = fs::canonicalize(folder(&path))?.join(name);
+        match fs::read_link(&place) {
+            Ok(target) if !is_open_file(&place) => path = folder(&place).join(target),
+            _ => return Ok(place),
+        }
     }
+    Err(io::Error::other("too many links"))
+}
+
+/// Whether this stands for something that a process has open.
+fn is_open_file(place: &Path) -> bool {
+    place.starts_with("/proc")
 }

@@ -23,8 +23,8 @@ const SEEN: u64 = 100;
 pub(super) struct Runs {
     /// The record, if no longer run begins with it; and what a longer run would do.
     runs: Vec<Vec<Act>>,
-    /// The record, and what is reserved in it without a plan.
-    record: (Vec<Act>, u64),
+    /// The record, and what is reserved in it without a plan; none if it is the only run.
+    record: Option<(Vec<Act>, u64)>,
     /// The same of the record in other orders.
     orders: Vec<(Vec<Act>, u64)>,
     /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
@@ -58,6 +58,7 @@ impl Runs {
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let orders = other_orders(&acts);
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
+        let is_longer = longer.is_some();
         let runs = match longer {
             // It has all of the record.
             Some((end, longer)) if end == acts.len() => vec![longer],
@@ -66,7 +67,7 @@ impl Runs {
         };
         let mut all = Self {
             runs,
-            record: (Vec::new(), 0),
+            record: None,
             orders: Vec::new(),
             looks,
             may_hold: Vec::new(),
@@ -78,7 +79,8 @@ impl Runs {
             Some((run, reserved))
         };
         let orders = orders.into_iter().filter_map(without).collect();
-        (all.record, all.orders) = (without(acts).unwrap_or_default(), orders);
+        let record = is_longer.then(|| without(acts)).flatten();
+        (all.record, all.orders) = (record, orders);
         let held = all.held(&[]).unwrap_or_default();
         all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
@@ -115,7 +117,9 @@ impl Runs {
 
     /// Whether more is reserved with these plans in the record than without, whatever a longer run gains.
     pub(super) fn is_worse(&self, plans: &[Option<Layout>]) -> bool {
-        self.is_more(&self.record, plans)
+        self.record
+            .as_ref()
+            .is_some_and(|it| self.is_more(it, plans))
     }
 
     /// Whether more is reserved with these plans in another order than without.
