@@ -93,11 +93,11 @@ def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(wit
 
 @pytest.mark.parametrize("conf", ["expandable_segments:False", "expandable_segments:True"])
 def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(with_plan, conf):
-    """The next request wants it, which is four times as long: so it is lent to nobody as long as there is other memory. PyTorch is
+    """The next request wants it, which is five times as long: so it is lent to nobody as long as there is other memory. PyTorch is
     asked once, and not in vain for each request: each time it would give back all that it has cached, and wait for the device."""
     outcome = with_plan(STAND + """
     kept = block(12)
-    elsewhere = planned(block(5))
+    elsewhere = planned(block(4))
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(40 * MIB)
     seen = []

@@ -86,7 +86,7 @@ impl Slots {
         }
         let course = &self.courses[lane as usize];
         let step = match course.last_unserved() {
-            Unserved::InsteadOf(step) if !self.fit.is_poor() => step,
+            Unserved::InsteadOf(step) if !self.fit.is_poor() || self.lacks(course, step) => step,
             _ => {
                 let found = self.best_fit(bytes, most(bytes), 0..own, None)?;
                 return Some(Lent::Place(self.grant(bytes, found)));
@@ -115,6 +115,14 @@ impl Slots {
             .best_fit(bytes, most(bytes), 0..own, Some(&wanted))
             .or_else(|| self.cheapest(bytes, 0..own, own_slot, steps))?;
         Some(Lent::Place(self.grant(bytes, found)))
+    }
+
+    /// Whether the region of this step's slot is not there.
+    fn lacks(&self, course: &Course, step: usize) -> bool {
+        let slot = course
+            .slot_at(step)
+            .map(|it| &self.places[it as usize].slot);
+        slot.is_some_and(|it| self.bases[it.region as usize].is_none())
     }
 
     /// The place of which the least is wanted in the next steps, and nothing by a slot that is [`LONGER`]: so nothing much longer
