@@ -151,7 +151,8 @@ impl Torch {
     /// Give back as few of the blocks that are too large to be split as make room; false if they do not.
     fn release_oversize(&mut self, pool: Pool, stream: u32, bytes: u64) -> bool {
         let limit = self.settings.max_split_size;
-        if limit == u64::MAX {
+        // PyTorch leaves expandable segments out.
+        if limit == u64::MAX || self.settings.expandable {
             return false;
         }
         let wanted = bytes.max(limit);
