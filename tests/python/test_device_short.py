@@ -97,7 +97,7 @@ def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(with_pla
     asked once, and not in vain for each request: each time it would give back all that it has cached, and wait for the device."""
     outcome = with_plan(STAND + """
     kept = block(12)
-    elsewhere = planned(block(4))
+    elsewhere = planned(block(3))
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(40 * MIB)
     seen = []
