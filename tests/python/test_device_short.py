@@ -2,6 +2,7 @@
 which there is a place in a region of its stream."""
 
 import pytest
+from device_plans import STEPS, planned_runs
 
 
 # How the plan's region stands.
@@ -92,14 +93,16 @@ def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(wit
 
 
 @pytest.mark.parametrize("conf", ["expandable_segments:False", "expandable_segments:True"])
-def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(with_plan, conf):
-    """The next request wants it, which is five times as long: so it is lent to nobody as long as there is other memory. PyTorch is
-    asked once, and not in vain for each request: each time it would give back all that it has cached, and wait for the device."""
-    outcome = with_plan(STAND + """
+def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(run, tmp_path, conf):
+    """The next request but one wants it, which is six times as long: so it is lent to nobody as long as there is other memory.
+    PyTorch is asked once, and not in vain for each request: each time it would give back all that it has cached, and wait for the
+    device."""
+    longer = STEPS.replace("(20, 16)", "(32, 30)").replace("20 * MIB", "32 * MIB")
+    outcome = planned_runs(run, tmp_path / "device.json", longer)(STAND + """
     kept = block(12)
-    elsewhere = planned(block(3))
+    elsewhere = planned(block(5))
     torch.cuda.empty_cache()
-    beside = torch.cuda.caching_allocator_alloc(40 * MIB)
+    beside = torch.cuda.caching_allocator_alloc(28 * MIB)
     seen = []
     torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
     torch.cuda.memory._record_memory_history()
