@@ -41,6 +41,8 @@ fn a_plan_reserves_little_more_than_what_lives_at_once() {
         // Of two streams each has its own peak, at another moment.
         let target = match name {
             "llama2-7b-zero3" => 0.89,
+            // With a solver that placed its long blocks first, which no recorded program needed, it was 0.9995.
+            "llama2-7b-1f1b" => 0.998,
             _ if it.varies => 0.95,
             _ => 0.99,
         };

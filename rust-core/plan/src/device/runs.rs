@@ -58,12 +58,11 @@ impl Runs {
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let orders = other_orders(&acts);
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
-        let is_longer = longer.is_some();
-        let runs = match longer {
+        let (runs, record) = match longer {
             // It has all of the record.
-            Some((end, longer)) if end == acts.len() => vec![longer],
-            Some((_, longer)) => vec![acts.clone(), longer],
-            None => vec![acts.clone()],
+            Some((end, longer)) if end == acts.len() => (vec![longer], Some(acts)),
+            Some((_, longer)) => (vec![acts.clone(), longer], Some(acts)),
+            None => (vec![acts], None),
         };
         let mut all = Self {
             runs,
@@ -79,8 +78,7 @@ impl Runs {
             Some((run, reserved))
         };
         let orders = orders.into_iter().filter_map(without).collect();
-        let record = is_longer.then(|| without(acts)).flatten();
-        (all.record, all.orders) = (record, orders);
+        (all.record, all.orders) = (record.and_then(without), orders);
         let held = all.held(&[]).unwrap_or_default();
         all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
