@@ -6,15 +6,17 @@ FILE is PyTorch's, unchanged. The name of a test contains one of PATTERNS, with 
 names contain one of LAST run behind all others; those named in WITHOUT do not run.
 REPORT gets a line of JSON when a test starts and one when it ends, so that a crash names the test that it
 happened in: {"test", "id", "outcome", "detail"}, outcome being one of started, passed, failed and
-skipped. In a fork the last line says what its engine served, and the plan of its device memory: {"served": N,
-"planned": N}. Tests that REPORT names
-already are left out, so that the same command goes on after a crash. The exit status says nothing; the
-report does. With `--list` in REPORT's place the tests are only listed, as JSON, on the last line of standard output.
+skipped. In a fork the last line says what its engine served in the tests, and the plan of its device memory: {"served": N,
+"planned": N}. Tests that REPORT names already are left out, so that the same command goes on after a crash. The program
+that PINBUDDY_BEFORE_EACH names runs before each of them. The exit status says nothing; the report does. With `--list` in
+REPORT's place the tests are only listed, as JSON, on the last line of standard output.
 """
 
 import gc
 import importlib.util
 import json
+import os
+import runpy
 import sys
 import unittest
 from pathlib import Path
@@ -27,6 +29,8 @@ class Report(unittest.TestResult):
         super().__init__()
         self._lines = lines
         self._failed = False
+        # What the plan has served of the programs that ran before tests.
+        self.before_tests = 0
 
     def write(self, **line):
         self._lines.write(json.dumps(line) + "\n")
@@ -38,6 +42,10 @@ class Report(unittest.TestResult):
 
     def startTest(self, test):
         super().startTest(test)
+        if program := os.environ.get("PINBUDDY_BEFORE_EACH"):
+            before = served()["planned"]
+            runpy.run_path(program, run_name="__main__")
+            self.before_tests += served()["planned"] - before
         self._say(test, "started")
 
     def stopTest(self, test):
@@ -132,7 +140,7 @@ def main(file, patterns, report, last="", without=""):
                 ).run(result)
         counts = served()
         if counts is not None:
-            result.write(**counts)
+            result.write(**counts | {"planned": counts["planned"] - result.before_tests})
 
 
 if __name__ == "__main__":

@@ -35,13 +35,14 @@ def runs(upstream):
         pytest.skip("only the simulator's outcomes are known")
     made = {}
 
+    program = LOGS.parents[2] / "tests/upstream/device_steps.py"
+
     def plan():
         """A plan that serves what tests ask for, of a recorded program."""
         if "plan" not in made:
             LOGS.mkdir(parents=True, exist_ok=True)
             file, log = LOGS.parent / "device.plan", LOGS / "device, plan.log"
             file.unlink(missing_ok=True)
-            program = LOGS.parents[2] / "tests/upstream/device_steps.py"
             how, _ = upstream.bench.call([upstream.fork, str(program)], log, BUDDY_DEVICE_PLAN=str(file))
             assert file.is_file(), f"no plan was made: {how}\n{log.read_text()}"
             made["plan"] = file
@@ -59,7 +60,8 @@ def runs(upstream):
                     file.unlink(missing_ok=True)
                 settings |= {"BUDDY_DEVICE_TRACE": str(trace), "BUDDY_DEVICE_PLAN": str(record)}
             else:
-                settings |= {"BUDDY_DEVICE_PLAN": plan()}
+                # Before each test the program runs again, since a plan takes its regions when its own requests come.
+                settings |= {"BUDDY_DEVICE_PLAN": plan(), "PINBUDDY_BEFORE_EACH": str(program)}
             made[title] = upstream.bench.python(f"device, {title}", python, upstream.device, **settings)
         return made[title]
 
