@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinbuddy_core::{Refusal, Stats};
+use pinbuddy_store::AUTO;
 
 use super::Handle;
 use super::pinner::Refused;
@@ -164,10 +165,14 @@ impl<M: Memory> Handle<M> {
         }
         self.once(planned.given_up(), || {
             let Served { served, asked } = planned.served();
+            let remove = match self.config.plan.value.as_deref() {
+                Some(AUTO) => "remove the plan by `pinbuddy plans rm`",
+                _ => "remove the plan's file",
+            };
             format!(
                 "the plan does not fit any more: a thread asks for other sizes, in another order, than it did in the run that was \
                  recorded; of all {asked} requests {served} had a place. It is served as without a plan, until it does as planned \
-                 again. If that comes in every run, remove the plan's file, and the next run is recorded anew"
+                 again. If that comes in every run, {remove}, and the next run is recorded anew"
             )
         });
     }
