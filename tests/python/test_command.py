@@ -56,7 +56,8 @@ def test_a_limit_above_what_the_machine_has_is_shown():
 def test_the_command_works_where_there_is_nothing_to_do(variables):
     done = command_line(**variables)
     assert done.returncode == 0 and done.stderr == ""
-    assert ("nothing pinned" if variables is NO_GPU else "pinbuddy is off") in done.stdout
+    reason = "there is no GPU here" if variables is NO_GPU else "BUDDY_DISABLE=1 leaves"
+    assert done.stdout.splitlines()[-1].startswith(f"pinbuddy is off: {reason}")
 
 
 def test_columns_are_as_wide_as_what_is_in_them():
@@ -148,6 +149,15 @@ def test_help_is_of_the_name_that_was_typed():
         assert re.search(r"^[Uu]sage: pinbuddy ", done.stdout, re.MULTILINE), done.stdout
         said = command_line(*arguments).stdout
         assert re.search(r"^[Uu]sage: python -m pinbuddy ", said, re.MULTILINE), said
+
+
+@pytest.mark.parametrize("command", ["doctor", "library"])
+def test_help_of_a_command_says_what_it_is_and_what_each_option_does(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    usage, about, options = capsys.readouterr().out.split("\n\n")
+    assert about[0].isupper() and about.endswith(".")
+    assert not re.search(r"^ *--\w+( [A-Z]+)?$(?!\n {10})", options, re.MULTILINE), options
 
 
 SLOW = pytest.mark.slow("a way of printing that others have, too")
