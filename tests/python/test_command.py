@@ -13,7 +13,7 @@ import pinbuddy
 import pytest
 from conftest import command_line, forking
 from measure import environment
-from pinbuddy import _tools, _try
+from pinbuddy import _match, _tools, _try
 from pinbuddy.__main__ import main, settings_table
 
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
@@ -245,6 +245,17 @@ def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):
     monkeypatch.setattr(pinbuddy, "config", without_torch)
     assert main([]) == 1
     assert capsys.readouterr().err == "No module named 'torch'. What is in place, and what to do: python -m pinbuddy doctor\n"
+
+
+def test_a_plug_in_without_torch_says_its_own_version(monkeypatch, capsys):
+    def without_torch():
+        raise ModuleNotFoundError("No module named 'torch'")
+
+    monkeypatch.setattr(pinbuddy, "version", without_torch)
+    monkeypatch.setattr(_match, "manifest", lambda: {"version": "0.1.0+torch2.15.0"})
+    assert main(["--version"]) == 0 and capsys.readouterr().out == "0.1.0+torch2.15.0\n"
+    monkeypatch.setattr(_match, "manifest", lambda: None)
+    assert main(["--version"]) == 1 and "python -m pinbuddy doctor" in capsys.readouterr().err
 
 
 def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):

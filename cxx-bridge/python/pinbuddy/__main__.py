@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "library":
             return _print_library(options.torch)
         if options.version:
-            return _output.put(pinbuddy.version())
+            return _output.put(_version())
         return _print_settings(options.json)
     except ImportError as error:
         print(f"{error}. What is in place, and what to do: python -m pinbuddy doctor", file=sys.stderr)
@@ -87,6 +87,16 @@ def _unknown(word: str, commands: list[str]) -> str:
     if Path(word).is_file():
         return f"there is no command {word!r}; to look at a trace or a snapshot: report {word}"
     return f"there is no command {word!r}; there are {', '.join(commands)}"
+
+
+def _version() -> str:
+    """Also of a plug-in that has no torch beside it."""
+    try:
+        return pinbuddy.version()
+    except ImportError:
+        if (plugin := _match.manifest()) is None:
+            raise
+        return str(plugin["version"])
 
 
 def _print_settings(as_json: bool) -> int:
