@@ -13,7 +13,7 @@ import pinbuddy
 import pytest
 from conftest import command_line, forking
 from measure import environment
-from pinbuddy import _tools, _try
+from pinbuddy import _match, _tools, _try
 from pinbuddy.__main__ import main, settings_table
 
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
@@ -56,7 +56,8 @@ def test_a_limit_above_what_the_machine_has_is_shown():
 def test_the_command_works_where_there_is_nothing_to_do(variables):
     done = command_line(**variables)
     assert done.returncode == 0 and done.stderr == ""
-    assert ("nothing pinned" if variables is NO_GPU else "pinbuddy is off") in done.stdout
+    reason = "there is no GPU here" if variables is NO_GPU else "BUDDY_DISABLE=1 leaves"
+    assert done.stdout.splitlines()[-1].startswith(f"pinbuddy is off: {reason}")
 
 
 def test_columns_are_as_wide_as_what_is_in_them():
@@ -150,6 +151,15 @@ def test_help_is_of_the_name_that_was_typed():
         assert re.search(r"^[Uu]sage: python -m pinbuddy ", said, re.MULTILINE), said
 
 
+@pytest.mark.parametrize("command", ["doctor", "library"])
+def test_help_of_a_command_says_what_it_is_and_what_each_option_does(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    usage, about, options = capsys.readouterr().out.split("\n\n")
+    assert about[0].isupper() and about.endswith(".")
+    assert not re.search(r"^ *--\w+( [A-Z]+)?$(?!\n {10})", options, re.MULTILINE), options
+
+
 SLOW = pytest.mark.slow("a way of printing that others have, too")
 PRINTING = [
     [],
@@ -235,6 +245,17 @@ def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):
     monkeypatch.setattr(pinbuddy, "config", without_torch)
     assert main([]) == 1
     assert capsys.readouterr().err == "No module named 'torch'. What is in place, and what to do: python -m pinbuddy doctor\n"
+
+
+def test_a_plug_in_without_torch_says_its_own_version(monkeypatch, capsys):
+    def without_torch():
+        raise ModuleNotFoundError("No module named 'torch'")
+
+    monkeypatch.setattr(pinbuddy, "version", without_torch)
+    monkeypatch.setattr(_match, "manifest", lambda: {"version": "0.1.0+torch2.15.0"})
+    assert main(["--version"]) == 0 and capsys.readouterr().out == "0.1.0+torch2.15.0\n"
+    monkeypatch.setattr(_match, "manifest", lambda: None)
+    assert main(["--version"]) == 1 and "python -m pinbuddy doctor" in capsys.readouterr().err
 
 
 def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):

@@ -123,7 +123,8 @@ def test_lists_that_do_not_name_each_file_once_are_refused(tmp_path, capsys, row
 def test_what_is_no_wheel_is_said(tmp_path, capsys):
     (tmp_path / "text.whl").write_text("text")
     assert "is no wheel" in said(capsys, tmp_path / "text.whl")[1]
-    assert "No such file" in said(capsys, tmp_path / "none.whl")[1]
+    text = said(capsys, tmp_path / "none.whl")[1]
+    assert f"{tmp_path / 'none.whl'} cannot be read\n  because   No such file" in text and "\n  to do     name the wheel's file" in text
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

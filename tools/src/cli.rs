@@ -187,7 +187,7 @@ pub struct Top {
                   Exit status 1 if nothing is known."
 )]
 pub struct Explain {
-    /// The message or a part of it, words of a symptom, or a page that was named, such as docs/deploy.md
+    /// The message or a part of it, words of a symptom, a setting, a word of the glossary, or a page that was named, such as docs/deploy.md
     #[arg(
         value_name = "MESSAGE",
         trailing_var_arg = true,

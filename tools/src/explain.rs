@@ -7,6 +7,7 @@
 
 mod page;
 mod pages;
+mod terms;
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal as _, Read as _, Write};
@@ -64,13 +65,17 @@ fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
         Some(Err(why)) => return out.write_all(why.as_bytes()).map(|()| false),
         None => {}
     }
+    let defined = terms::defined(asked.trim());
+    if let Some(it) = &defined {
+        it.write(out)?;
+    }
     let known: Vec<&Entry> = page.messages_in(asked).collect();
     if !known.is_empty() {
         known.iter().try_for_each(|it| it.write(out))?;
         return Ok(true);
     }
     let near = page.near(asked);
-    if near.is_empty() {
+    if near.is_empty() && defined.is_none() {
         writeln!(
             out,
             "Nothing is known of that. All that is known: pinbuddy explain, with no more words. Whether pinbuddy is in \

@@ -120,6 +120,13 @@ fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
     let (code, said) = explained(&["first", "step", "is", "slow"], "");
     assert_eq!(code, Some(0));
     says(&said, "To do: call pinbuddy.warm_up()");
+    let (code, said) = explained(&["budget"], "");
+    assert_eq!(code, Some(0));
+    says(&said, "budget, quota\n  the most that the engine pins");
+    says(&said, "would pass the budget of\n");
+    let (code, said) = explained(&["BUDDY_FORK=hide"], "");
+    assert_eq!(code, Some(0));
+    says(&said, "BUDDY_FORK\n  what forked children");
     let (code, said) = explained(&["xyzzy"], "");
     assert_eq!(code, Some(1));
     assert!(said.starts_with("Nothing is known of that."), "{said}");

@@ -54,11 +54,10 @@ pub(super) const GROWTH: Variable = variable(
 pub(super) const MAX_MB: Variable = variable(
     "BUDDY_MAX_MB",
     "half of what is free",
-    "the most that the engine pins, in MiB; unset: half of the least of MemAvailable, what \
-     the cgroup leaves and RLIMIT_MEMLOCK (if it is binding and above 64 MiB), a quarter where GPUs have \
-     their memory from the host's, shared by the processes that torchrun, MPI or Slurm started on this \
-     machine, and never more than half of what is free at the time; huge pages that the system has set \
-     aside come on top",
+    "the most that the engine pins, in MiB. Unset: half of the least of MemAvailable, what \
+     the control group leaves and RLIMIT_MEMLOCK (if binding and above 64 MiB), or a \
+     quarter where GPUs use the host's memory. The ranks of a machine share it, and no pin \
+     takes more than half of what is free; huge pages set aside come on top",
 );
 pub(super) const IDLE_S: Variable = variable(
     "BUDDY_IDLE_S",
@@ -83,8 +82,8 @@ pub(super) const FORK: Variable = variable(
     "BUDDY_FORK",
     "share",
     "what forked children, such as DataLoader workers, find in mapped blocks; `share`: the \
-     same memory, as with stock; `hide`: nothing, so that a child that reads its parent's \
-     pinned tensor crashes. `hide` is for kernels that fill shared memory slowly",
+     same memory, as with stock; `hide`: nothing: a child that reads its parent's pinned \
+     tensor crashes. `hide` is for kernels that fill shared memory slowly",
 );
 pub(super) const PIN_THREADS: Variable = variable(
     "BUDDY_PIN_THREADS",
@@ -117,13 +116,10 @@ pub(super) const LIVE: Variable = variable(
 pub(super) const PLAN: Variable = variable(
     "BUDDY_PLAN",
     "no file",
-    "a file: if it is not there, this run is recorded and the file written; if it is, what it \
-     says is pinned once CUDA is initialised, and requests have their places in it. A request \
-     that comes before waits for that, unless `BUDDY_WARMUP=background`; with `off` the first one \
-     pins it. Requests of all sizes are planned, unless \
-     `BUDDY_THRESHOLD_MB` is set. `{rank}` in the name is replaced; with several processes \
-     the rank is added where it is missing. `auto`: a file in `BUDDY_PLAN_DIR`, one for each \
-     program and its arguments",
+    "path of a plan. If the file does not exist, this run is recorded and writes it. If it \
+     exists, its memory is pinned when CUDA starts, and requests of all sizes are served \
+     from it. `{rank}` in the name is replaced, and added where several processes lack \
+     it. `auto`: a file in `BUDDY_PLAN_DIR`, one for each program and its arguments",
 );
 pub(super) const PLAN_UPDATE: Variable = variable(
     "BUDDY_PLAN_UPDATE",
@@ -139,8 +135,8 @@ pub(super) const PLAN_DIR: Variable = variable(
 pub(super) const DEVICE_PLAN: Variable = variable(
     "BUDDY_DEVICE_PLAN",
     "no file",
-    "the same as `BUDDY_PLAN` for the GPU's memory: a file that the first run writes and later ones use. Requests that \
-     come again have their places in a region, small ones only where that reserves less; everything else is PyTorch's, as without it. From torch 2.11 on",
+    "the same as `BUDDY_PLAN` for the GPU's memory, from torch 2.11 on. Small requests are \
+     planned only where that reserves less",
 );
 pub(super) const DEVICE_TRACE: Variable = variable(
     "BUDDY_DEVICE_TRACE",
@@ -151,9 +147,9 @@ pub(super) const DEVICE_TRACE: Variable = variable(
 pub(super) const GUARD: Variable = variable(
     "BUDDY_GUARD",
     "0",
-    "1 looks for programs' mistakes: memory that is written after it was freed, or past its \
-     end. The program is aborted and told which block and whose. All requests are served from \
-     blocks, and freed memory is filled, which takes time: for debugging",
+    "1 finds writes to freed memory and past a block's end: the program is aborted, and a \
+     line names the block and its owners. All requests are served from blocks, and freed \
+     memory is filled, which takes time: for debugging",
 );
 pub(super) const DISABLE: Variable = variable(
     "BUDDY_DISABLE",

@@ -33,11 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one line of JSON, for machines")
     parser.add_argument("--version", action="store_true", help="print PyTorch's version and pinbuddy's")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    doctor = commands.add_parser("doctor", help="say whether pinbuddy is in place, and what this machine offers for pinned memory")
-    doctor.add_argument("--json", action="store_true", default=SUPPRESS)
+    doctor_about = "say whether pinbuddy is in place, and what this machine offers for pinned memory"
+    doctor = commands.add_parser("doctor", help=doctor_about, description=_sentence(doctor_about))
+    doctor.add_argument("--json", action="store_true", default=SUPPRESS, help="one line of JSON, for machines")
     commands.add_parser("try", help=_try.ABOUT, add_help=False)
     commands.add_parser("verify-wheel", help=_verify.ABOUT, add_help=False)
-    library = commands.add_parser("library", help="print the library for a C++ program to load")
+    library_about = "print the library for a C++ program to load"
+    library = commands.add_parser("library", help=library_about, description=_sentence(library_about))
     library.add_argument(
         "--torch",
         type=Path,
@@ -59,11 +61,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "library":
             return _print_library(options.torch)
         if options.version:
-            return _output.put(pinbuddy.version())
+            return _output.put(_version())
         return _print_settings(options.json)
     except ImportError as error:
         print(f"{error}. What is in place, and what to do: python -m pinbuddy doctor", file=sys.stderr)
         return 1
+
+
+def _sentence(about: str) -> str:
+    """A command's line in the list of commands, as its own help begins."""
+    return f"{about[0].upper()}{about[1:]}."
 
 
 def _command_first(words: list[str]) -> list[str]:
@@ -80,6 +87,16 @@ def _unknown(word: str, commands: list[str]) -> str:
     if Path(word).is_file():
         return f"there is no command {word!r}; to look at a trace or a snapshot: report {word}"
     return f"there is no command {word!r}; there are {', '.join(commands)}"
+
+
+def _version() -> str:
+    """Also of a plug-in that has no torch beside it."""
+    try:
+        return pinbuddy.version()
+    except ImportError:
+        if (plugin := _match.manifest()) is None:
+            raise
+        return str(plugin["version"])
 
 
 def _print_settings(as_json: bool) -> int:

@@ -95,6 +95,8 @@ class Report:
     def _verdict(self) -> str:
         if self.served:
             return "pinbuddy serves pinned memory."
+        if self.torch is None:
+            return f"pinbuddy has no PyTorch to serve: {self.why}."
         if self.state == "on":
             return f"pinbuddy is installed, but {self.why}: nobody can pin memory here."
         return f"PyTorch's own allocator serves pinned memory: {self.why}."

@@ -21,6 +21,7 @@ _WHY_OFF = {
     "absent": "the plug-in was not loaded; `python -m pinbuddy doctor` says why",
     "forked": "this is a forked child, and the engine and what it pinned are its parent's",
 }
+NO_GPU = "pinbuddy is off: there is no GPU here, and without one no memory can be pinned; `python -m pinbuddy doctor` says more."
 _KINDS = ("planned", "large", "small", "dedicated", "idle")
 # More than a machine has: the engine's way to say that it knows no limit.
 _NO_LIMIT = 1 << 62

@@ -221,6 +221,14 @@ def _first_byte(one: Iterator[bytes], other: Iterator[bytes]) -> str | None:
         at, left, right = at + common, left[common:], right[common:]
 
 
+def _said(why: Refused | OSError) -> str:
+    """An error in words; of a file that cannot be read, with what to do."""
+    if isinstance(why, Refused):
+        return str(why)
+    to_do = "name the wheel's file (….whl), as pip download or a release gives it"
+    return str(Refused(f"{why.filename or 'the file'} cannot be read", because=str(why.strerror), to_do=to_do))
+
+
 def run(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     """The command; returns the exit status."""
     parser = _output.Parser(prog=f"{typed} verify-wheel", description=f"{ABOUT[0].upper()}{ABOUT[1:]}.")
@@ -235,13 +243,13 @@ def run(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     try:
         said, wrong = verify(options.file, options.sha256), []
     except (Refused, OSError) as why:
-        wrong = [str(why)]
+        wrong = [_said(why)]
     try:
         if options.like and (place := difference(options.file, options.like)):
             differs = f"{options.file} differs from {options.like}"
             wrong.insert(0, str(Refused(differs, found=place, to_do="fetch it again, or build it again")))
     except (Refused, OSError) as why:
-        wrong.append(str(why))
+        wrong.append(_said(why))
     for text in wrong:
         print(f"error: {text}", file=sys.stderr)
     return 1 if wrong else _output.put(said)

@@ -24,13 +24,21 @@ impl fmt::Display for Brief<'_> {
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = &self.counts;
+        // A threshold of 0 leaves none out.
+        let above = match counts.threshold {
+            0 => String::new(),
+            threshold => format!(
+                " ({} of {} or more)",
+                counts.requests_above,
+                show::bytes(threshold)
+            ),
+        };
         writeln!(
             f,
-            "{}: {} ({} of {} or more), at most {} live, {}",
+            "{}: {}{}, at most {} live, {}",
             self.trace,
             show::count(counts.requests, "request"),
-            counts.requests_above,
-            show::bytes(counts.threshold),
+            above,
             show::bytes(counts.largest_live),
             show::count(counts.iterations, "iteration"),
         )?;

@@ -88,6 +88,12 @@ impl Page {
 }
 
 impl Entry {
+    /// An entry of another page.
+    pub(super) fn new(title: &'static str, text: [&str; 2]) -> Self {
+        let text = text.map(plain).to_vec();
+        Self { title, text }
+    }
+
     /// A line of the page.
     fn add(&mut self, line: &str) {
         match self.text.last_mut() {

@@ -1,5 +1,6 @@
 //! Calls cargo, and reads its messages (`--message-format json`) for the paths of built libraries and programs.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -33,7 +34,12 @@ pub fn messages(output: &Output, what: &str, expected: &str, command: &str) -> R
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let refusal = refuse(format!("{what} does not compile"))
+    // Otherwise it reads as if the code were wrong.
+    let wrong = match output.status.signal() {
+        Some(signal) => format!("the build of {what} was ended by signal {signal}: run it again"),
+        None => format!("{what} does not compile"),
+    };
+    let refusal = refuse(wrong)
         .found(String::from_utf8_lossy(&output.stderr).trim())
         .expected(format!("{expected} to compile"));
     Err(match command {
@@ -83,5 +89,18 @@ mod tests {
         );
         assert!(library(messages, "libtwo.so").is_err());
         assert!(library("", "libone.so").is_err());
+    }
+
+    #[test]
+    fn a_build_that_was_ended_is_no_wrong_code() {
+        let why = |script: &str| {
+            let ended = Command::new("sh").args(["-c", script]).output().unwrap();
+            messages(&ended, "it", "all", "").unwrap_err().to_string()
+        };
+        assert!(
+            why("kill -15 $$")
+                .starts_with("the build of it was ended by signal 15: run it again\n")
+        );
+        assert!(why("exit 101").starts_with("it does not compile\n"));
     }
 }

@@ -1,0 +1,93 @@
+//! Words that pages define: a setting's name (docs/variables.md) and the glossary's terms (docs/glossary.md).
+
+use super::page::Entry;
+use super::pages;
+
+/// What a setting or a term is, if that is all that was asked for.
+pub(super) fn defined(asked: &str) -> Option<Entry> {
+    setting(asked).or_else(|| term(asked))
+}
+
+/// The row of a setting, which may have a value behind it.
+fn setting(asked: &str) -> Option<Entry> {
+    let (name, _value) = asked.split_once('=').unwrap_or((asked, ""));
+    for row in page("docs/variables.md").lines() {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        if let [variable, default, meaning] = cells[..]
+            && let Some(variable) = variable
+                .strip_prefix('`')
+                .and_then(|it| it.strip_suffix('`'))
+            && variable == name
+        {
+            let more = format!("Default: {default}. Every setting: docs/variables.md.");
+            return Some(Entry::new(variable, [meaning, &more]));
+        }
+    }
+    None
+}
+
+/// The glossary's line of a term, one or many, in any case.
+fn term(asked: &str) -> Option<Entry> {
+    let asked = asked.to_lowercase();
+    let singular = asked.strip_suffix('s').unwrap_or(&asked);
+    for line in page("docs/glossary.md").lines() {
+        let Some((terms, meaning)) = line
+            .strip_prefix("- **")
+            .and_then(|it| it.split_once("**: "))
+        else {
+            continue;
+        };
+        if terms.split(", ").any(|it| it == asked || it == singular) {
+            return Some(Entry::new(
+                terms,
+                [meaning, "More words: docs/glossary.md."],
+            ));
+        }
+    }
+    None
+}
+
+/// The text of a page that is compiled in.
+fn page(path: &str) -> &'static str {
+    let text = pages::asked_for(path).and_then(Result::ok);
+    text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(asked: &str) -> Option<String> {
+        let mut out = Vec::new();
+        defined(asked)?.write(&mut out).unwrap();
+        Some(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_setting_is_known_by_its_name_alone() {
+        for asked in ["BUDDY_THRESHOLD_MB", "BUDDY_THRESHOLD_MB=0"] {
+            let said = told(asked).unwrap();
+            assert!(
+                said.starts_with("BUDDY_THRESHOLD_MB\n  the smallest request")
+                    && said.contains("  Default: 4. ")
+                    && said.contains("pinbuddy explain docs/variables.md"),
+                "{said}"
+            );
+        }
+        assert_eq!(told("BUDDY_THRESHOLD"), None);
+        assert_eq!(told("variable"), None);
+    }
+
+    #[test]
+    fn a_term_is_known_in_any_form() {
+        for asked in ["slot", "Slots", "SLOT"] {
+            assert!(
+                told(asked)
+                    .unwrap()
+                    .starts_with("slot\n  a request's place in a plan\n")
+            );
+        }
+        assert!(told("quota").unwrap().starts_with("budget, quota\n"));
+        assert_eq!(told("a slot"), None);
+    }
+}
