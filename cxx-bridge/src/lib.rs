@@ -10,6 +10,8 @@ pub mod budget;
 pub mod device;
 pub mod guard;
 pub mod handle;
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
+mod in_place;
 mod launcher;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod live;
