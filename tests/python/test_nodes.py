@@ -4,6 +4,8 @@ The kernel has fewer nodes here than the made-up machine, and says so in a warni
 seen by the node whose devices it serves.
 """
 
+import json
+
 import pytest
 from plugin import ASSERTS
 
@@ -126,6 +128,21 @@ with torch.cuda.device(1):
 answer([it["home_node"] for it in pinbuddy.stats()["segments"]])
 """, **settings, **machine(2, 2))
     assert outcome.value == [[1, 1, 1]]
+
+
+def test_a_trace_says_how_much_each_node_has_and_a_report_shows_it(run, machine, tmp_path):
+    trace = tmp_path / "run.jsonl"
+    run(HEAD + """
+with torch.cuda.device(0):
+    near = pinned(70)
+del near
+with torch.cuda.device(1):
+    far = pinned(20)
+    pinbuddy.trace.stop()
+""", **OFF, **machine(2, 2), BUDDY_TRACE=str(trace))
+    said = {it["node"]: it for it in map(json.loads, trace.read_text().splitlines()) if it.get("op") == "node"}
+    assert said[0]["pinned"] >= 70 << 20 and said[0]["used"] == 0
+    assert said[1]["pinned"] >= said[1]["used"] >= 20 << 20
 
 
 def test_elsewhere_memory_serves_all_devices(run, machine):
