@@ -92,7 +92,9 @@ impl<W: World> InPlace<W> {
         let number = self.state.lock().insert(place, counted)?;
         let held = self.world.hold(storage, number, memory.start);
         held.and_then(|()| self.world.take(counted))
-            .inspect_err(|_| drop(self.state.lock().pins.remove(&number)))?;
+            .inspect_err(|_| {
+                self.state.lock().pins.remove(&number);
+            })?;
         // Only now may it end.
         if let Some(pin) = self.state.lock().pins.get_mut(&number) {
             pin.in_hand = false;

@@ -91,10 +91,10 @@ impl World for Numbers {
 type Tested = &'static InPlace<Numbers>;
 
 /// Pins of a process with storages of these parts of 16 MiB, in bytes from the first page's start.
-fn process(parts: &[Range<usize>]) -> Tested {
+fn process(parts: &[(usize, usize)]) -> Tested {
     let memory = Box::leak(vec![1_u8; 17 * MIB].into_boxed_slice());
     let start = memory.as_ptr().addr().next_multiple_of(sizes().page);
-    let storage = |it: &Range<usize>| (start + it.start..start + it.end, 0);
+    let storage = |&(from, to): &(usize, usize)| (start + from..start + to, 0);
     let pins: Tested = Box::leak(Box::default());
     *pins.world.storages.lock().unwrap() = parts.iter().map(storage).collect();
     pins
@@ -132,7 +132,7 @@ fn all(bytes: usize, calls: &str) -> (usize, u64, usize, String) {
 
 #[test]
 fn pages_are_pinned_once_however_many_storages_have_them() {
-    let pins = process(&[0..4 * MIB, 3 * MIB..5 * MIB, 4 * MIB..5 * MIB]);
+    let pins = process(&[(0, 4 * MIB), (3 * MIB, 5 * MIB), (4 * MIB, 5 * MIB)]);
     let first = pins.begin(1, 4).unwrap();
     assert_eq!(pins.begin(2, 4).unwrap_err(), BUSY);
     while pins.step(first).unwrap() {}
@@ -153,7 +153,7 @@ fn pages_are_pinned_once_however_many_storages_have_them() {
 #[test]
 fn what_is_not_its_own_or_not_within_the_budget_is_refused_whole() {
     let part = sizes().page / 2;
-    let pins = process(&[part..MIB, 0..MIB + part, 0..4 * MIB]);
+    let pins = process(&[(part, MIB), (0, MIB + part), (0, 4 * MIB)]);
     for storage in [1, 2] {
         let why = pin(pins, storage, 4).unwrap_err();
         assert!(why.contains("shares the page at 0x"), "{why}");
@@ -177,7 +177,7 @@ fn what_is_not_its_own_or_not_within_the_budget_is_refused_whole() {
 
 #[test]
 fn a_refusal_or_a_stop_half_way_leaves_nothing_pinned() {
-    let pins = process(&[0..4 * MIB]);
+    let pins = process(&[(0, 4 * MIB)]);
     *pins.world.refusal.lock().unwrap() = Some("no more");
     assert_eq!(pin(pins, 1, 4).unwrap_err(), "no more");
     assert_eq!(held(pins), nothing("register"));
@@ -194,7 +194,7 @@ fn a_refusal_or_a_stop_half_way_leaves_nothing_pinned() {
 
 #[test]
 fn a_storage_that_is_pinned_twice_is_unpinned_twice() {
-    let pins = process(&[0..MIB]);
+    let pins = process(&[(0, MIB)]);
     assert!(pins.unpin(1, 0).unwrap_err().contains("found no pin"));
     let number = pin(pins, 1, 4).unwrap();
     assert_eq!(pin(pins, 1, 4 + 2), Ok(number));
@@ -212,7 +212,7 @@ fn a_storage_that_is_pinned_twice_is_unpinned_twice() {
 
 #[test]
 fn a_storage_that_dies_is_unpinned_once_all_work_is_over() {
-    let pins = process(&[0..MIB, MIB..2 * MIB, 2 * MIB..3 * MIB]);
+    let pins = process(&[(0, MIB), (MIB, 2 * MIB), (2 * MIB, 3 * MIB)]);
     let [first, second, third] = [1, 2, 3].map(|it| pin(pins, it, 4).unwrap());
     let _ = held(pins);
     assert!(pins.dies(first, 7));
@@ -232,7 +232,7 @@ fn a_storage_that_dies_is_unpinned_once_all_work_is_over() {
 
 #[test]
 fn nothing_is_given_back_while_a_thread_registers_it_or_once_the_process_ends() {
-    let pins = process(&[0..MIB]);
+    let pins = process(&[(0, MIB)]);
     let number = pin(pins, 1, 4).unwrap();
     pins.state.lock().pins.get_mut(&number).unwrap().in_hand = true;
     let (answer, answered) = mpsc::channel();
@@ -250,7 +250,7 @@ fn nothing_is_given_back_while_a_thread_registers_it_or_once_the_process_ends() 
 
 #[test]
 fn a_child_of_a_fork_takes_no_lock_and_calls_no_driver() {
-    let pins = process(&[0..MIB]);
+    let pins = process(&[(0, MIB)]);
     let number = pin(pins, 1, 4).unwrap();
     pins.process.store(id() + 1, Ordering::Relaxed);
     // The parent's thread had it when it forked.

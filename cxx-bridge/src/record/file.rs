@@ -339,9 +339,10 @@ mod tests {
             PINNED.store(pinned, Ordering::Relaxed);
             sink.pause();
         }
-        std::thread::sleep(LOOK);
-        sink.pause();
-        sink.pause();
+        for _ in 0..2 {
+            std::thread::sleep(LOOK);
+            sink.pause();
+        }
         PINNED.store(0, Ordering::Relaxed);
         sink.end();
         let text = fs::read_to_string(&path).unwrap();
