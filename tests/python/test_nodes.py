@@ -130,7 +130,7 @@ answer([it["home_node"] for it in pinbuddy.stats()["segments"]])
     assert outcome.value == [[1, 1, 1]]
 
 
-def test_a_trace_says_how_much_each_node_has_and_a_report_shows_it(run, machine, tmp_path):
+def test_a_trace_says_how_much_each_node_has(run, machine, tmp_path):
     trace = tmp_path / "run.jsonl"
     run(HEAD + """
 with torch.cuda.device(0):
@@ -138,11 +138,13 @@ with torch.cuda.device(0):
 del near
 with torch.cuda.device(1):
     far = pinned(20)
-    pinbuddy.trace.stop()
+    pinbuddy.stats()  # Caches have nothing now.
+    answer(pinbuddy.trace.stop())
 """, **OFF, **machine(2, 2), BUDDY_TRACE=str(trace))
-    said = {it["node"]: it for it in map(json.loads, trace.read_text().splitlines()) if it.get("op") == "node"}
-    assert said[0]["pinned"] >= 70 << 20 and said[0]["used"] == 0
-    assert said[1]["pinned"] >= said[1]["used"] >= 20 << 20
+    lines = [it for it in map(json.loads, trace.read_text().splitlines()) if it.get("op") == "node"]
+    last = {it["node"]: it for it in lines}
+    assert max(it["pinned"] for it in lines if it["node"] == 0) >= 70 << 20 and last[0]["used"] == 0
+    assert last[1]["pinned"] >= last[1]["used"] >= 20 << 20
 
 
 def test_elsewhere_memory_serves_all_devices(run, machine):
