@@ -3,10 +3,12 @@
     python examples/one_copy.py                            # four processes, a file of 64 MiB that it makes
     python examples/one_copy.py --file model.safetensors   # a file of yours
 
-Each copies the file to its GPU from pinned memory, and compares. The file is in memory once, however many have it.
+Each copies the file to its GPU from pinned memory, and compares. The file is in memory once, however many have it. The tensors that
+safetensors loads begin within pages and cannot be pinned; those that `tensors_of` makes are parts of the pinned file.
 """
 
 import argparse
+import json
 import multiprocessing
 import os
 import re
@@ -19,6 +21,9 @@ import torch
 MIB = 1 << 20
 # Seconds after which a process takes another one to have failed.
 PATIENCE = 300
+# Types of safetensors, which has names of its own for torch's.
+TYPES = {"BOOL": "bool", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}
+TYPES |= {f"{short}{bits}": f"{kind}{bits}" for short, kind in {"F": "float", "I": "int", "U": "uint"}.items() for bits in (8, 16, 32, 64)}
 
 
 def main() -> None:
@@ -41,8 +46,8 @@ def main() -> None:
     if any(worker.exitcode for worker in workers):
         raise SystemExit("a process failed, as the lines above say")
     rows = sorted(arguments[-1].get() for _ in workers)
-    for rank, pinned, whole, part in rows:
-        print(f"process {rank}: {pinned // MIB} MiB pinned in place, {'all bytes arrived' if whole else 'BYTES DIFFER'}; its part of them: {part / MIB:.0f} MiB")
+    for rank, pinned, whole, part, tensors in rows:
+        print(f"process {rank}: {pinned // MIB} MiB pinned in place, {'all bytes arrived' if whole else 'BYTES DIFFER'}; its part of them: {part / MIB:.0f} MiB{tensors}")
     print(f"in all {sum(it[1] for it in rows) // MIB} MiB pinned, {sum(it[3] for it in rows) / MIB:.0f} MiB of memory")
 
 
@@ -57,8 +62,25 @@ def work(rank: int, processes: int, name: str, all_pinned, said) -> None:
         on_device = weights.to(device, non_blocking=True)
         whole = torch.equal(on_device.cpu(), weights)
         all_pinned.wait()
-        said.put((rank, pinbuddy.stats()["in_place"]["bytes"], whole, part_of(weights.data_ptr())))
+        tensors = ""
+        if name.endswith(".safetensors"):
+            found = tensors_of(weights).values()
+            tensors = f"; {sum(it.is_pinned() for it in found)} of {len(found)} tensors pinned"
+        said.put((rank, pinbuddy.stats()["in_place"]["bytes"], whole, part_of(weights.data_ptr()), tensors))
         all_pinned.wait()
+
+
+def tensors_of(weights: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The tensors of a safetensors file, which is mapped as a whole: parts of its memory."""
+    length = int.from_bytes(weights[:8].numpy().tobytes(), "little")
+    header = json.loads(weights[8 : 8 + length].numpy().tobytes())
+    header.pop("__metadata__", None)
+    data = weights[8 + length :]
+
+    def tensor(it: dict) -> torch.Tensor:
+        return data[slice(*it["data_offsets"])].view(getattr(torch, TYPES[it["dtype"]])).reshape(it["shape"])
+
+    return {name: tensor(it) for name, it in header.items()}
 
 
 def part_of(address: int) -> int:

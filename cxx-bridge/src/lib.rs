@@ -10,6 +10,7 @@ pub mod budget;
 pub mod device;
 pub mod guard;
 pub mod handle;
+mod in_place;
 mod launcher;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod live;
@@ -24,7 +25,6 @@ pub mod readers;
 pub mod record;
 mod surroundings;
 mod sync;
-#[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod thread_number;
 
 pub use pinbuddy_config as config;

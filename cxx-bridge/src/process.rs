@@ -151,7 +151,7 @@ pub(crate) fn engine_record_begin() {
     let begin = || {
         let sinks = || {
             let config = handle().config();
-            let sink = record::pinned_sink(config, &ffi::torch_version(), traces_both());
+            let sink = record::pinned_sink(config, &ffi::torch_version(), traces_both(), nodes);
             let mut sinks: Vec<_> = sink.into_iter().collect();
             if let Some(to_record) = &process().to_record {
                 sinks.push(Box::new(plan::Recording::new(to_record.clone())));
@@ -174,8 +174,13 @@ pub(crate) fn start_trace(name: &str) -> Result<(), String> {
     engine_record_begin();
     process().recorder.start(|| {
         let header = record::header(handle().config(), &ffi::torch_version(), Memory::Pinned);
-        Ok(Box::new(FileSink::create(name, &header)?))
+        let file = FileSink::create(name, &header)?;
+        Ok(Box::new(file.with_nodes(nodes)))
     })
+}
+
+fn nodes() -> Vec<handle::NodeUse> {
+    handle().nodes()
 }
 
 /// Ends the trace being recorded; true if there was one, and it is written.

@@ -4,6 +4,7 @@
 //! program that makes threads again and again, as a data loader does in each epoch; and requests of threads that never live
 //! at the same time, with the same number, are one sequence to whoever records or plans them. Numbers have no lock, since a
 //! child may be made at any time.
+#![cfg_attr(not(feature = "torch"), allow(dead_code))]
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};

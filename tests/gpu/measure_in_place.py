@@ -1,14 +1,17 @@
 """Pins in place of each kind of memory: what they cost, whether copies are right and asynchronous, and what ends them during a copy.
 
 A process for each kind, which take turns, and one for stock's pinned memory. A part that fails is kept as its error. The simulator
-computes no kernels: there the device compares nothing. Copies are of a quarter of the bytes.
+computes no kernels: there the device compares nothing. Copies are of a quarter of the bytes. At last `examples/one_copy.py`, two
+processes that map one file.
 """
 
 import contextlib
 import mmap
 import os
+import subprocess
 import tempfile
 import warnings
+from pathlib import Path
 
 import measuring
 from measuring import Worker, spread, together
@@ -16,6 +19,7 @@ from measuring import Worker, spread, together
 STOCK, READ = "stock's pinned memory", "file, to be read"
 KINDS = ("heap", READ, "file, shared", "shared memory")
 PARTS = ("costs", "copies", "ends")
+EXAMPLE = "one copy"
 
 
 def pattern(words: int, device: str):
@@ -142,6 +146,24 @@ def measure(it: measuring.Fixture) -> None:
                         with contextlib.suppress(FileNotFoundError):
                             os.unlink(path)
                         it.write(seen)
+    if it.left() > 3:
+        seen[EXAMPLE] = {EXAMPLE: one_copy(it)}
+        it.write(seen)
+
+
+def one_copy(it: measuring.Fixture) -> dict:
+    """The example's last line, and whether the bytes of both processes arrived, of which the machine has one copy."""
+    ours, example = it.ways["ours"], Path(__file__).parents[2] / "examples/one_copy.py"
+    command, seconds = [ours.python, str(example), "--processes=2"], max(it.left(), 1)
+    try:
+        outcome = subprocess.run(command, env=ours.environment(), capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return {"unfinished_s": seconds}
+    if outcome.returncode:
+        return {"error": outcome.stderr.strip()}
+    said = outcome.stdout.splitlines()
+    whole = sum(": 64 MiB pinned in place, all bytes arrived" in line for line in said)
+    return {"said": said[-1], "right": whole == 2 and said[-1] == "in all 128 MiB pinned, 64 MiB of memory"}
 
 
 def asked(worker: Worker, part: str, **arguments) -> dict:
@@ -153,5 +175,5 @@ def asked(worker: Worker, part: str, **arguments) -> dict:
 
 def broken(told: dict, simulated: bool) -> list[str]:
     """Wrong data and ends that do not wait; an error is an answer of a GPU's driver, but a defect in the simulator."""
-    parts = [(f"in place: {name}: {part}", own[part]) for name, own in told.items() for part in PARTS if part in own]
+    parts = [(f"in place: {name}: {part}", own[part]) for name, own in told.items() for part in (*PARTS, EXAMPLE) if part in own]
     return [f"{name}: {it.get('error', it)}" for name, it in parts if it.get("right") is False or simulated and "error" in it]

@@ -15,7 +15,7 @@ def read(path: Path, whole: bool = True, waits: bool = False) -> tuple[dict, lis
     if whole:
         assert lines[-1] == "", "the last line has an end"
     header, *events = [json.loads(line) for line in lines[:-1]]
-    assert header["format"] == "pinbuddy-trace" and header["version"] == 5 and header["unit"] == "ns"
+    assert header["format"] == "pinbuddy-trace" and header["version"] == 6 and header["unit"] == "ns"
     state, used, at, ids = {}, set(), 0, 0
     for event in events:
         assert event["t"] >= at, event
@@ -41,7 +41,7 @@ def read(path: Path, whole: bool = True, waits: bool = False) -> tuple[dict, lis
                 assert 0 < event["took"] <= at
                 assert "id" not in event or state[event["id"]] == "live"
             case other:
-                assert other in ("clear", "iter", "lost", "segment_alloc", "segment_free")
+                assert other in ("clear", "iter", "lost", "node", "segment_alloc", "segment_free")
     return header, [it for it in events if waits or it["op"] != "wait"]
 
 

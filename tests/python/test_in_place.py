@@ -1,15 +1,22 @@
 """Memory that a program has already, pinned where it is: `pinbuddy.pin_`, `unpin_` and `pinned`."""
 
+import importlib
+import json
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy
 import pytest
+import torch
 from conftest import forking
 from measure import environment
 
 # With the released library, whose programs each import torch: a pin of each way to map memory, and what is decided between threads, in
 # a capture and in a child. The rest is decided in Python, or by the same calls.
 release = pytest.mark.release
+
+EXAMPLE = Path(__file__).parents[2] / "examples/one_copy.py"
 
 START = """
 import gc, signal, tempfile, warnings
@@ -241,7 +248,23 @@ def test_without_the_engine_nothing_is_said_to_be_pinned(run):
 
 @pytest.mark.checkout("runs an example")
 def test_processes_that_map_one_file_hold_it_once():
-    command = [forking(), Path(__file__).parents[2] / "examples/one_copy.py", "--processes=3"]
+    command = [forking(), EXAMPLE, "--processes=3"]
     said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
     assert said.count(": 64 MiB pinned in place, all bytes arrived") == 3
     assert said.splitlines()[-1] == "in all 192 MiB pinned, 64 MiB of memory"
+
+
+@pytest.mark.checkout("runs an example")
+def test_tensors_of_a_safetensors_file_are_parts_of_its_pinned_memory(tmp_path):
+    file, values = tmp_path / "model.safetensors", numpy.arange(100_000, dtype=numpy.float32)
+    parts = {"a": ("F32", [5, 20_000], 0, 400_000), "b": ("I64", [0], 400_000, 400_000), "c": ("BF16", [3], 400_000, 400_006)}
+    header = {name: {"dtype": kind, "shape": shape, "data_offsets": [begin, end]} for name, (kind, shape, begin, end) in parts.items()}
+    text = json.dumps({"__metadata__": {"of": "a test"}} | header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write_bytes(len(text).to_bytes(8, "little") + text + values.tobytes() + b"\x80\x3f" * 3)
+    command = [forking(), EXAMPLE, "--processes=2", f"--file={file}"]
+    said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
+    assert said.count("all bytes arrived") == said.count("; 3 of 3 tensors pinned") == 2
+    sys.path.insert(0, str(EXAMPLE.parent))
+    tensors = importlib.import_module("one_copy").tensors_of(torch.from_numpy(numpy.fromfile(file, dtype=numpy.uint8)))
+    assert tensors["a"].equal(torch.from_numpy(values).reshape(5, 20_000)) and tensors["c"].tolist() == [1, 1, 1] and tensors["b"].shape == (0,)

@@ -4,6 +4,8 @@ The kernel has fewer nodes here than the made-up machine, and says so in a warni
 seen by the node whose devices it serves.
 """
 
+import json
+
 import pytest
 from plugin import ASSERTS
 
@@ -126,6 +128,23 @@ with torch.cuda.device(1):
 answer([it["home_node"] for it in pinbuddy.stats()["segments"]])
 """, **settings, **machine(2, 2))
     assert outcome.value == [[1, 1, 1]]
+
+
+def test_a_trace_says_how_much_each_node_has(run, machine, tmp_path):
+    trace = tmp_path / "run.jsonl"
+    run(HEAD + """
+with torch.cuda.device(0):
+    near = pinned(70)
+del near
+with torch.cuda.device(1):
+    far = pinned(20)
+    pinbuddy.stats()  # Caches have nothing now.
+    answer(pinbuddy.trace.stop())
+""", **OFF, **machine(2, 2), BUDDY_TRACE=str(trace))
+    lines = [it for it in map(json.loads, trace.read_text().splitlines()) if it.get("op") == "node"]
+    last = {it["node"]: it for it in lines}
+    assert max(it["pinned"] for it in lines if it["node"] == 0) >= 70 << 20 and last[0]["used"] == 0
+    assert last[1]["pinned"] >= last[1]["used"] >= 20 << 20
 
 
 def test_elsewhere_memory_serves_all_devices(run, machine):

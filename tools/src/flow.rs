@@ -116,6 +116,7 @@ impl Lifetimes {
             Op::Safe { .. } | Op::Clear | Op::Iteration => to(item.event.op),
             Op::SegmentAlloc { .. }
             | Op::SegmentFree { .. }
+            | Op::Node { .. }
             | Op::Wait { .. }
             | Op::Lost { .. } => {}
         }

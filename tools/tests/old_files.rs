@@ -20,13 +20,14 @@ fn read(name: &str, more: &[&str]) -> String {
 
 #[test]
 fn files_of_earlier_releases_read_as_they_did() {
-    let files: [(&str, &[&str]); 9] = [
+    let files: [(&str, &[&str]); 10] = [
         ("version1.jsonl", &[]),
         ("version2.jsonl", &[]),
         ("version3.jsonl", &[]),
         ("version4.jsonl", &[]),
         ("version4.jsonl", &["--device", "0"]),
         ("version5.jsonl", &[]),
+        ("version6.jsonl", &[]),
         ("snapshot.pickle", &[]),
         ("table.csv", &[]),
         ("table.csv", &["--device", "1"]),

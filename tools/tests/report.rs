@@ -49,6 +49,32 @@ fn limits_of_the_run_are_in_its_report() {
 }
 
 #[test]
+fn nodes_are_there_where_the_trace_has_them() {
+    let folder = TempDir::new().unwrap();
+    let node = |at, node, pinned, used| {
+        format!(
+            "{{\"t\":{at},\"op\":\"node\",\"node\":{node},\"pinned\":{pinned},\"used\":{used}}}\n"
+        )
+    };
+    let said = [node(1, 1, 70, 9), node(2, 0, 30, 30), node(3, 1, 60, 20)].concat();
+    let text = format!(
+        "{{\"format\":\"pinbuddy-trace\",\"version\":6}}\n{{\"t\":1,\"op\":\"alloc\",\"id\":1,\"bytes\":9}}\n{said}"
+    );
+    let file = PathBuf::from(started::file(&folder, "nodes.jsonl", text));
+    let nodes = &data(&file, &["--time-limit", "0"])["nodes"];
+    let of =
+        |it: &Value| ["node", "peak_pinned", "peak_used"].map(|name| it[name].as_u64().unwrap());
+    let nodes = nodes.as_array().unwrap();
+    assert_eq!(
+        nodes.iter().map(of).collect::<Vec<_>>(),
+        [[0, 30, 30], [1, 70, 20]]
+    );
+    assert_eq!(nodes[1]["at_end"], serde_json::json!([60, 20]));
+    let other = data(&trace(&folder, "tensors-155", 1), &["--time-limit", "0"]);
+    assert_eq!(other["nodes"], serde_json::json!([]));
+}
+
+#[test]
 fn what_is_drawn_agrees_with_what_is_advised() {
     let folder = TempDir::new().unwrap();
     let file = trace(&folder, "tensors-155", 4);

@@ -1,11 +1,14 @@
 //! The sink that writes a trace into a file.
 //!
 //! Whole lines reach the file at each pause, so that a crash loses some hundredths of a second and tears at most the
-//! last line. An error is said once and ends it.
+//! last line. An error is said once and ends it. How much serves each NUMA node is asked ten times a second, in the recorder's
+//! thread: requests do not know of it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use pinbuddy_events::trace::{Header, Memory, Writer};
 use pinbuddy_events::{Event, Op, Whose};
@@ -13,6 +16,7 @@ use pinbuddy_events::{Event, Op, Whose};
 use super::place;
 use super::sink::Sink;
 use super::source::Lost;
+use crate::handle::NodeUse;
 use crate::log;
 
 /// So many bytes are written at once, though there is no pause.
@@ -29,6 +33,18 @@ pub struct FileSink {
     /// The time of the last event.
     at: u64,
     failed: bool,
+    nodes: Option<Nodes>,
+}
+
+/// How often nodes are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+struct Nodes {
+    look: fn() -> Vec<NodeUse>,
+    next: Instant,
+    /// What the file says of each.
+    said: BTreeMap<u32, NodeUse>,
 }
 
 impl FileSink {
@@ -48,9 +64,47 @@ impl FileSink {
             memory: header.memory,
             at: 0,
             failed: false,
+            nodes: None,
         };
         sink.write().map_err(|why| why.to_string())?;
         Ok(sink)
+    }
+
+    /// Has the file say what serves each NUMA node, as `look` returns it.
+    #[must_use]
+    pub fn with_nodes(mut self, look: fn() -> Vec<NodeUse>) -> Self {
+        self.nodes = Some(Nodes {
+            look,
+            next: Instant::now(),
+            said: BTreeMap::new(),
+        });
+        self
+    }
+
+    /// Writes what has changed of nodes' memory, if it is time.
+    fn look_at_nodes(&mut self, last: bool) {
+        let now = Instant::now();
+        let Some(nodes) = self.nodes.as_mut().filter(|it| last || now >= it.next) else {
+            return;
+        };
+        nodes.next = now + LOOK;
+        let mut found: BTreeMap<u32, NodeUse> = BTreeMap::new();
+        for &node in nodes.said.keys() {
+            let none = NodeUse {
+                node,
+                pinned: 0,
+                used: 0,
+            };
+            found.insert(node, none);
+        }
+        found.extend((nodes.look)().into_iter().map(|it| (it.node, it)));
+        let said = std::mem::replace(&mut nodes.said, found.clone());
+        for (number, it) in found {
+            if said.get(&number) != Some(&it) {
+                let NodeUse { node, pinned, used } = it;
+                self.line(&Event::host(self.at, Op::Node { node, pinned, used }));
+            }
+        }
     }
 
     fn write(&mut self) -> std::io::Result<()> {
@@ -106,6 +160,7 @@ impl Sink for FileSink {
     }
 
     fn pause(&mut self) {
+        self.look_at_nodes(false);
         self.flush();
     }
 
@@ -119,6 +174,7 @@ impl Sink for FileSink {
     }
 
     fn end(&mut self) {
+        self.look_at_nodes(true);
         self.flush();
     }
 }
@@ -126,6 +182,7 @@ impl Sink for FileSink {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use pinbuddy_events::Checker;
     use pinbuddy_events::trace::{Reader, Unit};
@@ -261,6 +318,39 @@ mod tests {
         let first = ops(Memory::Device)[0];
         assert_eq!(first.whose, Whose::Device(1));
         assert!(matches!(first.op, Op::Request { stream: 2, .. }));
+    }
+
+    #[test]
+    fn a_nodes_memory_is_said_where_it_has_changed_and_at_the_end() {
+        static PINNED: AtomicU64 = AtomicU64::new(0);
+        let look = || match PINNED.load(Ordering::Relaxed) {
+            0 => Vec::new(),
+            pinned => vec![NodeUse {
+                node: 1,
+                pinned,
+                used: 5,
+            }],
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nodes");
+        let mut sink = sink(&path).with_nodes(look);
+        sink.event(Event::host(7, Op::Clear));
+        for pinned in [70, 80, 80] {
+            PINNED.store(pinned, Ordering::Relaxed);
+            sink.pause();
+        }
+        for _ in 0..2 {
+            std::thread::sleep(LOOK);
+            sink.pause();
+        }
+        PINNED.store(0, Ordering::Relaxed);
+        sink.end();
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        let line = |said| format!(r#"{{"t":7,"op":"node","node":1,{said}}}"#);
+        let said = [(70, 5), (80, 5), (0, 0)];
+        let said = said.map(|(pinned, used)| line(format!(r#""pinned":{pinned},"used":{used}"#)));
+        assert_eq!(lines, said);
     }
 
     #[test]

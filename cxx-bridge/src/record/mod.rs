@@ -38,6 +38,7 @@ use pinbuddy_store::AUTO;
 use serde_json::{Map, Value};
 
 use crate::config::Config;
+use crate::handle::NodeUse;
 use crate::{launcher, log};
 
 /// Whether the settings ask for a recording.
@@ -45,28 +46,35 @@ pub fn is_wanted(config: &Config) -> bool {
     config.trace.value.is_some()
 }
 
-/// The sink of `BUDDY_TRACE`, made at the first pinned request; with `both`, it has device memory, too. A file that cannot
-/// be written is said once.
-pub fn pinned_sink(config: &Config, torch: &str, both: bool) -> Option<Box<dyn Sink>> {
+/// The sink of `BUDDY_TRACE`, made at the first pinned request; with `both`, it has device memory, too; `nodes` says
+/// what serves each NUMA node. A file that cannot be written is said once.
+pub fn pinned_sink(
+    config: &Config,
+    torch: &str,
+    both: bool,
+    nodes: fn() -> Vec<NodeUse>,
+) -> Option<Box<dyn Sink>> {
     let memory = if both { Memory::Both } else { Memory::Pinned };
     let name = config.trace.value.as_ref()?;
-    sink(
-        config,
-        ("BUDDY_TRACE", name),
-        &header(config, torch, memory),
-    )
+    let header = header(config, torch, memory);
+    let file = sink(config, ("BUDDY_TRACE", name), &header)?;
+    Some(Box::new(file.with_nodes(nodes)))
 }
 
 /// The sink of a trace of device memory.
 pub fn device_sink(config: &Config, torch: &str, name: &str) -> Option<Box<dyn Sink>> {
     let header = header(config, torch, Memory::Device);
-    sink(config, ("BUDDY_DEVICE_TRACE", name), &header)
+    Some(Box::new(sink(
+        config,
+        ("BUDDY_DEVICE_TRACE", name),
+        &header,
+    )?))
 }
 
-fn sink(config: &Config, (variable, name): (&str, &str), header: &Header) -> Option<Box<dyn Sink>> {
+fn sink(config: &Config, (variable, name): (&str, &str), header: &Header) -> Option<FileSink> {
     let made = no_plan_in(config, name).and_then(|()| FileSink::create(name, header));
     match made {
-        Ok(sink) => Some(Box::new(sink)),
+        Ok(sink) => Some(sink),
         Err(why) => {
             log::warn(|| format!("{variable}={name:?} records nothing: {why}"));
             None
@@ -146,7 +154,7 @@ mod tests {
                     "BUDDY_TRACE" => Some(same.to_str()?.into()),
                     _ => (name == variable).then(|| path.to_str().unwrap().into()),
                 });
-                assert!(pinned_sink(&config, "2.15.0", false).is_none());
+                assert!(pinned_sink(&config, "2.15.0", false, Vec::new).is_none());
                 let name = path.to_str().unwrap();
                 assert!(device_sink(&config, "2.15.0", name).is_none());
                 let said = no_plan_in(&config, name).unwrap_err();

@@ -88,6 +88,16 @@ pub enum Op {
         /// Its bytes.
         bytes: u64,
     },
+    /// From now on so much pinned memory serves the devices of a NUMA node. A recorder says it where a machine has several,
+    /// some times a second.
+    Node {
+        /// The node's number.
+        node: u32,
+        /// Bytes, at most [`MOST_BYTES`].
+        pinned: u64,
+        /// Of those in use, or waiting for a stream, or free in a thread's cache; no more than `pinned`.
+        used: u64,
+    },
     /// Events were dropped, since they came faster than they could be written.
     Lost {
         /// Their number, at least 1.

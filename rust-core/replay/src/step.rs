@@ -59,6 +59,7 @@ impl Step {
             Op::Wait { .. }
             | Op::SegmentAlloc { .. }
             | Op::SegmentFree { .. }
+            | Op::Node { .. }
             | Op::Lost { .. } => return None,
         };
         Some(Self { at: item.at(), act })

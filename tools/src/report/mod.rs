@@ -6,6 +6,7 @@
 //!   gaps       what of it was not live, and the largest free run
 //!   lay        where segments and blocks of a snapshot were
 //!   plan       a plan beside them
+//!   nodes      memory of each NUMA node
 //!   waits      where the run itself waited for the driver
 //!   tables     what lived at the peak, sizes; who: who asked
 //!   lab        many settings replayed, for a page where they can be changed
@@ -20,6 +21,7 @@ mod gaps;
 mod lab;
 mod lay;
 mod map;
+mod nodes;
 mod observe;
 mod page;
 mod plan;
@@ -153,6 +155,7 @@ fn report(
         clears: some(&recording.clears),
         waits: waits::waits(recording),
         run_peak: recording.run_peak(),
+        nodes: recording.nodes.show(),
         live,
         waiting,
         allocators,

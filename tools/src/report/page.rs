@@ -8,6 +8,7 @@ use super::curve::Curve;
 use super::lab::Lab;
 use super::lay::Lay;
 use super::map::Map;
+use super::nodes::Node;
 use super::tables::{AtPeak, Sizes};
 use super::waits::Waits;
 use super::who::Who;
@@ -63,6 +64,8 @@ pub struct Report {
     pub waits: Option<Waits>,
     /// The most that the run's own allocator had from the driver at once; none where the file does not say.
     pub run_peak: Option<u64>,
+    /// The run's pinned memory by NUMA node; empty where the file does not say.
+    pub nodes: Vec<Node>,
     /// Live, as requested.
     pub live: Curve,
     /// Of that: freed, and waiting for a stream.

@@ -10,6 +10,7 @@ use pinbuddy_plan::Record;
 use pinbuddy_replay::step::Step;
 use pinbuddy_replay::streams::Streams;
 
+use super::nodes::Nodes;
 use super::waits::Wait;
 use crate::flow::{Beside, Lifetimes};
 
@@ -57,6 +58,8 @@ pub(super) struct Recording {
     pub(super) clears: Vec<u64>,
     /// When the run waited for the driver; none where the file does not say.
     pub(super) waits: Option<Vec<Wait>>,
+    /// What served the devices of each NUMA node, as far as the file says.
+    pub(super) nodes: Nodes,
     /// Events that the file has lost.
     pub(super) lost: u64,
     /// What the run's own allocator has from the driver, and the most that it had, as far as the file says.
@@ -106,6 +109,7 @@ pub(super) fn empty() -> Recording {
         iterations: Vec::new(),
         clears: Vec::new(),
         waits: None,
+        nodes: Nodes::default(),
         lost: 0,
         run_has: (0, 0),
         begin: 0,
@@ -215,6 +219,7 @@ impl Reading {
             }
             Op::Clear => to.clears.push(at),
             Op::Iteration => to.iterations.push(at),
+            Op::Node { node, pinned, used } => to.nodes.push(at, node, pinned, used),
             Op::Lost { events } => to.lost = to.lost.saturating_add(events),
             Op::SegmentAlloc { bytes } => to.run_has.0 = to.run_has.0.saturating_add(bytes),
             Op::SegmentFree { bytes } => to.run_has.0 = to.run_has.0.saturating_sub(bytes),

@@ -13,7 +13,7 @@ use super::error::{Excerpt, What};
 use super::line;
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u64 = 5;
+pub const VERSION: u64 = 6;
 
 /// What the header calls the format.
 pub(super) const FORMAT: &str = "pinbuddy-trace";

@@ -30,13 +30,19 @@ struct Fields<'a> {
     device: Field<'a>,
     #[serde(borrow)]
     took: Field<'a>,
+    #[serde(borrow)]
+    node: Field<'a>,
+    #[serde(borrow)]
+    pinned: Field<'a>,
+    #[serde(borrow)]
+    used: Field<'a>,
 }
 
 /// A field as it was written.
 type Field<'a> = Option<&'a RawValue>;
 
 /// The ops, each with the fields that it may have.
-const OPS: [(&str, &[&str]); 10] = [
+const OPS: [(&str, &[&str]); 11] = [
     (
         "alloc",
         &["id", "bytes", "thread", "private", "device", "stream"],
@@ -50,6 +56,7 @@ const OPS: [(&str, &[&str]); 10] = [
     ("lost", &["events"]),
     ("segment_alloc", &["device", "bytes"]),
     ("segment_free", &["device", "bytes"]),
+    ("node", &["node", "pinned", "used"]),
 ];
 
 /// The fields of a line whose op is known, and which has no others than that may have.
@@ -103,6 +110,9 @@ impl<'a> Line<'a> {
             ("private", fields.private),
             ("device", fields.device),
             ("took", fields.took),
+            ("node", fields.node),
+            ("pinned", fields.pinned),
+            ("used", fields.used),
         ] {
             let may_have = has.contains(&field) && !(of_pinned && field == "stream");
             if value.is_some() && !may_have {
@@ -152,8 +162,18 @@ impl<'a> Line<'a> {
             "segment_free" => Op::SegmentFree {
                 bytes: self.bytes()?,
             },
+            "node" => self.of_node()?,
             "clear" => Op::Clear,
             _ => Op::Iteration,
+        })
+    }
+
+    fn of_node(&self) -> Result<Op, What> {
+        let pinned = self.number(self.fields.pinned, "pinned", 0, MOST_BYTES)?;
+        Ok(Op::Node {
+            node: self.index(self.fields.node, "node")?,
+            pinned,
+            used: self.number(self.fields.used, "used", 0, pinned)?,
         })
     }
 

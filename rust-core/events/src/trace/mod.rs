@@ -1,7 +1,7 @@
 //! The trace format: what a program asked of pinned memory and of device memory, one JSON object a line.
 //!
 //! ```json
-//! {"format":"pinbuddy-trace","version":5,"memory":"both"}
+//! {"format":"pinbuddy-trace","version":6,"memory":"both"}
 //! {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":0}
 //! {"t":12,"op":"event","id":1,"stream":7}
 //! {"t":90,"op":"free","id":1,"thread":0}
@@ -13,11 +13,12 @@
 //! {"t":99,"op":"alloc","id":2,"bytes":5000000,"thread":0,"device":0,"stream":1}
 //! {"t":99,"op":"segment_alloc","device":0,"bytes":20971520}
 //! {"t":99,"op":"segment_free","device":0,"bytes":20971520}
+//! {"t":99,"op":"node","node":1,"pinned":73400320,"used":20971520}
 //! ```
 //!
 //! The first line is the header; a file without one is of version 1. The version changes when an older
 //! reader would misread or refuse the events: version 2 has `safe`, `lost` and a header's `unit`, version 3 has
-//! `private`, version 4 device memory, version 5 `wait`. A header may say what the run was ([`Header`]).
+//! `private`, version 4 device memory, version 5 `wait`, version 6 `node`. A header may say what the run was ([`Header`]).
 //!
 //! `t` counts from any start and never goes back: microseconds, or nanoseconds if the header has
 //! `"unit":"ns"`. `alloc` asks for a block and names it; `event` says that the block is used on a stream, and
@@ -38,6 +39,9 @@
 //!
 //! `wait` says that a thread waited for the driver until `t`, for as long as `took`, in the unit of `t`: in the request that
 //! the block of its `id` has served, or without one in a call that gave memory back, as `clear`. It comes right after that.
+//!
+//! `node` says how much pinned memory serves the devices of a NUMA node from now on, and how much of it is in use. It is there
+//! where the recorder's machine has several nodes, and pinned memory is of one each.
 //!
 //! A trace that is cut off, as by a crash, can be read up to its last whole line ([`Reader::lenient`]).
 //! [`Checker`](crate::Checker) checks that ids are valid in their order.

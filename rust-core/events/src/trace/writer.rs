@@ -75,6 +75,10 @@ impl<W: Write> Writer<W> {
                 }
                 line.with("took", took / self.unit).with("thread", thread);
             }
+            Op::Node { node, pinned, used } => {
+                let line = line.op("node").with("node", node);
+                line.with("pinned", pinned).with("used", used);
+            }
             Op::Lost { events } => {
                 line.op("lost").with("events", events);
             }

@@ -51,7 +51,8 @@ impl Watch for Brief {
             Op::Wait { .. }
             | Op::Safe { .. }
             | Op::SegmentAlloc { .. }
-            | Op::SegmentFree { .. } => {}
+            | Op::SegmentFree { .. }
+            | Op::Node { .. } => {}
             _ => self.last = None,
         }
     }

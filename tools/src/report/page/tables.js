@@ -24,6 +24,11 @@ function setUpTables() {
     it.name, `${showBytes(it.peak)}${it.stopped ? ', stopped' : ''}`, bar(it.peak / top, it.colour), ratio(it.peak, report.peak), ...gapsAtPeak(it), it.waited === null ? 'not modelled' : showCount(it.waited), showCount(it.calls),
   ])]);
 
+  byId('nodes').hidden = !report.nodes.length;
+  fill(byId('nodes'), ['NUMA node', 'pinned at most', 'in use at most', 'pinned at the end', 'in use at the end'], report.nodes.map((it) => [
+    it.node, ...[it.peak_pinned, it.peak_used, ...it.at_end].map(showBytes),
+  ]));
+
   const blocksThere = report.at_peak.reduce((sum, it) => sum + it.blocks, 0);
   byId('peak-how').textContent = `${showBytes(report.peak)} in ${plural(blocksThere, 'block')}, ${showTime(report.peak_at)} after the first event. Freed memory that waits for a stream counts.`;
   fill(byId('at-peak'), ['each', 'blocks', 'together', '', 'share', 'asked by', 'waits for a stream'], report.at_peak.map((it) => [

@@ -161,7 +161,7 @@ fn what_is_said_of_headers_that_make_no_sense() {
         "]".repeat(100)
     );
     let lines = [
-        "{\"format\":\"pinbuddy-trace\",\"version\":6}\n",
+        "{\"format\":\"pinbuddy-trace\",\"version\":7}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"fortnights\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"ns\"}\n{\"t\":1125899906842624001,\"op\":\"iter\"}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":18446744073709551615,\"colour\":[3]}\n",
@@ -309,7 +309,7 @@ fn event() -> impl Strategy<Value = Event> {
     let (id, bytes, private) = (any::<u64>(), 1..=MOST_BYTES, any::<bool>());
     let numbers = (id, bytes, any::<u32>(), any::<u32>(), private);
     let device = prop_oneof![Just(Whose::Host), any::<u32>().prop_map(Whose::Device)];
-    let op = (0..10, numbers, any::<Option<u64>>());
+    let op = (0..11, numbers, any::<Option<u64>>());
     (0..=LATEST, device, op).prop_map(|(at, device, (kind, numbers, named))| {
         let (id, bytes, thread, stream, private) = numbers;
         let of_host = |op| (Whose::Host, op);
@@ -344,6 +344,11 @@ fn event() -> impl Strategy<Value = Event> {
                 thread,
             }),
             8 => of_host(Op::Clear),
+            9 => of_host(Op::Node {
+                node: stream,
+                pinned: bytes,
+                used: id % (bytes + 1),
+            }),
             _ => of_host(Op::Iteration),
         };
         Event { at, whose, op }
@@ -354,8 +359,7 @@ fn event() -> impl Strategy<Value = Event> {
 fn the_version_is_the_headers() {
     for (text, version) in [
         ("{\"t\":1,\"op\":\"iter\"}\n", 1),
-        ("{\"format\":\"pinbuddy-trace\",\"version\":4}\n", 4),
-        ("{\"format\":\"pinbuddy-trace\",\"version\":5}\n", 5),
+        ("{\"format\":\"pinbuddy-trace\",\"version\":6}\n", 6),
     ] {
         let mut reader = Reader::new(text.as_bytes());
         reader.next();

@@ -2,32 +2,32 @@
 //!
 //! A pin is one registration, since no copy may cross two (D42): `places` says whether its pages are its own, `fill` brings them
 //! in, slice by slice, so that a pin can be stopped. Before memory is unregistered every device is synchronised, whatever used
-//! it. Knows storages by their addresses only. Invariants: a pin is there as a whole or not at all; no memory is given back while
+//! it. Knows storages by their addresses only, and asks a `World` of them and of the driver. Invariants: a pin is there as a whole or not at all; no memory is given back while
 //! it is registered; no call of the driver or the kernel under the lock (I5): a pin is in one thread's hand meanwhile; a child of
 //! a fork never registers, unregisters or locks.
+#![cfg_attr(not(feature = "torch"), allow(dead_code))]
 
 mod fill;
 mod places;
+#[cfg(test)]
+mod tests;
+mod world;
 
 use std::collections::BTreeMap;
-use std::panic::catch_unwind;
 use std::process::id;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use pinbuddy_core::{Gauge, Stats};
+use pinbuddy_core::Stats;
 
-use super::handle;
-use crate::cuda::first_line;
-use crate::ffi::{self, Counter, Counters, Place as Memory};
 use crate::lock::{Guard, Lock};
 use crate::log;
 use crate::sync::Condvar;
 use places::Place;
+pub(crate) use world::World;
 
-/// Bytes that one step brings in.
-const STEP: usize = 256 << 20;
+/// Bytes that one step brings in; fewer in this crate's tests.
+const STEP: usize = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 /// A thread that waits for another looks again after this time, in case it missed the end.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long the end of the process waits for driver calls under way.
@@ -35,7 +35,8 @@ const LAST: Duration = Duration::from_secs(10);
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(crate) struct InPlace {
+pub(crate) struct InPlace<W> {
+    world: W,
     state: Lock<State>,
     changed: Condvar,
     /// The process that has pinned; 0: none.
@@ -66,24 +67,15 @@ struct Pin {
     owner: usize,
 }
 
-/// This process's.
-pub(crate) fn in_place() -> &'static InPlace {
-    static PINS: OnceLock<InPlace> = OnceLock::new();
-    PINS.get_or_init(InPlace::default)
-}
-
-impl InPlace {
+impl<W: World> InPlace<W> {
     /// Begins to pin the memory of a storage, or counts its pin once more. Returns the pin's number, for [`Self::step`]. `asked`
     /// as for `pinbuddy_pin`. The error is for people, here and below.
     pub(crate) fn begin(&self, storage: usize, asked: usize) -> Result<u64, String> {
         self.enter()?;
-        if !handle().is_on() || ffi::device_count() == 0 {
-            return Err(NOT_HERE.to_owned());
-        }
-        said(ffi::initialise(ffi::current_device()))?;
+        self.world.begin()?;
         self.process.store(id(), Ordering::Relaxed);
         let mut known = 0;
-        let memory = said(ffi::memory_of_storage(storage, asked & 1 != 0, &mut known))?;
+        let memory = self.world.memory_of(storage, asked & 1 != 0, &mut known)?;
         if let Some(pin) = self.at_rest(known).pins.get_mut(&known) {
             // One whose end was put off goes on.
             pin.times += usize::from(pin.registered);
@@ -93,14 +85,16 @@ impl InPlace {
         if asked & 2 != 0 {
             return Err(ALREADY.to_owned());
         }
-        let place = places::of(memory.address..memory.address + memory.bytes)?;
+        let place = places::of(memory.clone())?;
         // A file's pages count as available even while they are pinned, of which half may be.
         let bytes = place.pages.len() * if place.cached { 2 } else { 1 };
         let counted = bytes.div_ceil((asked / 4).max(1));
         let number = self.state.lock().insert(place, counted)?;
-        said(ffi::hold_storage(storage, number, memory.address))
-            .and_then(|()| handle().take_in_place(counted))
-            .inspect_err(|_| drop(self.state.lock().pins.remove(&number)))?;
+        let held = self.world.hold(storage, number, memory.start);
+        held.and_then(|()| self.world.take(counted))
+            .inspect_err(|_| {
+                self.state.lock().pins.remove(&number);
+            })?;
         // Only now may it end.
         if let Some(pin) = self.state.lock().pins.get_mut(&number) {
             pin.in_hand = false;
@@ -124,9 +118,10 @@ impl InPlace {
         let end = place.pages.end;
         let until = end.min(filled + STEP);
         let outcome = if filled < end {
-            fill::fill(&place, filled..until, handle().fill_threads())
+            fill::fill(&place, filled..until, self.world.threads())
         } else {
-            register(&of(&place), !place.writable).map_err(|said| place.refused(said))
+            let registered = self.world.register(&place.pages, !place.writable);
+            registered.map_err(|said| place.refused(said))
         };
         let mut state = self.state.lock();
         if let Some(pin) = state.pins.get_mut(&number) {
@@ -136,7 +131,7 @@ impl InPlace {
         if outcome.is_err() {
             let refused = state.pins.remove(&number);
             drop(state);
-            refused.inspect(|it| handle().put_in_place(it.counted));
+            refused.inspect(|it| self.world.put(it.counted));
         } else if filled == end {
             state.stats.segments.add(1);
             state.stats.pinned_bytes.add(place.pages.len() as u64);
@@ -151,7 +146,7 @@ impl InPlace {
         self.end_what_waits();
         let by_number = number != 0;
         if !by_number {
-            said(ffi::memory_of_storage(storage, false, &mut number))?;
+            self.world.memory_of(storage, false, &mut number)?;
         }
         let mut state = self.at_rest(number);
         match state.pins.get_mut(&number) {
@@ -169,7 +164,7 @@ impl InPlace {
     }
 
     /// Whether the memory of a storage with this pin may be given back now. If not, `owner` is let go when the pin has ended.
-    fn dies(&self, number: u64, owner: usize) -> bool {
+    pub(crate) fn dies(&self, number: u64, owner: usize) -> bool {
         if self.is_child() {
             return true;
         }
@@ -278,12 +273,15 @@ impl InPlace {
             return Ok(false);
         }
         pin.in_hand = true;
-        let (registered, place) = (pin.registered, of(&pin.place));
+        let (registered, pages) = (pin.registered, pin.place.pages.clone());
         drop(state);
-        let over = || said(ffi::finish_devices());
-        let mut ended = if registered { over() } else { Ok(true) };
+        let mut ended = if registered {
+            self.world.finish_devices()
+        } else {
+            Ok(true)
+        };
         if registered && ended == Ok(true) {
-            ended = said(ffi::unregister_mapped(place.address)).map(|_| true);
+            ended = self.world.unregister(&pages).map(|()| true);
         }
         let mut state = self.state.lock();
         let mut gone = None;
@@ -291,7 +289,7 @@ impl InPlace {
             gone = state.pins.remove(&number);
             if registered {
                 state.stats.segments.remove(1);
-                state.stats.pinned_bytes.remove(place.bytes as u64);
+                state.stats.pinned_bytes.remove(pages.len() as u64);
             }
         } else if let Some(pin) = state.pins.get_mut(&number) {
             pin.in_hand = false;
@@ -303,9 +301,9 @@ impl InPlace {
         drop(state);
         self.changed.notify_all();
         if let Some(pin) = gone {
-            handle().put_in_place(pin.counted);
+            self.world.put(pin.counted);
             if pin.owner != 0 {
-                ffi::let_go(pin.owner);
+                self.world.let_go(pin.owner);
             }
         }
         ended
@@ -335,57 +333,6 @@ impl State {
     }
 }
 
-const NOT_HERE: &str =
-    "found that the engine is off, or no GPU, expected both: pinbuddy doctor says why";
 const ALREADY: &str = "found that it is already pinned, by the allocator, by pin_ of another storage or by another library, expected \
                        pages that nobody has pinned";
 const BUSY: &str = "found that another thread is pinning its pages now, expected one at a time";
-
-fn register(memory: &Memory, read_only: bool) -> Result<(), String> {
-    said(ffi::register_mapped(
-        memory.address,
-        memory.bytes,
-        read_only,
-        -1,
-    ))?;
-    said(ffi::check_mapped(memory.address))
-        .inspect_err(|_| drop(ffi::unregister_mapped(memory.address)))
-}
-
-fn of(place: &Place) -> Memory {
-    Memory {
-        address: place.pages.start,
-        bytes: place.pages.len(),
-    }
-}
-
-fn said<T>(outcome: Result<T, cxx::Exception>) -> Result<T, String> {
-    outcome.map_err(|error| first_line(error.what()))
-}
-
-/// The memory of a pinned storage is to be given back: whether it may be. If not, its owner is let go later.
-pub(crate) fn engine_storage_dies(pin: u64, owner: usize) -> bool {
-    // A panic must not reach C++, which is in a destructor.
-    catch_unwind(|| in_place().dies(pin, owner)).unwrap_or(false)
-}
-
-/// What this process has pinned, for PyTorch's statistics.
-pub(crate) fn engine_counters() -> Counters {
-    let stats = handle().stats().unwrap_or_default();
-    let stats = stats.and(in_place().stats(|_| {}));
-    Counters {
-        segments: counter(&stats.segments),
-        pinned_bytes: counter(&stats.pinned_bytes),
-        active_blocks: counter(&stats.active_blocks),
-        active_bytes: counter(&stats.active_bytes),
-    }
-}
-
-fn counter(gauge: &Gauge) -> Counter {
-    Counter {
-        current: gauge.current as i64,
-        peak: gauge.peak as i64,
-        allocated: gauge.allocated as i64,
-        freed: gauge.freed as i64,
-    }
-}
