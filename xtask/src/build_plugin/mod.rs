@@ -93,6 +93,7 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
 fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
     let plain = |torch: Option<&str>| cli::BuildWheel {
         default: args.default.clone(),
+        project_url: args.project_url.clone(),
         ..cli::BuildWheel::plain(torch, &args.python, &args.out)
     };
     let mut wanted = Vec::new();

@@ -20,6 +20,7 @@ fn library(torch: &str, platform: &str) -> Library {
         source_sha256: "cd".repeat(32),
         tools: BTreeMap::new(),
         defaults: BTreeMap::new(),
+        links: BTreeMap::from([("Source".into(), "https://git.example".into())]),
     };
     let (floors, fork) = (Floors::default(), format!("{torch}.pinbuddy.0.1.0"));
     let hashes = ("01".repeat(32), "23".repeat(32));
@@ -144,6 +145,7 @@ fn releases_and_wheels_are_asked_for_together() {
         python: "python3".into(),
         out: "dist".into(),
         default: Vec::new(),
+        project_url: Vec::new(),
         json: false,
     };
     let asked: Vec<_> = wanted(&args)

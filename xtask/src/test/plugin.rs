@@ -94,6 +94,7 @@ fn build(torch: Option<&str>, python: &Path, flavour: Flavour, out: &Path) -> Re
         python: python.to_path_buf(),
         out: out.to_path_buf(),
         default: Vec::new(),
+        project_url: Vec::new(),
         json: false,
     };
     build_plugin::build(&args, flavour)

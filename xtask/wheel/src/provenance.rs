@@ -31,6 +31,9 @@ pub struct Inputs {
     /// The variables that the wheel sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub defaults: BTreeMap<String, String>,
+    /// The addresses in METADATA that the build was given, by their labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<String, String>,
 }
 
 /// A name and a hash.
