@@ -168,7 +168,8 @@ def given(fork):
 def check_versions(fork, official):
     """The version is one and the same everywhere, and satisfies ==X.Y.Z."""
     version = fork.stem.split("-", 1)[1]
-    assert re.fullmatch(r"\d+\.\d+\.\d+\+(\w+\.)?pinbuddy(\.\d+){3}(\.d[0-9a-f]{8})?", version), version
+    number = rf"\.{given(fork)['build']}" if "build" in given(fork) else ""
+    assert re.fullmatch(rf"\d+\.\d+\.\d+\+(\w+\.)?pinbuddy(\.\d+){{3}}{number}(\.d[0-9a-f]{{8}})?", version), version
     name, in_name, *tags = fork.path.name.removesuffix(".whl").split("-")
     assert (name, in_name) == ("torch", version), fork.path.name
     metadata = fork.text(f"{fork.dist_info}/METADATA")

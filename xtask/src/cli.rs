@@ -78,6 +78,9 @@ pub struct BuildWheel {
     /// Add a link to METADATA, such as Source=https://git.example.com/torch, any number of times
     #[arg(long, value_name = "LABEL=URL", conflicts_with = "source")]
     pub project_url: Vec<String>,
+    /// Number the build: of two builds of one version, pip takes the one with the higher number
+    #[arg(long, value_name = "N", conflicts_with = "source")]
+    pub build: Option<u32>,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -105,6 +108,7 @@ impl From<&BuildWheel> for Wanted {
             cargo: args.cargo.clone(),
             defaults: args.default.clone(),
             links: args.project_url.clone(),
+            build: args.build,
         }
     }
 }
@@ -149,6 +153,9 @@ pub struct BuildPlugin {
     /// Add a link to METADATA, such as Source=https://git.example.com/torch, any number of times
     #[arg(long, value_name = "LABEL=URL")]
     pub project_url: Vec<String>,
+    /// Number the build: of two builds of one version, pip takes the one with the higher number
+    #[arg(long, value_name = "N")]
+    pub build: Option<u32>,
     /// Print the summary as JSON on standard output
     #[arg(long)]
     pub json: bool,

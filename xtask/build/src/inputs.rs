@@ -43,11 +43,12 @@ pub fn gather(
     Ok(Inputs {
         defaults: plan.defaults.clone(),
         links: plan.links.clone(),
+        build: plan.build,
         ..of(base_wheel, &plan.release.series, patches, versions)?
     })
 }
 
-/// The inputs of a wheel without defaults and links that is made of `base_wheel`, whatever that is.
+/// The inputs of a wheel without defaults, links and number that is made of `base_wheel`, whatever that is.
 pub fn of<'a>(
     base_wheel: Named,
     series: &str,
@@ -67,6 +68,7 @@ pub fn of<'a>(
         tools,
         defaults: BTreeMap::new(),
         links: BTreeMap::new(),
+        build: None,
     })
 }
 

@@ -62,6 +62,8 @@ pub struct Wanted {
     pub defaults: Vec<String>,
     /// The wheel's links, each as `LABEL=URL`.
     pub links: Vec<String>,
+    /// The number that orders builds of one version.
+    pub build: Option<u32>,
 }
 
 /// Builds the wheel, reporting on standard error.

@@ -37,6 +37,8 @@ pub struct Plan {
     pub defaults: Defaults,
     /// Links in the wheel's METADATA.
     pub links: Links,
+    /// The number that orders builds of one version.
+    pub build: Option<u32>,
     /// Names and hashes that patches/versions.toml pins.
     pub versions: Versions,
 }
@@ -67,7 +69,7 @@ impl Plan {
         let header = in_wheel(&versions.header)
             .ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;
         let series = series::read(&Self::series_folder(root, &release))?;
-        let (given, out) = (args.wheel.is_some(), args.out.clone());
+        let (given, out, build) = (args.wheel.is_some(), args.out.clone(), args.build);
         Ok(Self {
             python,
             release,
@@ -79,6 +81,7 @@ impl Plan {
             out,
             defaults,
             links,
+            build,
             versions,
         })
     }
@@ -110,7 +113,7 @@ impl Plan {
         let cuda = cuda.map(|(cuda, it)| format!("\n     {cuda}: {}", it.packages.join(", ")));
         let patches = self.series.iter().map(|it| format!("\n     {}", it.name));
         let fork = format!("{version}+<local>.pinbuddy.{}", env!("CARGO_PKG_VERSION"));
-        let fork = defaults::version(&fork, &self.defaults, &self.links);
+        let fork = defaults::version(&fork, self.build, &self.defaults, &self.links);
         let sets = self.defaults.iter();
         let sets = sets.map(|(name, value)| format!("\n     with {name} = {value:?}"));
         let links = links::lines(&self.links);
@@ -171,12 +174,14 @@ mod tests {
             out: "dist".into(),
             defaults: Defaults::new(),
             links: Links::new(),
+            build: None,
             versions,
         };
         insta::assert_snapshot!("plan_fetch", plan.describe());
         plan.base = Some("/data/torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl".into());
         plan.given = true;
         plan.defaults = defaults::parse(&["BUDDY_LOG=info".into()]).unwrap();
+        plan.build = Some(7);
         plan.links = links::parse(&["Source=https://git.example".into()]).unwrap();
         insta::assert_snapshot!("plan_wheel", plan.describe());
     }

@@ -23,6 +23,7 @@ pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
     let args = cli::BuildWheel {
         out: out.path().to_path_buf(),
         default: vec!["BUDDY_LOG=info".into(), "BUDDY_PLAN=a \\ \"b\"".into()],
+        build: Some(7),
         project_url: vec!["Source=https://git.example/torch".into()],
         ..args.clone()
     };
@@ -33,7 +34,7 @@ pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
     let [plain, with] = [&built.path, &other.path].map(|path| Provenance::read(path));
     let (plain, with) = (plain?, with?);
     let is_named = other.version != built.version && with.inputs.defaults.len() == 2;
-    let is_named = is_named && with.inputs.links.len() == 1;
+    let is_named = is_named && with.inputs.links.len() == 1 && with.inputs.build == Some(7);
     tally.add(Tally::one().checked(is_named && with.library_sha256 == plain.library_sha256));
     Ok(tally)
 }
