@@ -1,7 +1,7 @@
 //! The kinds of pages that memory can have, and their sizes, which the kernel of an aarch64 machine was built with.
 //!
-//! Not the engine's unit: a granule has 4 KiB on every machine, and a region may end within its last page. Invariant: a
-//! huge page is at least two pages.
+//! Not the engine's unit: a granule has 4 KiB on every machine. A region is whole pages. Invariant: a huge page is at least
+//! two pages.
 
 #![allow(unsafe_code)]
 

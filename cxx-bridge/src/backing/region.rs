@@ -144,6 +144,11 @@ impl Maker {
         bytes >= self.machine.sizes.large.max(touch::SLICE * self.threads())
     }
 
+    /// The machine's smallest page, in bytes.
+    pub(super) fn page(&self) -> usize {
+        self.machine.sizes.page
+    }
+
     /// Whether its memory is hidden from children.
     pub(super) fn hides(&self) -> bool {
         self.settings.fork.value == Fork::Hide
