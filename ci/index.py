@@ -22,8 +22,8 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 # The digest that ends a version of ours, and the releases that the plug-in's names before it. Neither has an order that a user means: pip
-# would take any of two builds.
-BUILD = re.compile(r"(\+torch[\w.]+)?\.[hd][0-9a-f]{8}$")
+# would take any of two builds. What is left has the build's number, which has one.
+BUILD = re.compile(r"([+.]torch[\w.]+)?\.[hd][0-9a-f]{8}$")
 BILL = ".dist-info/sboms/pinbuddy.cdx.json"
 
 

@@ -178,6 +178,28 @@ class Clients(Index):
             found = self.run_in_venv(["python", "-c", "import pinbuddy; print(pinbuddy.__version__)"])
             self.assertEqual(found.stdout.strip(), expected, f"{words}, from an index of {version}")
 
+    def test_of_numbered_builds_the_one_with_the_highest_number_is_taken(self):
+        plugins = ["0.1.0+torch2.15.0.hf1a2b3c4", "0.1.0+9.torch2.8.0.2.15.0.hf1a2b3c4", "0.1.0+10.torch2.15.0.2.16.0.h01a2b3c4", "0.1.0+2.torch2.15.0.hf1a2b3c4"]
+        forks = [f"{FIRST}.df1a2b3c4", f"{FIRST}.9.df1a2b3c4", f"{FIRST}.10.d01a2b3c4", f"{FIRST}.2"]
+        for name, versions in [("pinbuddy", plugins), ("torch", forks)]:
+            for version in versions:
+                make(self.wheels, version, name)
+        self.build()
+        for client in ("pip", "uv"):
+            done = self.install(client, self.index.as_uri(), "pinbuddy", "torch", to=client)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((self.installed(client, "pinbuddy"), self.installed(client)), (plugins[2], forks[2]))
+        # One that is installed is replaced by a newer one, and by no older one.
+        self.run_in_venv(["pip", "uninstall", "--yes", "pinbuddy"])
+        self.addCleanup(self.run_in_venv, ["pip", "uninstall", "--yes", "pinbuddy"])
+        for number, expected in [(1, 1), (2, 2), (3, 2)]:
+            make(self.folder / f"wheels{number}", plugins[number], "pinbuddy")
+            index.make(self.folder / f"wheels{number}", self.folder / f"index{number}")
+            words = ["install", "--upgrade", "--index-url", (self.folder / f"index{number}").as_uri(), "pinbuddy"]
+            self.assertEqual(self.run_in_venv(["pip", *words]).returncode, 0)
+            found = self.run_in_venv(["python", "-c", "import pinbuddy; print(pinbuddy.__version__)"])
+            self.assertEqual(found.stdout.strip(), plugins[expected])
+
 
 class Folder(Index):
     def test_the_same_wheels_give_the_same_bytes_and_take_no_room(self):
@@ -240,6 +262,10 @@ class Folder(Index):
         make(self.wheels, "0.1.0+torch2.15.0.hf1a2b3c4", "pinbuddy")
         make(self.wheels, "0.1.0+torch2.8.0.2.15.0.h01a2b3c4", "pinbuddy")
         self.refused("two builds of pinbuddy 0.1.0,")
+        shutil.rmtree(self.wheels)
+        make(self.wheels, "0.1.0+7.torch2.15.0.hf1a2b3c4", "pinbuddy")
+        make(self.wheels, "0.1.0+7.torch2.8.0.2.15.0.h01a2b3c4", "pinbuddy")
+        self.refused("two builds of pinbuddy 0.1.0+7,")
 
     def test_a_folder_that_is_not_empty_stays_as_it_is(self):
         make(self.wheels)

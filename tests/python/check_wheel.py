@@ -160,17 +160,25 @@ def check_additions(fork, official):
     assert found[found.index(script) - 1] == "[console_scripts]", found
 
 
+def given(fork):
+    """What the provenance says that the wheel is made of."""
+    return json.loads(fork.text(f"{fork.dist_info}/pinbuddy.json"))["inputs"]
+
+
 def check_versions(fork, official):
     """The version is one and the same everywhere, and satisfies ==X.Y.Z."""
     version = fork.stem.split("-", 1)[1]
-    assert re.fullmatch(r"\d+\.\d+\.\d+\+(\w+\.)?pinbuddy(\.\d+){3}(\.d[0-9a-f]{8})?", version), version
+    number = rf"\.{given(fork)['build']}" if "build" in given(fork) else ""
+    assert re.fullmatch(rf"\d+\.\d+\.\d+\+(\w+\.)?pinbuddy(\.\d+){{3}}{number}(\.d[0-9a-f]{{8}})?", version), version
     name, in_name, *tags = fork.path.name.removesuffix(".whl").split("-")
     assert (name, in_name) == ("torch", version), fork.path.name
     metadata = fork.text(f"{fork.dist_info}/METADATA")
     head = metadata.split("\n\n")[0].splitlines()
     assert [line for line in head if line.startswith("Version: ")] == [f"Version: {version}"]
     before = official.text(f"{official.dist_info}/METADATA").splitlines()
-    after = [line for line in metadata.splitlines() if not line.startswith("License-File: pinbuddy/")]
+    links = [f"Project-URL: {label}, {url}" for label, url in given(fork).get("links", {}).items()]
+    assert [it for it in head if it.startswith("Project-URL: ")] == [it for it in before if it.startswith("Project-URL: ")] + links, head
+    after = [line for line in metadata.splitlines() if not line.startswith("License-File: pinbuddy/") and line not in links]
     changed = [(a, b) for a, b in zip(before, after) if a != b]
     assert len(before) == len(after) and len(changed) == 1, changed
     assert version.startswith(changed[0][0].removeprefix("Version: ")), changed
@@ -245,16 +253,17 @@ def check_provenance(fork, official):
 
 
 def check_defaults(fork, _official):
-    """The version, the provenance and the bill of materials know the defaults beside the library."""
-    told = json.loads(fork.text(f"{fork.dist_info}/pinbuddy.json"))["inputs"].get("defaults", {})
+    """The version knows links and defaults; the provenance and the bill of materials know the defaults beside the library."""
+    told, links = given(fork).get("defaults", {}), given(fork).get("links", {})
     component = json.loads(fork.text(f"{fork.dist_info}/sboms/pinbuddy.cdx.json"))["metadata"]["component"]
     listed = {it["name"]: it["value"] for it in component.get("properties", [])}
     assert listed == {f"pinbuddy:default:{name}": value for name, value in told.items()}, listed
     suffix = re.search(r"\.d([0-9a-f]{8})$", fork.stem)
-    assert (DEFAULTS in fork.by_name) == bool(told) == bool(suffix), (told, suffix)
-    if told:
-        text = fork.text(DEFAULTS)
-        assert tomllib.loads(text) == told, text
+    assert (DEFAULTS in fork.by_name, bool(suffix)) == (bool(told), bool(told or links)), (told, links, suffix)
+    text = fork.text(DEFAULTS) if told else ""
+    assert tomllib.loads(text) == told, text
+    if suffix:
+        text += "".join(f"Project-URL: {label}, {url}\n" for label, url in sorted(links.items()))
         assert hashlib.sha256(text.encode()).hexdigest()[:8] == suffix[1]
 
 

@@ -75,6 +75,12 @@ pub struct BuildWheel {
     /// Have the wheel set a variable where neither the environment nor the site's file does, any number of times
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "source")]
     pub default: Vec<String>,
+    /// Add a link to METADATA, such as Source=https://git.example.com/torch, any number of times
+    #[arg(long, value_name = "LABEL=URL", conflicts_with = "source")]
+    pub project_url: Vec<String>,
+    /// Number the build: of two builds of one version, pip takes the one with the higher number
+    #[arg(long, value_name = "N", conflicts_with = "source")]
+    pub build: Option<u32>,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -101,6 +107,8 @@ impl From<&BuildWheel> for Wanted {
             out: args.out.clone(),
             cargo: args.cargo.clone(),
             defaults: args.default.clone(),
+            links: args.project_url.clone(),
+            build: args.build,
         }
     }
 }
@@ -142,6 +150,12 @@ pub struct BuildPlugin {
     /// Have the wheel set a variable where neither the environment nor the site's file does, any number of times
     #[arg(long, value_name = "NAME=VALUE")]
     pub default: Vec<String>,
+    /// Add a link to METADATA, such as Source=https://git.example.com/torch, any number of times
+    #[arg(long, value_name = "LABEL=URL")]
+    pub project_url: Vec<String>,
+    /// Number the build: of two builds of one version, pip takes the one with the higher number
+    #[arg(long, value_name = "N")]
+    pub build: Option<u32>,
     /// Print the summary as JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -20,4 +20,4 @@ pub use held::{Held, Holder};
 pub use limits::{Limit, Limits, Of};
 pub use lock::LockLimit;
 pub use numa::{Node, is_node, node_of, nodes, nodes_with_memory, nodes_with_processors};
-pub use pages::{POOLS, Pool, TRANSPARENT, huge_page_bytes, transparent_mode};
+pub use pages::{POOLS, Pool, TRANSPARENT, huge_page_bytes, page_bytes, transparent_mode};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::files::Files;
+use crate::files::{Files, kib_field};
 
 /// The pools of the whole machine: a folder `hugepages-NkB` for each size.
 pub const POOLS: &str = "sys/kernel/mm/hugepages";
@@ -47,6 +47,14 @@ pub fn huge_page_bytes(files: &Files, page: usize) -> usize {
         .unwrap_or(page * (page / 8))
 }
 
+/// The size of the smallest pages, as the kernel says it of this program's memory; 4 KiB where it does not.
+pub fn page_bytes(files: &Files) -> usize {
+    let said = files.text("proc/self/smaps");
+    let said = said.and_then(|it| kib_field(&it, "KernelPageSize:"));
+    let said = said.and_then(|it| usize::try_from(it).ok());
+    said.filter(|it| it.is_power_of_two()).unwrap_or(4 << 10)
+}
+
 /// The word in brackets in a file below [`TRANSPARENT`]; `None` if there is no such file.
 pub fn transparent_mode(files: &Files, name: &str) -> Option<String> {
     let text = files.text(&format!("{TRANSPARENT}/{name}"))?;
@@ -57,6 +65,23 @@ pub fn transparent_mode(files: &Files, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_smallest_pages_are_this_machines() {
+        // The kernel maps whole pages, so their size divides each address in its list.
+        let here = Files::below("/".as_ref());
+        let list = here.text("proc/self/smaps").unwrap();
+        let address = |line: &str| usize::from_str_radix(line.split_once('-')?.0, 16).ok();
+        let all = list.lines().filter_map(address).fold(0, |all, it| all | it);
+        assert_eq!(page_bytes(&here), 1 << all.trailing_zeros());
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::below(folder.path());
+        assert_eq!(page_bytes(&files), 4 << 10);
+        std::fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        let text = "400000-410000 r-xp 0 0:0 0 /a\nKernelPageSize:       64 kB\nMMUPageSize:       64 kB\n";
+        std::fs::write(folder.path().join("proc/self/smaps"), text).unwrap();
+        assert_eq!(page_bytes(&files), 64 << 10);
+    }
 
     #[test]
     fn a_huge_page_is_what_the_kernel_says_or_what_a_page_of_page_table_maps() {

@@ -1,4 +1,4 @@
-//! Which pages to try for a region: the chain 1 GiB -> huge -> transparent -> small, and why a link is
+//! Which pages to try for a region: the chain 1 GiB -> huge -> 2 MiB -> transparent -> small, and why a link is
 //! left out. Memory shared with children gets transparent huge pages by other means than private memory.
 //!
 //! A pure function of the settings and the machine. Invariant: the chain ends in small pages, which are
@@ -53,8 +53,11 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
             set_aside: false,
         };
         let link = match pages {
-            Pages::Giant | Pages::Large if wastes(wanted.bytes, pages, machine) => continue,
-            Pages::Giant | Pages::Large => {
+            Pages::Medium if !has_more_of(pages, machine) => continue,
+            Pages::Giant | Pages::Large | Pages::Medium if wastes(wanted.bytes, pages, machine) => {
+                continue;
+            }
+            Pages::Giant | Pages::Large | Pages::Medium => {
                 from_pool(wanted, pages, machine).map(|set_aside| Link { pages, set_aside })
             }
             // None would fit into it.
@@ -73,7 +76,9 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
 /// How many regions of `bytes` bytes fit into the pages that are set aside.
 pub(super) fn set_aside(asked: HugePages, bytes: usize, machine: &Machine) -> usize {
     let in_pool = |pages: &Pages| {
-        let pool = machine.pool(*pages)?;
+        let pool = machine
+            .pool(*pages)
+            .filter(|_| *pages != Pages::Medium || has_more_of(*pages, machine))?;
         let serves = machine.populates && !wastes(bytes, *pages, machine);
         serves.then(|| pool.free / bytes.div_ceil(pages.unit(machine.sizes)))
     };
@@ -85,11 +90,18 @@ fn wastes(bytes: usize, pages: Pages, machine: &Machine) -> bool {
     (bytes.next_multiple_of(pages.unit(machine.sizes)) - bytes).saturating_mul(WASTE) > bytes
 }
 
+/// Whether somebody has set up the pool of 2 MiB on a machine whose own huge pages are larger. A pool without pages is no
+/// reason for a message: the machine's own size is what an administrator reserves first.
+fn has_more_of(pages: Pages, machine: &Machine) -> bool {
+    let is_another = pages.unit(machine.sizes) < machine.sizes.large;
+    is_another && machine.pool(pages).is_some_and(|it| it.total + it.more > 0)
+}
+
 fn links(asked: HugePages) -> &'static [Pages] {
-    use Pages::{Giant, Large, Small, Transparent};
+    use Pages::{Giant, Large, Medium, Small, Transparent};
     match asked {
-        HugePages::Auto | HugePages::Giant => &[Giant, Large, Transparent, Small],
-        HugePages::Large => &[Large, Transparent, Small],
+        HugePages::Auto | HugePages::Giant => &[Giant, Large, Medium, Transparent, Small],
+        HugePages::Large => &[Large, Medium, Transparent, Small],
         HugePages::Transparent => &[Transparent, Small],
         HugePages::Off => &[Small],
     }
@@ -133,8 +145,10 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, St
 /// The kind of transparent huge pages for such memory, or why it gets none.
 fn transparent(wanted: Wanted, machine: &Machine) -> Result<Pages, String> {
     if wanted.stalls {
-        let why = "transparent huge pages took longer than pages of 4 KiB a moment ago";
-        return Err(why.to_owned());
+        let small = Bytes(machine.sizes.page as u64);
+        return Err(format!(
+            "transparent huge pages took longer than pages of {small} a moment ago"
+        ));
     }
     match machine.transparent() {
         Transparent::Here => {}

@@ -44,7 +44,7 @@ impl Mapping {
             .filter(|length| (1..=isize::MAX as usize - GIANT).contains(length))
             .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         let mapping = match pages {
-            Pages::Giant | Pages::Large => {
+            Pages::Giant | Pages::Large | Pages::Medium => {
                 let size = (unit.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
                 Self::fenced(length, unit, libc::MAP_HUGETLB | size, fork)?
             }
@@ -52,7 +52,7 @@ impl Mapping {
             Pages::Small => Self::fenced(length, unit, 0, fork)?,
         };
         match pages {
-            Pages::Giant | Pages::Large => {}
+            Pages::Giant | Pages::Large | Pages::Medium => {}
             Pages::Transparent | Pages::Collapsed => {
                 // A kernel without huge pages refuses, which changes nothing.
                 let _ = mapping.advise(&mapping.body, libc::MADV_HUGEPAGE);

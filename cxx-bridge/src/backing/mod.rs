@@ -129,6 +129,11 @@ pub trait Memory: Send + Sync + 'static {
         None
     }
 
+    /// The unit in which memory can be pinned, in bytes: a region takes whole pages, so whole pages count. A power of two.
+    fn page(&self) -> usize {
+        1
+    }
+
     /// Starts the driver, if it has not: its threads get the priority of the calling thread.
     fn start(&self, _device: Device) {}
 

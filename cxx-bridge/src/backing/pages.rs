@@ -1,7 +1,7 @@
 //! The kinds of pages that memory can have, and their sizes, which the kernel of an aarch64 machine was built with.
 //!
-//! Not the engine's unit: a granule has 4 KiB on every machine, and a region may end within its last page. Invariant: a
-//! huge page is at least two pages.
+//! Not the engine's unit: a granule has 4 KiB on every machine. A region is whole pages. Invariant: a huge page is at least
+//! two pages.
 
 #![allow(unsafe_code)]
 
@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 use pinbuddy_machine::{Files, huge_page_bytes};
 
 pub(super) const GIANT: usize = 1 << 30;
+
+/// Kernels of aarch64 have a pool of such pages beside one of their own huge pages, whatever size these have.
+const MEDIUM: usize = 2 << 20;
 
 /// A machine's sizes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(super) enum Pages {
     Giant,
     /// Huge, from the system's pool.
     Large,
+    /// Of 2 MiB, from the system's pool, where the machine's huge pages are larger.
+    Medium,
     /// Huge if the kernel has such pages, else small.
     Transparent,
     /// The same, for shared memory that a touch fills with small pages: `collapse` makes them huge.
@@ -50,7 +55,7 @@ pub(super) enum Pages {
 impl Pages {
     /// Whether they come from the system's pool, so that they are reserved or refused at once.
     pub(super) fn are_of_a_pool(self) -> bool {
-        matches!(self, Self::Giant | Self::Large)
+        matches!(self, Self::Giant | Self::Large | Self::Medium)
     }
 
     /// The unit in which such memory is mapped.
@@ -58,6 +63,7 @@ impl Pages {
         match self {
             Self::Giant => GIANT,
             Self::Large => sizes.large,
+            Self::Medium => MEDIUM,
             Self::Transparent | Self::Collapsed | Self::Small => sizes.page,
         }
     }
@@ -66,7 +72,7 @@ impl Pages {
     pub(super) fn filled_in(self, sizes: Sizes) -> usize {
         match self {
             Self::Transparent | Self::Collapsed => sizes.large,
-            Self::Giant | Self::Large | Self::Small => self.unit(sizes),
+            Self::Giant | Self::Large | Self::Medium | Self::Small => self.unit(sizes),
         }
     }
 }

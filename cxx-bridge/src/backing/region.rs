@@ -144,6 +144,11 @@ impl Maker {
         bytes >= self.machine.sizes.large.max(touch::SLICE * self.threads())
     }
 
+    /// The machine's smallest page, in bytes.
+    pub(super) fn page(&self) -> usize {
+        self.machine.sizes.page
+    }
+
     /// Whether its memory is hidden from children.
     pub(super) fn hides(&self) -> bool {
         self.settings.fork.value == Fork::Hide
@@ -186,7 +191,7 @@ impl Maker {
                 }
                 Err(Unmade::Stopped) => return Err(Unmade::Stopped),
                 Err(why) => {
-                    left_out.push(format!("{}: {}", name(pages), why.text()));
+                    left_out.push(format!("{}: {}", self.name(pages), why.text()));
                     refusal = why;
                 }
             }
@@ -288,6 +293,16 @@ impl Maker {
         self.settings.huge_pages.value != HugePages::Auto
     }
 
+    /// Their name for people.
+    fn name(&self, pages: Pages) -> String {
+        let size = Bytes(pages.unit(self.machine.sizes) as u64);
+        match pages {
+            Pages::Giant | Pages::Large | Pages::Medium => format!("huge pages of {size}"),
+            Pages::Transparent | Pages::Collapsed => "transparent huge pages".to_owned(),
+            Pages::Small => format!("pages of {size}"),
+        }
+    }
+
     fn say_pages(&self, bytes: usize, got: Pages, left_out: &[String]) {
         if left_out.is_empty() {
             return;
@@ -297,7 +312,7 @@ impl Maker {
             format!(
                 "{}. A region of {size} has {} instead",
                 left_out.join("; "),
-                name(got)
+                self.name(got)
             )
         });
     }
@@ -312,16 +327,6 @@ fn unmap(mapping: Mapping) -> bool {
         log::warn(|| format!("{bytes} of memory stay mapped: {why}"));
     }
     unmapped.is_ok()
-}
-
-/// Their name for people.
-fn name(pages: Pages) -> &'static str {
-    match pages {
-        Pages::Giant => "huge pages of 1 GiB",
-        Pages::Large => "huge pages of 2 MiB",
-        Pages::Transparent | Pages::Collapsed => "transparent huge pages",
-        Pages::Small => "pages of 4 KiB",
-    }
 }
 
 #[cfg(test)]

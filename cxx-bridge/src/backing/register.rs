@@ -271,6 +271,10 @@ impl<D: Driver> Memory for Chain<D> {
         self.homes.as_ref()?.at(home)
     }
 
+    fn page(&self) -> usize {
+        self.maker.page()
+    }
+
     fn start(&self, device: Device) {
         // If it fails, the first pin says why.
         let _ = self.driver.initialise(device);

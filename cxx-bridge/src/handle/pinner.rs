@@ -1,8 +1,9 @@
 //! Pins and unpins regions within a quota, and claims them towards other processes.
 //!
 //! A pin is taken from the quota before it begins, and put back when it fails or is unpinned. Pages that
-//! the system has set aside do not count, unless the user chose a limit. Knows neither the engine nor what
-//! memory is pinned for.
+//! the system has set aside do not count, unless the user chose a limit. Regions are whole pages of the machine, and budgets,
+//! too, so that the last region of a budget is not refused for a part of a page. Knows neither the engine nor what memory is
+//! pinned for.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -80,7 +81,8 @@ impl<M: Memory> Pinner<M> {
         }
     }
 
-    /// Pins a fresh region, as long as `control` lets it.
+    /// Pins a fresh region of at least `bytes` bytes, as long as `control` lets it. It is longer where a page is longer than
+    /// the engine's unit.
     pub(super) fn pin(
         &self,
         bytes: usize,
@@ -90,6 +92,7 @@ impl<M: Memory> Pinner<M> {
         lock::assert_none_held("pinning");
         // Before all else: a child that is made from now on must not hand this out.
         self.used.store(true, Ordering::Relaxed);
+        let bytes = self.whole_pages(bytes);
         let pin = |source| {
             let Pinned {
                 base,
@@ -123,6 +126,11 @@ impl<M: Memory> Pinner<M> {
         pinned.map_err(Refused::from)
     }
 
+    fn whole_pages(&self, bytes: usize) -> usize {
+        let whole = bytes.checked_next_multiple_of(self.memory.page());
+        whole.unwrap_or(bytes)
+    }
+
     fn take_from_quota(&self, bytes: usize) -> Result<(), Refused> {
         let quota = self.quota();
         // Before the machine's files are read: once the budget is used up, every request comes here.
@@ -150,8 +158,13 @@ impl<M: Memory> Pinner<M> {
         self.quota().put(bytes);
     }
 
-    /// Unpins what `pin` returned. The error is for people; the region then stays pinned.
+    /// Unpins what `pin` returned, whether the region has the length that was asked for or that was pinned. The error is for
+    /// people; the region then stays pinned.
     pub(super) fn unpin(&self, region: Region) -> Result<(), String> {
+        let region = Region {
+            bytes: self.whole_pages(region.bytes),
+            ..region
+        };
         lock::assert_none_held("unpinning");
         let start = Instant::now();
         if self.memory.unpin(region)? == Source::Ordinary {
@@ -233,6 +246,8 @@ impl<M: Memory> Pinner<M> {
 
     /// A new decision on the budget, while `taken` of it is taken.
     fn budget(&self, taken: usize) -> Budget {
-        self.capacity.budget(self.max_mb, taken)
+        let mut budget = self.capacity.budget(self.max_mb, taken);
+        budget.bytes -= budget.bytes % self.memory.page();
+        budget
     }
 }

@@ -26,9 +26,10 @@ use std::path::PathBuf;
 use pinbuddy_core::{Growth, Settings, WarmUp};
 use pinbuddy_plan::Plan;
 use pinbuddy_plan::file::{GRANULE, MadeFor};
-use pinbuddy_slots::Slots;
+use pinbuddy_slots::{Layout, Slots};
 use pinbuddy_store::{Memory, body};
 
+use crate::backing::pages::sizes;
 use crate::config::{Config, MIB, Origin};
 use crate::launcher;
 use crate::log;
@@ -297,14 +298,28 @@ pub fn apply(plan: &Plan, config: &mut Config) -> Option<(Settings, Slots)> {
         ..as_set
     };
     // A plan that was read has no mistake.
-    Some((settings, Slots::new(&plan.layout(own)).ok()?))
+    Some((settings, Slots::new(&whole(plan.layout(own), unit())).ok()?))
+}
+
+/// The unit in which regions are pinned: the machine's page, or the engine's unit where that is larger. Regions of a plan
+/// from elsewhere may end within a page, and are as long as they count.
+fn unit() -> usize {
+    (GRANULE as usize).max(sizes().page)
+}
+
+/// The same slots, in regions of whole units.
+fn whole(mut layout: Layout, unit: usize) -> Layout {
+    for bytes in &mut layout.regions {
+        *bytes = bytes.next_multiple_of(unit);
+    }
+    layout
 }
 
 /// Segments are equally long, as a planner's regions for them are; where they are not, their sum is what counts.
 fn each_of(regions: &[u64]) -> Option<usize> {
     let sum: u64 = regions.iter().sum();
     let each = sum.checked_div(regions.len() as u64)?;
-    Some(each.next_multiple_of(GRANULE) as usize)
+    Some((each as usize).next_multiple_of(unit()))
 }
 
 fn unless_set<T>(origin: Origin, planned: T, set: T) -> T {
@@ -317,7 +332,19 @@ fn unless_set<T>(origin: Origin, planned: T, set: T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backing::pages::tests::KERNELS;
     use crate::config::of_pairs as read;
+
+    #[test]
+    fn regions_of_a_plan_are_whole_pages() {
+        for page in KERNELS.map(|it| it.page) {
+            let layout = Layout {
+                regions: vec![2 * page + GRANULE as usize, 2 * page],
+                ..Layout::default()
+            };
+            assert_eq!(whole(layout, page).regions, [3 * page, 2 * page]);
+        }
+    }
 
     #[test]
     fn the_warm_up_pins_what_the_plan_says_and_no_more() {

@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::memory::Memory;
 use super::setting::Setting;
 use crate::show::size;
-use pinbuddy_machine::{self as machine, Files, POOLS, is_node, kib_field};
+use pinbuddy_machine::{self as machine, Files, POOLS, is_node, kib_field, page_bytes};
 
 const MIB2: u64 = 2 << 20;
 const GIB1: u64 = 1 << 30;
@@ -15,6 +15,8 @@ const GIB1: u64 = 1 << 30;
 pub(super) struct HugePages {
     /// By page size, smallest first; only sizes that the processor has.
     pub pools: Vec<Pool>,
+    /// The smallest pages' size, in bytes.
+    pub page: u64,
     /// The page size that `vm.nr_hugepages` counts, in bytes.
     pub default: Option<u64>,
 }
@@ -74,7 +76,12 @@ impl HugePages {
         pools.sort_by_key(|pool| pool.page);
         let info = files.text("proc/meminfo").unwrap_or_default();
         let default = kib_field(&info, "Hugepagesize:");
-        Self { pools, default }
+        let page = page_bytes(files) as u64;
+        Self {
+            pools,
+            page,
+            default,
+        }
     }
 
     /// Judges the sizes and each pool. `transparent`: whether the kernel makes huge pages by itself, so that no
@@ -86,7 +93,7 @@ impl HugePages {
         transparent: bool,
     ) -> Vec<Finding> {
         let sizes = self.pools.iter().map(|pool| size(pool.page));
-        let sizes: Vec<_> = std::iter::once("4 KiB".to_owned()).chain(sizes).collect();
+        let sizes: Vec<_> = std::iter::once(size(self.page)).chain(sizes).collect();
         let mut findings = vec![Finding::ok("page sizes", sizes.join(", "))];
         for pool in &self.pools {
             let finding = match (pool.page, pool.count.total) {

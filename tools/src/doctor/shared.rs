@@ -8,57 +8,73 @@ use serde::Serialize;
 use super::finding::Finding;
 use super::kernel::Kernel;
 use super::setting::Setting;
-use pinbuddy_machine::{Files, TRANSPARENT, transparent_mode};
+use crate::show::size;
+use pinbuddy_machine::{Files, TRANSPARENT, huge_page_bytes, page_bytes, transparent_mode};
 
 /// The settings that decide.
 #[derive(Debug, Serialize)]
 pub(super) struct Shared {
     /// `shmem_enabled`: `always`, `within_size`, `advise`, `never`, `deny` or `force`.
     pub enabled: Option<String>,
-    /// The same for pages of 2 MiB only, on newer kernels; `inherit` means the former.
-    pub of_2_mib: Option<String>,
+    /// The same for huge pages of the machine's size only, on newer kernels; `inherit` means the former.
+    pub of_size: Option<String>,
+    /// The sizes of the machine's pages in bytes: the smallest, and huge ones.
+    pub sizes: (u64, u64),
 }
 
 impl Shared {
     /// Reads them.
     pub(super) fn read(files: &Files) -> Self {
+        let page = page_bytes(files);
+        let huge = huge_page_bytes(files, page) as u64;
         Self {
             enabled: transparent_mode(files, "shmem_enabled"),
-            of_2_mib: transparent_mode(files, "hugepages-2048kB/shmem_enabled"),
+            of_size: transparent_mode(files, &of_size(huge)),
+            sizes: (page as u64, huge),
         }
     }
 
     /// Judges the settings. `transparent`: whether the kernel gives huge pages to programs that ask.
     pub(super) fn finding(&self, setting: Setting, kernel: &Kernel, transparent: bool) -> Finding {
         let name = "shared";
+        let (page, huge) = (size(self.sizes.0), size(self.sizes.1));
+        let own = of_size(self.sizes.1);
         let line =
             |how: &str| format!("forked children read blocks; outside the pools, pages of {how}");
         if !transparent {
-            let how = "4 KiB: there are no transparent huge pages";
-            return Finding::ok(name, line(how));
+            let how = format!("{page}: there are no transparent huge pages");
+            return Finding::ok(name, line(&how));
         }
         let all = self.enabled.as_deref().unwrap_or("never");
-        let of_size = self.of_2_mib.as_deref().unwrap_or("inherit");
+        let of_size = self.of_size.as_deref().unwrap_or("inherit");
         let why = match (all, of_size) {
-            ("deny", _) => "shmem_enabled is deny",
-            (_, "never") => "hugepages-2048kB/shmem_enabled is never",
+            ("deny", _) => "shmem_enabled is deny".to_owned(),
+            (_, "never") => format!("{own} is never"),
             ("never", "inherit") if kernel.collapses => {
-                return Finding::ok(name, line("2 MiB, which MADV_COLLAPSE puts together"));
+                return Finding::ok(
+                    name,
+                    line(&format!("{huge}, which MADV_COLLAPSE puts together")),
+                );
             }
-            ("never", "inherit") => "no MADV_COLLAPSE (6.1), and shmem_enabled is never",
+            ("never", "inherit") => "no MADV_COLLAPSE (6.1), and shmem_enabled is never".to_owned(),
             _ => {
                 let word = if of_size == "inherit" { all } else { of_size };
-                return Finding::ok(name, line(&format!("2 MiB (shmem_enabled: {word})")));
+                return Finding::ok(name, line(&format!("{huge} (shmem_enabled: {word})")));
             }
         };
         let file = match of_size {
-            "never" if all != "deny" => format!("/{TRANSPARENT}/hugepages-2048kB/shmem_enabled"),
+            "never" if all != "deny" => format!("/{TRANSPARENT}/{own}"),
             _ => format!("/{TRANSPARENT}/shmem_enabled"),
         };
-        Finding::note(name, line(&format!("4 KiB: {why}")))
+        Finding::note(name, line(&format!("{page}: {why}")))
             .machine_root(setting, format!("echo advise > {file}"))
             .run("export BUDDY_FORK=hide  # where no forked child reads pinned memory")
     }
+}
+
+/// The setting for huge pages of that size only, below [`TRANSPARENT`].
+fn of_size(huge: u64) -> String {
+    format!("hugepages-{}kB/shmem_enabled", huge >> 10)
 }
 
 #[cfg(test)]
@@ -69,7 +85,8 @@ mod tests {
     fn judged(all: &str, of_size: Option<&str>, collapses: bool) -> (Status, String, String) {
         let shared = Shared {
             enabled: Some(all.into()),
-            of_2_mib: of_size.map(Into::into),
+            of_size: of_size.map(Into::into),
+            sizes: (4 << 10, 2 << 20),
         };
         let kernel = Kernel {
             release: None,
@@ -80,6 +97,46 @@ mod tests {
         let it = shared.finding(setting, &kernel, true);
         let fix = it.fixes.first().map_or("", |it| it.command.as_str());
         (it.status, it.value, fix.to_owned())
+    }
+
+    /// A kernel of aarch64 with pages of 64 KiB.
+    #[test]
+    fn sizes_are_the_machines() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/self/smaps", "KernelPageSize:       64 kB\n");
+        write(&format!("{TRANSPARENT}/hpage_pmd_size"), "536870912\n");
+        let files = Files::below(folder.path());
+        let finding = |own: &str, other: &str| {
+            write(
+                &format!("{TRANSPARENT}/hugepages-524288kB/shmem_enabled"),
+                own,
+            );
+            write(
+                &format!("{TRANSPARENT}/hugepages-2048kB/shmem_enabled"),
+                other,
+            );
+            let kernel = Kernel {
+                release: None,
+                populates: true,
+                collapses: true,
+            };
+            let it = Shared::read(&files).finding(Setting::read(&files), &kernel, true);
+            let fix = it.fixes.first().map_or("", |it| it.command.as_str());
+            format!("{}: {} | {fix}.", it.name, it.value)
+        };
+        let lines = [
+            finding("always [never]", "[always] never"),
+            finding("[inherit] never", "always [never]"),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        shared: forked children read blocks; outside the pools, pages of 64 KiB: hugepages-524288kB/shmem_enabled is never | echo advise > /sys/kernel/mm/transparent_hugepage/hugepages-524288kB/shmem_enabled.
+        shared: forked children read blocks; outside the pools, pages of 512 MiB, which MADV_COLLAPSE puts together | .
+        ");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::compile::LIBRARY;
 use crate::summary::{self, StepTime, Summary};
-use crate::{commit, contents, defaults, library, program};
+use crate::{commit, contents, defaults, library, links, program};
 use xtask_support::hash::{self, Digest};
 use xtask_support::paths;
 use xtask_support::progress::{Progress, Step};
@@ -110,7 +110,12 @@ impl Fork<'_> {
         let rewritten = metadata::rewrite_version_py(&base.text(version)?, &name.version)?;
         text(version.into(), rewritten.into());
         let described = base.text(&format!("{old}/METADATA"))?;
-        let described = metadata::rewrite_metadata(&described, &name.version, &licences)?;
+        let described = metadata::rewrite_metadata(
+            &described,
+            &name.version,
+            &licences,
+            &links::lines(&self.provenance.inputs.links),
+        )?;
         text(format!("{new}/METADATA"), described.into());
         let tags = metadata::rewrite_wheel(&base.text(&format!("{old}/WHEEL"))?, &name.tags())?;
         text(format!("{new}/WHEEL"), tags.into());

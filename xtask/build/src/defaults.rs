@@ -2,12 +2,13 @@
 //!
 //! A file, and nothing compiled in: one library, tested once, serves all defaults. Invariants: a program would warn of
 //! nothing in it, since its own rules judge the values here (`pinbuddy-config`); wheels with other defaults have another
-//! version, so that pip replaces one by the other and none has another's name.
+//! version, so that pip replaces one by the other and none has another's name. So have wheels with other links.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use crate::links::{self, Links};
 use pinbuddy_config::{BESIDE_LIBRARY, defaults};
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
@@ -46,13 +47,18 @@ pub fn beside(library: &str, values: &Defaults) -> Option<(String, NewFile)> {
     (!values.is_empty()).then(|| (path, NewFile::text(defaults::text(values))))
 }
 
-/// A fork's version with these defaults: `.d` and the first digits of their file's SHA-256 behind it.
-pub fn version(fork: &str, values: &Defaults) -> String {
-    if values.is_empty() {
-        return fork.to_owned();
+/// A fork's version with these defaults and links: `.d` and the first digits of their texts' SHA-256 behind it. The number of
+/// the build stands before, so that it decides which is newer.
+pub fn version(fork: &str, build: Option<u32>, values: &Defaults, links: &Links) -> String {
+    let fork = match build {
+        Some(build) => format!("{fork}.{build}"),
+        None => fork.to_owned(),
+    };
+    if values.is_empty() && links.is_empty() {
+        return fork;
     }
-    let digest = Digest::of(defaults::text(values).as_bytes()).hex();
-    format!("{fork}.d{}", &digest[..8])
+    let given = defaults::text(values) + &links::lines(links);
+    format!("{fork}.d{}", &Digest::of(given.as_bytes()).hex()[..8])
 }
 
 #[cfg(test)]
@@ -85,13 +91,32 @@ mod tests {
     }
 
     #[test]
+    fn the_number_of_a_build_stands_before_the_digest() {
+        let of = |build: Option<u32>, pairs: &[&str]| {
+            let fork = "2.15.0+cu132.pinbuddy.0.1.0";
+            version(fork, build, &given(pairs).unwrap(), &Links::new())
+        };
+        assert_eq!(of(Some(10), &[]), "2.15.0+cu132.pinbuddy.0.1.0.10");
+        let (plain, tenth) = (
+            of(None, &["BUDDY_LOG=info"]),
+            of(Some(10), &["BUDDY_LOG=info"]),
+        );
+        assert_eq!(plain.replace(".0.1.0.d", ".0.1.0.10.d"), tenth);
+    }
+
+    #[test]
     fn other_defaults_are_another_version() {
-        let of = |pairs: &[&str]| version("2.15.0+cu132.pinbuddy.0.1.0", &given(pairs).unwrap());
+        let fork = "2.15.0+cu132.pinbuddy.0.1.0";
+        let of = |pairs: &[&str]| version(fork, None, &given(pairs).unwrap(), &Links::new());
         let plain = of(&[]);
         assert_eq!(plain, "2.15.0+cu132.pinbuddy.0.1.0");
         let (info, debug) = (of(&["BUDDY_LOG=info"]), of(&["BUDDY_LOG=debug"]));
         assert!(info.starts_with(&format!("{plain}.d")) && info.len() == plain.len() + 10);
         assert_ne!(info, debug);
+        let links = links::parse(&["Source=https://git.example".into()]).unwrap();
+        let with_links = |pairs: &[&str]| version(fork, None, &given(pairs).unwrap(), &links);
+        let linked = [with_links(&[]), with_links(&["BUDDY_LOG=info"])];
+        assert!(![plain, info].iter().any(|it| linked.contains(it)) && linked[0] != linked[1]);
         let order = ["BUDDY_LIVE=1", "BUDDY_LOG=off"];
         assert_eq!(of(&order), of(&[order[1], order[0]]));
     }

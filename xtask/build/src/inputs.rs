@@ -42,11 +42,13 @@ pub fn gather(
     let patches = plan.series.iter();
     Ok(Inputs {
         defaults: plan.defaults.clone(),
+        links: plan.links.clone(),
+        build: plan.build,
         ..of(base_wheel, &plan.release.series, patches, versions)?
     })
 }
 
-/// The inputs of a wheel without defaults that is made of `base_wheel`, whatever that is.
+/// The inputs of a wheel without defaults, links and number that is made of `base_wheel`, whatever that is.
 pub fn of<'a>(
     base_wheel: Named,
     series: &str,
@@ -65,6 +67,8 @@ pub fn of<'a>(
         source_sha256: sources(paths::root())?,
         tools,
         defaults: BTreeMap::new(),
+        links: BTreeMap::new(),
+        build: None,
     })
 }
 

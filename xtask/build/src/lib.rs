@@ -12,6 +12,7 @@ pub mod fits;
 pub mod inputs;
 pub mod library;
 pub mod licences;
+pub mod links;
 mod old_glibc;
 pub mod plan;
 pub mod prepare;
@@ -59,6 +60,10 @@ pub struct Wanted {
     pub cargo: Option<PathBuf>,
     /// The wheel's defaults, each as `NAME=VALUE`.
     pub defaults: Vec<String>,
+    /// The wheel's links, each as `LABEL=URL`.
+    pub links: Vec<String>,
+    /// The number that orders builds of one version.
+    pub build: Option<u32>,
 }
 
 /// Builds the wheel, reporting on standard error.

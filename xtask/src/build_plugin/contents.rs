@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
 use crate::build_wheel::defaults::{self, Defaults};
-use crate::build_wheel::{contents, library, program};
+use crate::build_wheel::{contents, library, links, program};
 use crate::support::hash::Digest;
 use crate::support::paths;
 use crate::wheel::name::WheelName;
@@ -133,14 +133,17 @@ fn lines(value: &impl Serialize) -> Result<Vec<u8>> {
 fn metadata(name: &WheelName, libraries: &[Library], licences: &[String]) -> Result<String> {
     let listed = licences.iter().map(|it| format!("License-File: {it}\n"));
     let listed: String = listed.collect();
+    // The same for all libraries.
+    let links = libraries.first().map(|it| &it.provenance.inputs.links);
+    let links = links.map(links::lines).unwrap_or_default();
     let mut text = format!(
-        "Metadata-Version: 2.4\nName: {}\nVersion: {}\n\
+        "Metadata-Version: 2.4\nName: {}\nVersion: {}\n{}\
          Summary: Pinned memory for PyTorch that is warm and fits\n\
          License-Expression: BSD-3-Clause\n{}Requires-Python: >=3.10\nDescription-Content-Type: text/plain\n\n\
          Gives an official PyTorch a pinned-memory allocator that pins ahead of need, fits exactly and\n\
          splits and merges blocks. torch loads it when it is imported. It fits these versions of torch,\n\
          and leaves every other one as it is:\n\n",
-        name.name, name.version, listed
+        name.name, name.version, links, listed
     );
     for library in libraries {
         writeln!(text, "    {}", library.provenance.torch_version)?;

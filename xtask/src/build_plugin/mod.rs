@@ -93,6 +93,8 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
 fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
     let plain = |torch: Option<&str>| cli::BuildWheel {
         default: args.default.clone(),
+        project_url: args.project_url.clone(),
+        build: args.build,
         ..cli::BuildWheel::plain(torch, &args.python, &args.out)
     };
     let mut wanted = Vec::new();
@@ -177,7 +179,9 @@ fn write(
 
 /// `0.1.0+torch2.11.0.2.15.0.h1a2b3c4d`: our version, the releases, and a digest of all that the wheel is made of. pip
 /// does not install a wheel of the version that is installed, so a wheel that was built anew needs another one. The
-/// digest begins with a letter, since pip drops the zeros before a number.
+/// digest begins with a letter, since pip drops the zeros before a number. Digests have no order, so a number of the build
+/// gives one: `0.1.0+7.torch2.15.0.h1a2b3c4d`. It stands before the releases, or a plug-in for one more release could count
+/// as older than one of its releases' earlier builds: `2.15.0.2.16.0.8` as older than `2.15.0.7`.
 fn version(libraries: &[Library], program: &Program) -> Result<String> {
     let known: Vec<&Provenance> = libraries.iter().map(|it| &it.provenance).collect();
     let inputs = serde_json::to_vec(&(known, Digest::of(&program.bytes).hex()))?;
@@ -185,9 +189,11 @@ fn version(libraries: &[Library], program: &Program) -> Result<String> {
         .iter()
         .filter_map(|it| it.provenance.torch_version.split('+').next())
         .collect();
+    let build = libraries.first().and_then(|it| it.provenance.inputs.build);
     Ok(format!(
-        "{}+torch{}.h{}",
+        "{}+{}torch{}.h{}",
         env!("CARGO_PKG_VERSION"),
+        build.map_or(String::new(), |it| format!("{it}.")),
         releases.join("."),
         &Digest::of(&inputs).hex()[..8]
     ))

@@ -20,6 +20,8 @@ fn library(torch: &str, platform: &str) -> Library {
         source_sha256: "cd".repeat(32),
         tools: BTreeMap::new(),
         defaults: BTreeMap::new(),
+        links: BTreeMap::from([("Source".into(), "https://git.example".into())]),
+        build: None,
     };
     let (floors, fork) = (Floors::default(), format!("{torch}.pinbuddy.0.1.0"));
     let hashes = ("01".repeat(32), "23".repeat(32));
@@ -111,6 +113,48 @@ fn a_plug_in_that_was_built_anew_has_another_version() {
     assert_eq!(named.iter().collect::<BTreeSet<_>>().len(), 3, "{named:?}");
 }
 
+/// As pip compares local versions (PEP 440): part by part, a number above a word, and more parts above fewer.
+fn is_newer(version: &str, than: &str) -> bool {
+    let parts = |version: &str| -> Vec<(Option<u32>, String)> {
+        let (_, local) = version.split_once('+').unwrap();
+        local
+            .split('.')
+            .map(|part| (part.parse().ok(), part.to_owned()))
+            .collect()
+    };
+    parts(version) > parts(than)
+}
+
+#[test]
+fn a_plug_in_with_a_higher_number_is_newer_whatever_it_is_built_for() {
+    let of = |build: Option<u32>, libraries: &[Library]| {
+        let mut numbered = Vec::new();
+        for it in libraries {
+            let mut it = library(&it.provenance.torch_version, &it.platform);
+            it.provenance.inputs.build = build;
+            numbered.push(it);
+        }
+        name(&numbered).version
+    };
+    let [older, newer] = two();
+    let (both, one) = (&two()[..], &[older][..]);
+    let versions = [
+        of(None, both),
+        of(Some(1), both),
+        of(Some(9), one),
+        of(Some(10), both),
+        of(Some(11), &[newer]),
+        of(Some(100), one),
+    ];
+    for pair in versions.windows(2) {
+        assert!(is_newer(&pair[1], &pair[0]), "{pair:?}");
+    }
+    assert!(
+        versions[3].starts_with("0.1.0+10.torch2.8.0.2.15.0.h"),
+        "{versions:?}"
+    );
+}
+
 #[test]
 fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
     let libraries = two();
@@ -144,12 +188,20 @@ fn releases_and_wheels_are_asked_for_together() {
         python: "python3".into(),
         out: "dist".into(),
         default: Vec::new(),
+        project_url: Vec::new(),
+        build: Some(7),
         json: false,
     };
     let asked: Vec<_> = wanted(&args)
         .unwrap()
         .into_iter()
-        .map(|it| (it.torch.unwrap_or_default(), it.wheel.is_some()))
+        .map(|it| (it.torch.unwrap_or_default(), it.wheel.is_some(), it.build))
         .collect();
-    assert_eq!(asked, [("2.8.0".into(), false), ("2.11.0".into(), true)]);
+    assert_eq!(
+        asked,
+        [
+            ("2.8.0".into(), false, Some(7)),
+            ("2.11.0".into(), true, Some(7))
+        ]
+    );
 }

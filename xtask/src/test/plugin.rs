@@ -94,6 +94,8 @@ fn build(torch: Option<&str>, python: &Path, flavour: Flavour, out: &Path) -> Re
         python: python.to_path_buf(),
         out: out.to_path_buf(),
         default: Vec::new(),
+        project_url: Vec::new(),
+        build: None,
         json: false,
     };
     build_plugin::build(&args, flavour)

@@ -16,13 +16,15 @@ use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
 use crate::wheel::provenance::Provenance;
 
-/// An independent reader compares the fork wheel with the official one, and so one with defaults, which has the same library.
+/// An independent reader compares the fork wheel with the official one, and so one with defaults and a link, which has the same library.
 pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
     let mut tally = checked(args, built, &[])?;
     let out = Scratch::folder(&paths::target().join("wheel/with-defaults"))?;
     let args = cli::BuildWheel {
         out: out.path().to_path_buf(),
         default: vec!["BUDDY_LOG=info".into(), "BUDDY_PLAN=a \\ \"b\"".into()],
+        build: Some(7),
+        project_url: vec!["Source=https://git.example/torch".into()],
         ..args.clone()
     };
     let other = build_wheel::build(&args)?;
@@ -32,6 +34,7 @@ pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
     let [plain, with] = [&built.path, &other.path].map(|path| Provenance::read(path));
     let (plain, with) = (plain?, with?);
     let is_named = other.version != built.version && with.inputs.defaults.len() == 2;
+    let is_named = is_named && with.inputs.links.len() == 1 && with.inputs.build == Some(7);
     tally.add(Tally::one().checked(is_named && with.library_sha256 == plain.library_sha256));
     Ok(tally)
 }

@@ -75,8 +75,13 @@ pub fn rewrite_version_py(text: &str, version: &str) -> Result<String> {
     Ok(lines.concat())
 }
 
-/// METADATA with another version, and with our licence files if its format lists them.
-pub fn rewrite_metadata(text: &str, version: &str, licences: &[String]) -> Result<String> {
+/// METADATA with another version, with our licence files if its format lists them, and with more `Project-URL` lines.
+pub fn rewrite_metadata(
+    text: &str,
+    version: &str,
+    licences: &[String],
+    links: &str,
+) -> Result<String> {
     let old = header(text, "Version").context("METADATA has no Version")?;
     let (old, new) = (format!("Version: {old}"), format!("Version: {version}"));
     let (head, body) = match text.split_once("\n\n") {
@@ -89,6 +94,12 @@ pub fn rewrite_metadata(text: &str, version: &str, licences: &[String]) -> Resul
     if let Some(last) = lines.iter().rposition(|it| it.starts_with(file)) {
         let more = licences.iter().map(|it| format!("{file}{it}"));
         lines.splice(last + 1..=last, more);
+    }
+    // Behind upstream's own links, or else behind the version: both are one line each.
+    let is_link = |line: &String| line.starts_with("Project-URL: ");
+    let last = lines.iter().rposition(is_link);
+    if let Some(last) = last.or_else(|| lines.iter().position(|it| *it == new)) {
+        lines.splice(last + 1..=last, links.lines().map(str::to_owned));
     }
     Ok(lines.join("\n") + &body)
 }
@@ -226,11 +237,27 @@ mod tests {
         let licences = ["pinbuddy/LICENSE", "pinbuddy/NOTICE"].map(str::to_owned);
         insta::assert_snapshot!(
             "metadata",
-            rewrite_metadata(METADATA, fork, &licences).unwrap()
+            rewrite_metadata(METADATA, fork, &licences, "").unwrap()
         );
         let wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-manylinux_2_28_x86_64\n\n";
         let tags = ["cp311-cp311-manylinux_2_34_x86_64".to_owned()];
         insta::assert_snapshot!("wheel", rewrite_wheel(wheel, &tags).unwrap());
+    }
+
+    #[test]
+    fn links_come_behind_upstreams_which_stay() {
+        let ours =
+            "Project-URL: Source, https://git.example\nProject-URL: Help, https://a.example\n";
+        let upstreams = "Project-URL: Source, https://up.example\n";
+        let version = "Version: 2.15.0\n";
+        let of = |text: &str, links: &str| rewrite_metadata(text, "2.15.0", &[], links).unwrap();
+        let linked = METADATA.replacen(version, &format!("{version}{upstreams}"), 1);
+        for text in [METADATA, &linked, "Name: torch\nVersion: 2.15.0\n"] {
+            assert_eq!(of(text, ""), text);
+            let before = if text == linked { upstreams } else { version };
+            let expected = text.replacen(before, &format!("{before}{ours}"), 1);
+            assert_eq!(of(text, ours), expected);
+        }
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub struct Inputs {
     /// The variables that the wheel sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub defaults: BTreeMap<String, String>,
+    /// The addresses in METADATA that the build was given, by their labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<String, String>,
+    /// The number that orders builds of one version, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<u32>,
 }
 
 /// A name and a hash.

@@ -197,6 +197,63 @@ fn transparent_pages_that_stalled_are_not_tried_again() {
     assert_eq!(pages(&plan(wanted, &machine)), [Pages::Small]);
 }
 
+/// Where a huge page has 512 MiB, or 32, few regions can have one without waste.
+#[test]
+fn a_pool_of_2_mib_serves_where_the_machines_huge_pages_are_larger() {
+    use Pages::{Large, Medium, Small, Transparent};
+    for sizes in KERNELS {
+        let at =
+            |kib: usize, name: &str| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB/{name}");
+        let of = |bytes: usize, own: &str, other: &str| {
+            let own_kib = sizes.large >> 10;
+            let mut files = vec![(
+                "sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
+                HERE,
+            )];
+            for (kib, number) in [(2048, other), (own_kib, own)] {
+                files.push((at(kib, "nr_hugepages"), number));
+                files.push((at(kib, "free_hugepages"), number));
+            }
+            let files: Vec<_> = files.iter().map(|(path, text)| (&**path, *text)).collect();
+            let (machine, _folder) = made_up(&files);
+            let machine = Machine { sizes, ..machine };
+            let plan = plan(wanted(HugePages::Large, bytes), &machine);
+            let regions = set_aside(HugePages::Large, bytes, &machine);
+            (pages(&plan), plan.left_out, regions)
+        };
+        let none: Vec<String> = Vec::new();
+        let (whole, ragged) = (2 * sizes.large, 2 * sizes.large + sizes.large / 2);
+        if sizes == KERNELS[0] {
+            let once = (vec![Large, Transparent, Small], none, 32);
+            assert_eq!(of(whole, "64", "64"), once);
+            continue;
+        }
+        let both = (
+            vec![Large, Medium, Transparent, Small],
+            none.clone(),
+            32 + 1,
+        );
+        let pages_of_2_mib = (whole >> 21).to_string();
+        assert_eq!(of(whole, "64", &pages_of_2_mib), both, "{sizes:?}");
+        let one = (vec![Medium, Transparent, Small], none.clone(), 1);
+        assert_eq!(
+            of(ragged, "64", &(ragged >> 21).to_string()),
+            one,
+            "{sizes:?}"
+        );
+        // An empty pool is nobody's choice; one that is too small is said.
+        let empty = (vec![Large, Transparent, Small], none, 32);
+        assert_eq!(of(whole, "64", "0"), empty, "{sizes:?}");
+        let (_, left_out, _) = of(whole, "64", "3");
+        assert!(
+            left_out[0].starts_with("3 of 3 huge pages of 2 MiB free and")
+                && left_out[0]
+                    .ends_with("> /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)"),
+            "{left_out:?}"
+        );
+    }
+}
+
 #[test]
 fn a_region_that_is_smaller_than_a_huge_page_of_the_machine_takes_none() {
     for sizes in KERNELS {

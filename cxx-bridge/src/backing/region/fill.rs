@@ -27,7 +27,7 @@ impl Maker {
             Pages::Transparent | Pages::Collapsed => {
                 self.fill_transparent(mapping, pages, toucher)?;
             }
-            Pages::Giant | Pages::Large | Pages::Small => {
+            Pages::Giant | Pages::Large | Pages::Medium | Pages::Small => {
                 toucher.touch(mapping, 0..mapping.len(), pages)?;
             }
         }

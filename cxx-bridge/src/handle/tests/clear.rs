@@ -23,6 +23,45 @@ fn only_wholly_idle_segments_and_cached_regions_go() {
     assert_eq!(handle.stats().unwrap().pinned_bytes.current, 0);
 }
 
+/// The engine's unit is 4 KiB on every machine.
+#[test]
+fn regions_are_whole_pages_and_count_as_such_until_they_are_unpinned() {
+    for page in [4 << 10, 16 << 10, 64 << 10] {
+        let handle = sync(1);
+        let memory = &handle.pinner.memory;
+        memory.page.store(page, Ordering::Relaxed);
+        memory.budget.store(512 * MIB + 5000, Ordering::Relaxed);
+        assert_eq!(handle.pinner.quota().left() % page, 0);
+        let odd = 100 * MIB + 4096;
+        let grant = handle.request(odd).unwrap();
+        let regions: Vec<usize> = memory
+            .pinned
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|it| it.bytes)
+            .collect();
+        assert!(regions.contains(&odd.next_multiple_of(page)), "{regions:?}");
+        let sum = regions.iter().sum::<usize>();
+        let counted = handle.stats().unwrap().pinned_bytes.current;
+        let claimed = || memory.claimed.load(Ordering::Relaxed);
+        assert_eq!(
+            (sum % page, counted, claimed()),
+            (0, sum as u64, sum),
+            "{page}"
+        );
+        assert_eq!(handle.pinner.quota().taken(), sum);
+        handle.release(grant.block);
+        handle.empty_cache();
+        let counted = handle.stats().unwrap().pinned_bytes.current;
+        assert_eq!(
+            (counted, claimed(), handle.pinner.quota().taken()),
+            (0, 0, 0),
+            "{page}"
+        );
+    }
+}
+
 #[test]
 fn what_the_driver_would_not_unpin_is_tried_again_and_counted_until_then() {
     let handle = sync(1);

@@ -24,6 +24,8 @@ pub(super) struct Numbers {
     pub(super) devices: Mutex<Vec<i32>>,
     /// How many homes memory has; two devices share one.
     pub(super) homes: usize,
+    /// The unit in which memory is pinned.
+    pub(super) page: AtomicUsize,
     /// How many more pins succeed.
     pub(super) left: AtomicUsize,
     /// Larger pins are refused.
@@ -100,6 +102,7 @@ impl Numbers {
             asked: Mutex::default(),
             devices: Mutex::default(),
             homes: 1,
+            page: AtomicUsize::new(1),
             left: AtomicUsize::new(usize::MAX),
             largest: AtomicUsize::new(usize::MAX),
             panics: AtomicBool::new(false),
@@ -193,6 +196,10 @@ impl Memory for &'static Numbers {
 
     fn at_home(&self, Home(home): Home) -> Option<Seen> {
         Some(Seen::of(Device(i32::from(home) * 2), home.into()))
+    }
+
+    fn page(&self) -> usize {
+        self.page.load(Ordering::Relaxed)
     }
 
     fn start(&self, _device: Device) {
