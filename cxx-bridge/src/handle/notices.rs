@@ -165,10 +165,7 @@ impl<M: Memory> Handle<M> {
         }
         self.once(planned.given_up(), || {
             let Served { served, asked } = planned.served();
-            let remove = match self.config.plan.value.as_deref() {
-                Some(AUTO) => "remove the plan by `pinbuddy plans rm`",
-                _ => "remove the plan's file",
-            };
+            let remove = how_to_remove(self.config.plan.value.as_deref());
             format!(
                 "the plan does not fit any more: a thread asks for other sizes, in another order, than it did in the run that was \
                  recorded; of all {asked} requests {served} had a place. It is served as without a plan, until it does as planned \
@@ -181,6 +178,14 @@ impl<M: Memory> Handle<M> {
         if !self.cell.is_closed() && !given.swap(true, Ordering::Relaxed) {
             log::warn(line);
         }
+    }
+}
+
+/// The plan that `BUDDY_PLAN` names.
+fn how_to_remove(plan: Option<&str>) -> &'static str {
+    match plan {
+        Some(AUTO) => "remove the plan by `pinbuddy plans rm`",
+        _ => "remove the plan's file",
     }
 }
 
