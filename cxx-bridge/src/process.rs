@@ -179,7 +179,7 @@ pub(crate) fn start_trace(name: &str) -> Result<(), String> {
     })
 }
 
-fn nodes() -> Vec<handle::NodeUse> {
+fn nodes() -> Option<Vec<handle::NodeUse>> {
     handle().nodes()
 }
 

@@ -42,11 +42,11 @@ class Report(unittest.TestResult):
 
     def startTest(self, test):
         super().startTest(test)
+        self._say(test, "started")
         if program := os.environ.get("PINBUDDY_BEFORE_EACH"):
             before = served()["planned"]
             runpy.run_path(program, run_name="__main__")
             self.before_tests += served()["planned"] - before
-        self._say(test, "started")
 
     def stopTest(self, test):
         super().stopTest(test)

@@ -118,7 +118,8 @@ pub(super) const PLAN: Variable = variable(
     "no file",
     "path of a plan. If the file does not exist, this run is recorded and writes it. If it \
      exists, its memory is pinned when CUDA starts, and requests of all sizes are served \
-     from it. `{rank}` in the name is replaced, and added where several processes lack \
+     from it, or those above `BUDDY_THRESHOLD_MB`, if that is set. A request that comes before waits for that, unless \
+     `BUDDY_WARMUP=background`; with `off` the first one pins it. `{rank}` in the name is replaced, and added where several processes lack \
      it. `auto`: a file in `BUDDY_PLAN_DIR`, one for each program and its arguments",
 );
 pub(super) const PLAN_UPDATE: Variable = variable(

@@ -4,6 +4,7 @@ torch, plans and advice from traces (``plan``, ``advise``, ``report``), what oth
 message means (``explain``). Also installed as the command ``pinbuddy``."""
 
 import difflib
+import importlib.util
 import json
 import sys
 from argparse import SUPPRESS
@@ -94,7 +95,8 @@ def _version() -> str:
     try:
         return pinbuddy.version()
     except ImportError:
-        if (plugin := _match.manifest()) is None:
+        plugin = _match.manifest()
+        if plugin is None or importlib.util.find_spec("torch") is not None:
             raise
         return str(plugin["version"])
 

@@ -46,14 +46,12 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
         chain: Vec::new(),
         left_out: Vec::new(),
     };
-    for pages in links(wanted.pages) {
-        let pages = *pages;
+    for pages in links(wanted.pages, machine) {
         let ordinary = |pages| Link {
             pages,
             set_aside: false,
         };
         let link = match pages {
-            Pages::Medium if !has_more_of(pages, machine) => continue,
             Pages::Giant | Pages::Large | Pages::Medium if wastes(wanted.bytes, pages, machine) => {
                 continue;
             }
@@ -75,14 +73,12 @@ pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
 
 /// How many regions of `bytes` bytes fit into the pages that are set aside.
 pub(super) fn set_aside(asked: HugePages, bytes: usize, machine: &Machine) -> usize {
-    let in_pool = |pages: &Pages| {
-        let pool = machine
-            .pool(*pages)
-            .filter(|_| *pages != Pages::Medium || has_more_of(*pages, machine))?;
-        let serves = machine.populates && !wastes(bytes, *pages, machine);
+    let in_pool = |pages: Pages| {
+        let pool = machine.pool(pages)?;
+        let serves = machine.populates && !wastes(bytes, pages, machine);
         serves.then(|| pool.free / bytes.div_ceil(pages.unit(machine.sizes)))
     };
-    links(asked).iter().filter_map(in_pool).sum()
+    links(asked, machine).filter_map(in_pool).sum()
 }
 
 /// Whether rounding up to whole pages wastes too much.
@@ -91,20 +87,23 @@ fn wastes(bytes: usize, pages: Pages, machine: &Machine) -> bool {
 }
 
 /// Whether somebody has set up the pool of 2 MiB on a machine whose own huge pages are larger. A pool without pages is no
-/// reason for a message: the machine's own size is what an administrator reserves first.
+/// reason for a message of a region: the doctor advises it.
 fn has_more_of(pages: Pages, machine: &Machine) -> bool {
     let is_another = pages.unit(machine.sizes) < machine.sizes.large;
     is_another && machine.pool(pages).is_some_and(|it| it.total + it.more > 0)
 }
 
-fn links(asked: HugePages) -> &'static [Pages] {
+/// The pages to try in turn.
+fn links(asked: HugePages, machine: &Machine) -> impl Iterator<Item = Pages> {
     use Pages::{Giant, Large, Medium, Small, Transparent};
-    match asked {
+    let all: &[Pages] = match asked {
         HugePages::Auto | HugePages::Giant => &[Giant, Large, Medium, Transparent, Small],
         HugePages::Large => &[Large, Medium, Transparent, Small],
         HugePages::Transparent => &[Transparent, Small],
         HugePages::Off => &[Small],
-    }
+    };
+    let all = all.iter().copied();
+    all.filter(|&it| it != Medium || has_more_of(it, machine))
 }
 
 /// Whether such pages are set aside for the whole region, or why there are none.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use pinbuddy_core::{Home, SegmentView};
+use pinbuddy_core::Home;
 
 use super::Handle;
 use crate::backing::{Device, Memory, Seen};
@@ -21,31 +21,37 @@ pub struct NodeUse {
 }
 
 impl<M: Memory> Handle<M> {
-    /// What serves the devices of each node, by its number; nothing where all memory has one home. O(segments).
-    pub fn nodes(&self) -> Vec<NodeUse> {
-        let segments = self.divided().and_then(|_| {
-            self.cell.guarded(|| {
-                let provisioner = self.cell.provisioner()?;
-                let view = provisioner.engine().segments();
-                let used = |it: &SegmentView| (it.live_bytes + it.pending_bytes) as u64;
-                let all = view.map(|it| (it.home, it.bytes as u64, used(&it)));
-                Some(all.collect::<Vec<_>>())
-            })
-        });
-        let mut nodes = BTreeMap::new();
-        for (home, bytes, live) in segments.unwrap_or_default() {
-            if let Some(node) = self.node_at(home) {
-                let none = NodeUse {
-                    node,
-                    pinned: 0,
-                    used: 0,
-                };
-                let it: &mut NodeUse = nodes.entry(node).or_insert(none);
-                it.pinned += bytes;
-                it.used += live;
-            }
+    /// What serves the devices of each node, by its number; nothing where all memory has one home, and `None` where the engine
+    /// cannot be asked. O(segments).
+    pub fn nodes(&self) -> Option<Vec<NodeUse>> {
+        if self.divided().is_none() {
+            return Some(Vec::new());
         }
-        nodes.into_values().collect()
+        let mut homes: BTreeMap<Home, (u64, u64)> = BTreeMap::new();
+        self.cell.guarded(|| {
+            for it in self.cell.even_if_retired()?.engine().segments() {
+                let (pinned, used) = homes.entry(it.home).or_default();
+                *pinned += it.bytes as u64;
+                *used += (it.live_bytes + it.pending_bytes) as u64;
+            }
+            Some(())
+        })?;
+        // Homes of one node are that node's.
+        let mut nodes: BTreeMap<u32, NodeUse> = BTreeMap::new();
+        for (home, (pinned, used)) in homes {
+            let Some(node) = self.node_at(home) else {
+                continue;
+            };
+            let none = NodeUse {
+                node,
+                pinned: 0,
+                used: 0,
+            };
+            let it = nodes.entry(node).or_insert(none);
+            it.pinned += pinned;
+            it.used += used;
+        }
+        Some(nodes.into_values().collect())
     }
 
     /// How many homes requests can be of, a power of two.

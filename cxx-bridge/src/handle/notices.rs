@@ -184,7 +184,9 @@ impl<M: Memory> Handle<M> {
 /// The plan that `BUDDY_PLAN` names.
 fn how_to_remove(plan: Option<&str>) -> &'static str {
     match plan {
-        Some(AUTO) => "remove the plan by `pinbuddy plans rm`",
+        Some(AUTO) => {
+            "remove the plan by `pinbuddy plans rm KEY` (`pinbuddy plans ls` has the keys)"
+        }
         _ => "remove the plan's file",
     }
 }

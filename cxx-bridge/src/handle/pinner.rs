@@ -183,6 +183,7 @@ impl<M: Memory> Pinner<M> {
             quota.refresh(now, |taken| self.budget(taken));
         }
         let left = quota.left();
+        let left = left - left % self.memory.page();
         match self.source(bytes) {
             Source::Ordinary => left,
             // A region takes memory from one of the two.

@@ -2,9 +2,11 @@
 //!
 //! A pin is one registration, since no copy may cross two (D42): `places` says whether its pages are its own, `fill` brings them
 //! in, slice by slice, so that a pin can be stopped. Before memory is unregistered every device is synchronised, whatever used
-//! it. Knows storages by their addresses only, and asks a `World` of them and of the driver. Invariants: a pin is there as a whole or not at all; no memory is given back while
-//! it is registered; no call of the driver or the kernel under the lock (I5): a pin is in one thread's hand meanwhile; a child of
-//! a fork never registers, unregisters or locks.
+//! it. Knows storages by their addresses only, and asks a `World` of them and of the driver.
+//!
+//! Invariants: a pin is there as a whole or not at all; no memory is given back while it is registered; no call of the driver
+//! or the kernel under the lock (I5): a pin is in one thread's hand meanwhile; a child of a fork never registers, unregisters or
+//! locks.
 #![cfg_attr(not(feature = "torch"), allow(dead_code))]
 
 mod fill;

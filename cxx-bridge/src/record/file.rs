@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct Nodes {
-    look: fn() -> Vec<NodeUse>,
+    look: fn() -> Option<Vec<NodeUse>>,
     next: Instant,
     /// What the file says of each.
     said: BTreeMap<u32, NodeUse>,
@@ -72,7 +72,7 @@ impl FileSink {
 
     /// Has the file say what serves each NUMA node, as `look` returns it.
     #[must_use]
-    pub fn with_nodes(mut self, look: fn() -> Vec<NodeUse>) -> Self {
+    pub fn with_nodes(mut self, look: fn() -> Option<Vec<NodeUse>>) -> Self {
         self.nodes = Some(Nodes {
             look,
             next: Instant::now(),
@@ -88,6 +88,9 @@ impl FileSink {
             return;
         };
         nodes.next = now + LOOK;
+        let Some(seen) = (nodes.look)() else {
+            return;
+        };
         let mut found: BTreeMap<u32, NodeUse> = BTreeMap::new();
         for &node in nodes.said.keys() {
             let none = NodeUse {
@@ -97,7 +100,7 @@ impl FileSink {
             };
             found.insert(node, none);
         }
-        found.extend((nodes.look)().into_iter().map(|it| (it.node, it)));
+        found.extend(seen.into_iter().map(|it| (it.node, it)));
         let said = std::mem::replace(&mut nodes.said, found.clone());
         for (number, it) in found {
             if said.get(&number) != Some(&it) {
@@ -322,14 +325,17 @@ mod tests {
 
     #[test]
     fn a_nodes_memory_is_said_where_it_has_changed_and_at_the_end() {
+        const UNKNOWN: u64 = u64::MAX;
         static PINNED: AtomicU64 = AtomicU64::new(0);
         let look = || match PINNED.load(Ordering::Relaxed) {
-            0 => Vec::new(),
-            pinned => vec![NodeUse {
+            0 => Some(Vec::new()),
+            // It cannot be asked, which says nothing.
+            UNKNOWN => None,
+            pinned => Some(vec![NodeUse {
                 node: 1,
                 pinned,
                 used: 5,
-            }],
+            }]),
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("nodes");
@@ -339,7 +345,8 @@ mod tests {
             PINNED.store(pinned, Ordering::Relaxed);
             sink.pause();
         }
-        for _ in 0..2 {
+        for pinned in [80, UNKNOWN] {
+            PINNED.store(pinned, Ordering::Relaxed);
             std::thread::sleep(LOOK);
             sink.pause();
         }

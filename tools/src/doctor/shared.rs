@@ -18,8 +18,10 @@ pub(super) struct Shared {
     pub enabled: Option<String>,
     /// The same for huge pages of the machine's size only, on newer kernels; `inherit` means the former.
     pub of_size: Option<String>,
-    /// The sizes of the machine's pages in bytes: the smallest, and huge ones.
-    pub sizes: (u64, u64),
+    /// The size of the machine's pages in bytes.
+    pub page_bytes: u64,
+    /// That of its huge pages.
+    pub huge_page_bytes: u64,
 }
 
 impl Shared {
@@ -30,15 +32,16 @@ impl Shared {
         Self {
             enabled: transparent_mode(files, "shmem_enabled"),
             of_size: transparent_mode(files, &of_size(huge)),
-            sizes: (page as u64, huge),
+            page_bytes: page as u64,
+            huge_page_bytes: huge,
         }
     }
 
     /// Judges the settings. `transparent`: whether the kernel gives huge pages to programs that ask.
     pub(super) fn finding(&self, setting: Setting, kernel: &Kernel, transparent: bool) -> Finding {
         let name = "shared";
-        let (page, huge) = (size(self.sizes.0), size(self.sizes.1));
-        let own = of_size(self.sizes.1);
+        let (page, huge) = (size(self.page_bytes), size(self.huge_page_bytes));
+        let own = of_size(self.huge_page_bytes);
         let line =
             |how: &str| format!("forked children read blocks; outside the pools, pages of {how}");
         if !transparent {
@@ -86,7 +89,8 @@ mod tests {
         let shared = Shared {
             enabled: Some(all.into()),
             of_size: of_size.map(Into::into),
-            sizes: (4 << 10, 2 << 20),
+            page_bytes: 4 << 10,
+            huge_page_bytes: 2 << 20,
         };
         let kernel = Kernel {
             release: None,

@@ -10,7 +10,10 @@ pub(super) fn defined(asked: &str) -> Option<Entry> {
 
 /// The row of a setting, which may have a value behind it.
 fn setting(asked: &str) -> Option<Entry> {
-    let (name, _value) = asked.split_once('=').unwrap_or((asked, ""));
+    let (name, value) = asked.split_once('=').unwrap_or((asked, ""));
+    if value.contains(char::is_whitespace) {
+        return None;
+    }
     for row in page("docs/variables.md").lines() {
         let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
         if let [variable, default, meaning] = cells[..]

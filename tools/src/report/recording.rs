@@ -219,7 +219,7 @@ impl Reading {
             }
             Op::Clear => to.clears.push(at),
             Op::Iteration => to.iterations.push(at),
-            Op::Node { node, pinned, used } => to.nodes.push(at, node, pinned, used),
+            Op::Node { node, pinned, used } => to.nodes.push(node, pinned, used),
             Op::Lost { events } => to.lost = to.lost.saturating_add(events),
             Op::SegmentAlloc { bytes } => to.run_has.0 = to.run_has.0.saturating_add(bytes),
             Op::SegmentFree { bytes } => to.run_has.0 = to.run_has.0.saturating_sub(bytes),

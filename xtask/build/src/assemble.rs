@@ -110,12 +110,10 @@ impl Fork<'_> {
         let rewritten = metadata::rewrite_version_py(&base.text(version)?, &name.version)?;
         text(version.into(), rewritten.into());
         let described = base.text(&format!("{old}/METADATA"))?;
-        let described = metadata::rewrite_metadata(
-            &described,
-            &name.version,
-            &licences,
-            &links::lines(&self.provenance.inputs.links),
-        )?;
+        let more = &self.provenance.inputs.links;
+        links::check_beside(more, &described)?;
+        let more = links::lines(more);
+        let described = metadata::rewrite_metadata(&described, &name.version, &licences, &more)?;
         text(format!("{new}/METADATA"), described.into());
         let tags = metadata::rewrite_wheel(&base.text(&format!("{old}/WHEEL"))?, &name.tags())?;
         text(format!("{new}/WHEEL"), tags.into());

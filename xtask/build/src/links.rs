@@ -65,6 +65,27 @@ fn plain(label: &str) -> String {
     kept.flat_map(char::to_lowercase).collect()
 }
 
+/// Links that METADATA can have beside those that it has.
+///
+/// # Errors
+///
+/// If it has one of such a label: readers refuse two.
+pub fn check_beside(links: &Links, metadata: &str) -> Result<()> {
+    let head = metadata.lines().take_while(|it| !it.is_empty());
+    let theirs = head.filter_map(|it| it.strip_prefix("Project-URL: ")?.split_once(','));
+    for (label, url) in theirs {
+        if let Some(ours) = links.keys().find(|it| plain(it) == plain(label)) {
+            return Err(refuse(format!(
+                "--project-url {ours:?}: the official wheel has that label"
+            ))
+            .expected("another label")
+            .found(format!("{label}, {}", url.trim()))
+            .into());
+        }
+    }
+    Ok(())
+}
+
 /// The lines of METADATA, each with its end.
 pub fn lines(links: &Links) -> String {
     let line = |(label, url): (&String, &String)| format!("Project-URL: {label}, {url}\n");
@@ -102,6 +123,17 @@ mod tests {
         ];
         let refused = refused.map(|it| format!("{:#}", given(it).unwrap_err()));
         insta::assert_snapshot!(refused.join("\n--\n"));
+    }
+
+    #[test]
+    fn a_label_that_upstream_has_is_refused() {
+        let links = given(&["bug-tracker=https://a.example"]).unwrap();
+        let of = |line: &str| check_beside(&links, &format!("Name: torch\n{line}\n\ntext\n"));
+        assert!(of("Project-URL: Bugs, https://b.example").is_ok());
+        let why = of("Project-URL: Bug Tracker, https://b.example").unwrap_err();
+        assert!(format!("{why:#}").contains("bug-tracker"), "{why:#}");
+        // Behind the head it is a description.
+        assert!(of("\nProject-URL: Bug Tracker, https://b.example").is_ok());
     }
 
     #[test]

@@ -246,8 +246,7 @@ mod tests {
 
     #[test]
     fn links_come_behind_upstreams_which_stay() {
-        let ours =
-            "Project-URL: Source, https://git.example\nProject-URL: Help, https://a.example\n";
+        let ours = "Project-URL: Bugs, https://git.example\nProject-URL: Help, https://a.example\n";
         let upstreams = "Project-URL: Source, https://up.example\n";
         let version = "Version: 2.15.0\n";
         let of = |text: &str, links: &str| rewrite_metadata(text, "2.15.0", &[], links).unwrap();

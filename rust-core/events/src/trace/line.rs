@@ -6,6 +6,11 @@ use serde_json::value::RawValue;
 use super::error::{Excerpt, What};
 use crate::{Event, LATEST, MOST_BYTES, Op, Whose};
 
+/// Nodes that Linux knows at most, from 0.
+const LAST_NODE: u64 = 1023;
+/// A node has no more memory: a bound for sums.
+const MOST_OF_A_NODE: u64 = 1 << 56;
+
 /// A line's object before its fields are checked: each may be absent, or be anything.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with t and op")]
@@ -169,9 +174,9 @@ impl<'a> Line<'a> {
     }
 
     fn of_node(&self) -> Result<Op, What> {
-        let pinned = self.number(self.fields.pinned, "pinned", 0, MOST_BYTES)?;
+        let pinned = self.number(self.fields.pinned, "pinned", 0, MOST_OF_A_NODE)?;
         Ok(Op::Node {
-            node: self.index(self.fields.node, "node")?,
+            node: self.number(self.fields.node, "node", 0, LAST_NODE)? as u32,
             pinned,
             used: self.number(self.fields.used, "used", 0, pinned)?,
         })

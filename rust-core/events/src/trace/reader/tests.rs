@@ -345,8 +345,8 @@ fn event() -> impl Strategy<Value = Event> {
             }),
             8 => of_host(Op::Clear),
             9 => of_host(Op::Node {
-                node: stream,
-                pinned: bytes,
+                node: stream % 1024,
+                pinned: bytes << 16,
                 used: id % (bytes + 1),
             }),
             _ => of_host(Op::Iteration),
