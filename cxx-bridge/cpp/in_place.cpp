@@ -17,6 +17,7 @@
 
 #include "lock.h"
 #include "pinbuddy-bridge/src/lib.rs.h"
+#include "upstream.h"
 
 namespace pinbuddy {
 namespace {
@@ -132,6 +133,18 @@ void hold_storage(std::size_t at, std::uint64_t pin, std::size_t address) {
 
 void let_go(std::size_t owner) {
   delete reinterpret_cast<Holder*>(owner);
+}
+
+void note_in_place(std::size_t address, std::size_t bytes) {
+#if PINBUDDY_HAS_EXTERNAL_PINS
+  // It may gather Python's stack.
+  assert_no_lock_held("writing history");
+  at::HostAllocator* history = at::getHostAllocator(at::kCUDA);
+  void* memory = reinterpret_cast<void*>(address);
+  bytes != 0 ? history->record_external_register(memory, bytes) : history->record_external_unregister(memory);
+#else
+  static_cast<void>(address), static_cast<void>(bytes);
+#endif
 }
 
 bool finish_devices() {

@@ -23,6 +23,9 @@ void hold_storage(std::size_t storage, std::uint64_t pin, std::size_t address);
 // Gives memory back that could not go when its storage did.
 void let_go(std::size_t owner);
 
+// Has PyTorch's history say that memory at this address is pinned, or, without bytes, that it is not any more: from torch 2.15 on.
+void note_in_place(std::size_t address, std::size_t bytes);
+
 // Waits for all work of all devices that have a context. False, at once, where that would break a capture off.
 bool finish_devices();
 

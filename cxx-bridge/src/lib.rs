@@ -369,6 +369,7 @@ mod ffi {
         fn hold_storage(storage: usize, pin: u64, address: usize) -> Result<()>;
         fn let_go(owner: usize);
         fn finish_devices() -> Result<bool>;
+        fn note_in_place(address: usize, bytes: usize) -> Result<()>;
         fn device_count() -> i32;
         fn current_device() -> i32;
         fn shares_host_memory() -> bool;

@@ -252,6 +252,10 @@ def test_a_plug_in_without_torch_says_its_own_version(monkeypatch, capsys):
         raise ModuleNotFoundError("No module named 'torch'")
 
     monkeypatch.setattr(pinbuddy, "version", without_torch)
+    # An error of a torch that is there is no reason to say less.
+    monkeypatch.setattr(_match, "manifest", lambda: {"version": "0.1.0+torch2.15.0"})
+    assert main(["--version"]) == 1 and "No module named" in capsys.readouterr().err
+    monkeypatch.setattr(_try.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(_match, "manifest", lambda: {"version": "0.1.0+torch2.15.0"})
     assert main(["--version"]) == 0 and capsys.readouterr().out == "0.1.0+torch2.15.0\n"
     monkeypatch.setattr(_match, "manifest", lambda: None)

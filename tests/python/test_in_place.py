@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from conftest import forking
+from conftest import forking, needs
 from measure import environment
 
 # With the released library, whose programs each import torch: a pin of each way to map memory, and what is decided between threads, in
@@ -90,6 +90,24 @@ del tensor
 gc.collect()
 answer(after, is_busy, stream.query(), held(), bool((copy.cpu() == whole).all()))
 """) == [[False, NONE], True, True, NONE, True]
+
+
+@needs(15, "memory of others in its history")
+def test_the_history_has_its_begin_and_end(answers):
+    first, *rest = answers("""
+tensor = heap()
+torch.cuda.memory._record_memory_history(record_pinned_host_memory=True)
+def pins_it():
+    pinbuddy.pin_(tensor)
+pins_it()
+pinbuddy.unpin_(tensor)
+trace = torch.cuda.memory._snapshot()["host_traces"]
+pages = {it["addr"] for it in trace}
+inside = all(it["addr"] <= tensor.data_ptr() < it["addr"] + it["size"] for it in trace)
+answer([it["action"] for it in trace], len(pages), inside, "pins_it" in [it["name"] for it in trace[1]["frames"]])
+""")
+    assert first[:2] == ["segment_alloc", "alloc"] and first[-1] == "segment_free", first
+    assert rest == [1, True, True]
 
 
 def test_what_cannot_be_pinned_is_named_and_nothing_stays_pinned(answers):

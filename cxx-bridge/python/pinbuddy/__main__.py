@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pinbuddy
-from pinbuddy import _doctor, _match, _output, _tools, _try, _verify
+from pinbuddy import _doctor, _match, _output, _read, _summary, _tools, _try, _verify
 from pinbuddy._types import Setting
 
 
@@ -115,7 +115,10 @@ def _print_settings(as_json: bool) -> int:
     parts = [f"{'torch' if config else 'pinbuddy'} {pinbuddy.version()}"]
     if config:
         parts.append(settings_table(config))
-    return _output.put("\n\n".join([*parts, pinbuddy.memory_summary()]))
+    # A program's summary does not look, since that begins CUDA, and no forked child can use it then.
+    sees_no_gpu = pinbuddy.stats()["state"] == "on" and _read.gpus() == 0
+    summary = _summary.NO_GPU if sees_no_gpu else pinbuddy.memory_summary()
+    return _output.put("\n\n".join([*parts, summary]))
 
 
 def _print_doctor(as_json: bool) -> int:

@@ -96,7 +96,6 @@ def memory_summary() -> str:
     """A table for people, like ``torch.cuda.memory_summary``: what is pinned, live, pending and idle, how
     well it is used, the warm-up and the budget.
 
-    If the engine is off, or there is no GPU, one line that says why.
+    If the engine is off, one line that says why.
     """
-    known = stats()
-    return _summary.NO_GPU if known["state"] == "on" and gpus() == 0 else _summary.summary(known)
+    return _summary.summary(stats())

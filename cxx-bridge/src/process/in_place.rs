@@ -57,11 +57,15 @@ impl World for Torch {
     fn register(&self, pages: &Range<usize>, read_only: bool) -> Result<(), String> {
         let address = pages.start;
         said(ffi::register_mapped(address, pages.len(), read_only, -1))?;
-        said(ffi::check_mapped(address)).inspect_err(|_| drop(ffi::unregister_mapped(address)))
+        said(ffi::check_mapped(address)).inspect_err(|_| drop(ffi::unregister_mapped(address)))?;
+        note(pages.start, pages.len());
+        Ok(())
     }
 
     fn unregister(&self, pages: &Range<usize>) -> Result<(), String> {
-        said(ffi::unregister_mapped(pages.start)).map(drop)
+        said(ffi::unregister_mapped(pages.start))?;
+        note(pages.start, 0);
+        Ok(())
     }
 
     fn take(&self, bytes: usize) -> Result<(), String> {
@@ -75,6 +79,11 @@ impl World for Torch {
     fn threads(&self) -> usize {
         handle().fill_threads()
     }
+}
+
+/// Tells PyTorch's history. What it lacks is no error: the memory is pinned, or it is not.
+fn note(address: usize, bytes: usize) {
+    let _ = ffi::note_in_place(address, bytes);
 }
 
 fn said<T>(outcome: Result<T, cxx::Exception>) -> Result<T, String> {
