@@ -12,7 +12,6 @@ pub mod guard;
 pub mod handle;
 mod in_place;
 mod launcher;
-#[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod live;
 mod lock;
 pub mod log;

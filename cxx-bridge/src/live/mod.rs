@@ -4,6 +4,7 @@
 //! the first pin. It lies in a file without a path that `/proc/PID/fd` shows, so nothing is left behind however the
 //! process ends, and only those who may read the process's memory can open it. Invariants: a failure is said once and
 //! changes nothing else; a child writes to no page of its parent's.
+#![cfg_attr(not(feature = "torch"), allow(dead_code))]
 
 mod page;
 mod program;
