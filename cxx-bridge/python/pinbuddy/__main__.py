@@ -116,8 +116,9 @@ def _print_settings(as_json: bool) -> int:
     if config:
         parts.append(settings_table(config))
     # A program's summary does not look, since that begins CUDA, and no forked child can use it then.
-    sees_no_gpu = pinbuddy.stats()["state"] == "on" and _read.gpus() == 0
-    summary = _summary.NO_GPU if sees_no_gpu else pinbuddy.memory_summary()
+    known = pinbuddy.stats()
+    sees_no_gpu = known["state"] == "on" and _read.gpus() == 0
+    summary = _summary.NO_GPU if sees_no_gpu else _summary.summary(known)
     return _output.put("\n\n".join([*parts, summary]))
 
 

@@ -20,6 +20,17 @@ pub struct NodeUse {
     pub used: u64,
 }
 
+impl NodeUse {
+    /// Of a node that has none.
+    pub fn none(node: u32) -> Self {
+        Self {
+            node,
+            pinned: 0,
+            used: 0,
+        }
+    }
+}
+
 impl<M: Memory> Handle<M> {
     /// What serves the devices of each node, by its number; nothing where all memory has one home, and `None` where the engine
     /// cannot be asked. O(segments).
@@ -42,12 +53,7 @@ impl<M: Memory> Handle<M> {
             let Some(node) = self.node_at(home) else {
                 continue;
             };
-            let none = NodeUse {
-                node,
-                pinned: 0,
-                used: 0,
-            };
-            let it = nodes.entry(node).or_insert(none);
+            let it = nodes.entry(node).or_insert(NodeUse::none(node));
             it.pinned += pinned;
             it.used += used;
         }

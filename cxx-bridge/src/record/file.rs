@@ -91,15 +91,8 @@ impl FileSink {
         let Some(seen) = (nodes.look)() else {
             return;
         };
-        let mut found: BTreeMap<u32, NodeUse> = BTreeMap::new();
-        for &node in nodes.said.keys() {
-            let none = NodeUse {
-                node,
-                pinned: 0,
-                used: 0,
-            };
-            found.insert(node, none);
-        }
+        let known = nodes.said.keys();
+        let mut found: BTreeMap<u32, NodeUse> = known.map(|&it| (it, NodeUse::none(it))).collect();
         found.extend(seen.into_iter().map(|it| (it.node, it)));
         let said = std::mem::replace(&mut nodes.said, found.clone());
         for (number, it) in found {

@@ -91,9 +91,9 @@ pub enum Op {
     /// From now on so much pinned memory serves the devices of a NUMA node. A recorder says it where a machine has several,
     /// some times a second.
     Node {
-        /// The node's number.
+        /// The node's number, below 1024.
         node: u32,
-        /// Bytes, at most [`MOST_BYTES`].
+        /// Bytes. A sum, so it may be more than [`MOST_BYTES`]; at most 2^56.
         pinned: u64,
         /// Of those in use, or waiting for a stream, or free in a thread's cache; no more than `pinned`.
         used: u64,

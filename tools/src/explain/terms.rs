@@ -1,4 +1,6 @@
-//! Words that pages define: a setting's name (docs/variables.md) and the glossary's terms (docs/glossary.md).
+//! Words that are defined: settings' names (pinbuddy-config) and the glossary's terms (docs/glossary.md).
+
+use pinbuddy_config::variables::VARIABLES;
 
 use super::page::Entry;
 use super::pages;
@@ -8,25 +10,18 @@ pub(super) fn defined(asked: &str) -> Option<Entry> {
     setting(asked).or_else(|| term(asked))
 }
 
-/// The row of a setting, which may have a value behind it.
+/// A setting, which may have a value behind it.
 fn setting(asked: &str) -> Option<Entry> {
     let (name, value) = asked.split_once('=').unwrap_or((asked, ""));
     if value.contains(char::is_whitespace) {
         return None;
     }
-    for row in page("docs/variables.md").lines() {
-        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
-        if let [variable, default, meaning] = cells[..]
-            && let Some(variable) = variable
-                .strip_prefix('`')
-                .and_then(|it| it.strip_suffix('`'))
-            && variable == name
-        {
-            let more = format!("Default: {default}. Every setting: docs/variables.md.");
-            return Some(Entry::new(variable, [meaning, &more]));
-        }
-    }
-    None
+    let variable = VARIABLES.iter().find(|it| it.name == name)?;
+    let more = format!(
+        "Default: {}. Every setting: docs/variables.md.",
+        variable.default
+    );
+    Some(Entry::new(variable.name, [variable.meaning, &more]))
 }
 
 /// The glossary's line of a term, one or many, in any case.

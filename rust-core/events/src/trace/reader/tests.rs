@@ -357,10 +357,9 @@ fn event() -> impl Strategy<Value = Event> {
 
 #[test]
 fn the_version_is_the_headers() {
-    for (text, version) in [
-        ("{\"t\":1,\"op\":\"iter\"}\n", 1),
-        ("{\"format\":\"pinbuddy-trace\",\"version\":6}\n", 6),
-    ] {
+    let of = |it: u64| format!("{{\"format\":\"pinbuddy-trace\",\"version\":{it}}}\n");
+    let without = "{\"t\":1,\"op\":\"iter\"}\n".to_owned();
+    for (text, version) in [(without, 1), (of(4), 4), (of(5), 5), (of(6), 6)] {
         let mut reader = Reader::new(text.as_bytes());
         reader.next();
         assert_eq!(reader.version(), version);
