@@ -46,7 +46,7 @@ pub(super) struct DevicePlanned {
     pub chosen: Vec<Candidate>,
     /// All that were tried, in order.
     pub tried: Vec<Candidate>,
-    /// Plans that were not made, since more would be reserved with the iterations in another order.
+    /// Plans that were not made, since more would be reserved with the iterations in another order, or more often.
     pub needs_order: usize,
     /// Iterations that the plan knows; 0 if it has the whole record as one, or there is no plan.
     pub iterations: u64,
@@ -167,7 +167,7 @@ impl DevicePlanned {
         let [stock, expandable] = [&self.stock, &self.expandable].map(|it| it.efficiency);
         let better = match self.needs_order {
             0 => "no plan is better",
-            _ => "a plan would reserve more when batches come in another order",
+            _ => "a plan would reserve more when batches come in another order, or phases last longer",
         };
         if self.best == "stock" {
             return format!(

@@ -3,7 +3,7 @@
 //! An iteration lies between two moments at which nearly nothing is live but what the record never frees. That, such as an
 //! optimizer's state, is asked for in the same turn as in the record, as long before the iteration's end, whichever iteration it
 //! is. Iterations with equally many requests take each other's turns: steps of one loop, whatever lengths their batches have.
-//! Others, such as evaluation or phases of the program, stay where the record has them.
+//! Others, such as evaluation or phases of the program, stay where the record has them; and phases may last longer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -93,6 +93,31 @@ pub(super) fn other_orders(acts: &[Act]) -> Vec<Vec<Act>> {
         lives.in_order(acts, &iterations, &order)
     };
     (0..TRIED).map(order).collect()
+}
+
+/// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
+/// run. None where there are no phases.
+pub(super) fn longer_phases(acts: &[Act]) -> Option<Vec<Act>> {
+    let is_request = |it: &Act| matches!(it, Act::Alloc { .. });
+    let end = acts.iter().rposition(is_request).map_or(0, |it| it + 1);
+    let acts = &acts[..end];
+    let lives = Lives::of(acts);
+    let iterations = lives.iterations();
+    let shapes: Vec<Vec<u64>> = iterations.iter().map(|it| lives.shape(it)).collect();
+    let phases = shapes.chunk_by(|one, next| one == next).count();
+    if phases < 2 || phases > shapes.iter().collect::<HashSet<_>>().len() {
+        return None;
+    }
+    let mut run = Run::default();
+    (0..iterations[0].start).for_each(|at| run.act(&lives, acts, at));
+    for iteration in iterations {
+        iteration.clone().for_each(|at| run.act(&lives, acts, at));
+        // What the next one would free.
+        run.end(&lives);
+        let again = iteration.filter(|it| !lives.stay.contains(it));
+        again.for_each(|at| run.act(&lives, acts, at));
+    }
+    Some(run.acts)
 }
 
 impl Lives {
@@ -274,6 +299,36 @@ mod tests {
         assert_eq!(orders(turns()), 0);
         assert_eq!(orders(turns().into_iter().chain([12, 7, 9])), 0);
         assert_eq!(orders([[12; 9], [20; 9]].concat()), 0);
+    }
+
+    #[test]
+    fn a_phase_lasts_longer_and_what_stays_is_made_once() {
+        let ask = |block, mib: u64| Act::Alloc {
+            block,
+            bytes: mib << 20,
+            stream: 0,
+        };
+        let free = |block| Act::Free { block };
+        let acts = |sizes: &[u64]| -> Vec<Act> {
+            let each = (1_u32..).zip(sizes);
+            let each = each.flat_map(|(block, mib)| [ask(block, *mib), free(block)]);
+            let all = [ask(0, 3)].into_iter().chain(each);
+            all.chain([ask(9, 1), free(0)]).collect()
+        };
+        let sizes = |acts: &[Act]| -> Vec<u64> {
+            let sizes = acts.iter().filter_map(|it| match it {
+                Act::Alloc { bytes, .. } => Some(bytes >> 20),
+                _ => None,
+            });
+            sizes.collect()
+        };
+        let longer = longer_phases(&acts(&[12, 12, 20])).expect("there are two phases");
+        assert_eq!(sizes(&longer), [3, 12, 12, 12, 12, 20, 1, 20]);
+        let frees = longer.iter().filter(|it| matches!(it, Act::Free { .. }));
+        assert!(frees.count() >= 5, "{longer:?}");
+        for turns in [[12, 20, 12, 20], [12; 4]] {
+            assert_eq!(longer_phases(&acts(&turns)), None);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What plans are tried on: the record, what a longer run would do, and other orders of iterations whose order looks like chance.
+//! What plans are tried on: the record, what a longer run would do, other orders of iterations whose order looks like chance, and
+//! phases that last longer.
 
 use pinbuddy_device::planned::Planned;
 use pinbuddy_device::replay::{Outcome, Replay};
@@ -7,7 +8,7 @@ use pinbuddy_slots::Layout;
 
 use super::acts::most_and_whether_let_go;
 use super::longer::longer;
-use super::orders::other_orders;
+use super::orders::{longer_phases, other_orders};
 use super::trial::{Reserved, above};
 use super::{OneDevice, StreamRecord};
 use crate::record::Record;
@@ -19,6 +20,12 @@ const UNSTEADY: u64 = 128;
 /// A pool may be smaller by one part in so many of the most in use than without a plan.
 const SEEN: u64 = 100;
 
+/// The longest segment of PyTorch's that requests share.
+const SEGMENT: u64 = 20 << 20;
+
+/// So many percent may be lost in a run that differs.
+const LOST: u64 = 3;
+
 /// What is replayed.
 pub(super) struct Runs {
     /// The record, if no longer run begins with it; and what a longer run would do.
@@ -27,6 +34,8 @@ pub(super) struct Runs {
     record: Option<(Vec<Act>, u64)>,
     /// The same of the record in other orders.
     orders: Vec<(Vec<Act>, u64)>,
+    /// The same of the record with each phase twice as long, if it has phases.
+    phases: Option<(Vec<Act>, u64)>,
     /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
     looks: Vec<Vec<Act>>,
     /// What may be reserved at the end of each: as much as without a plan, and a little more.
@@ -56,7 +65,7 @@ impl Runs {
         let in_use = |acts: &[Act]| most_and_whether_let_go(acts.iter().copied()).0;
         let most = in_use(&acts);
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
-        let orders = other_orders(&acts);
+        let (orders, phases) = (other_orders(&acts), longer_phases(&acts));
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
         let (runs, record) = match longer {
             // It has all of the record.
@@ -68,6 +77,7 @@ impl Runs {
             runs,
             record: None,
             orders: Vec::new(),
+            phases: None,
             looks,
             may_hold: Vec::new(),
             behind: options.behind,
@@ -78,7 +88,8 @@ impl Runs {
             Some((run, reserved))
         };
         let orders = orders.into_iter().filter_map(without).collect();
-        (all.record, all.orders) = (record.and_then(without), orders);
+        let phases = phases.and_then(without);
+        (all.record, all.orders, all.phases) = (record.and_then(without), orders, phases);
         let held = all.held(&[]).unwrap_or_default();
         all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
@@ -120,9 +131,15 @@ impl Runs {
             .is_some_and(|it| self.is_more(it, plans))
     }
 
-    /// Whether more is reserved with these plans in another order than without.
-    pub(super) fn needs_order(&self, plans: &[Option<Layout>]) -> bool {
-        self.orders.iter().any(|it| self.is_more(it, plans))
+    /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
+    /// not worth their gain in the record: as much, and a segment or [`LOST`].
+    pub(super) fn needs_order(&self, plans: &[Option<Layout>], gain: u64) -> bool {
+        let last_longer = self.phases.as_ref().is_some_and(|(run, without)| {
+            let most = without + gain + SEGMENT.max(without / 100 * LOST);
+            let reserved = self.reserved_in(run, plans);
+            reserved.is_none_or(|it| it.of(self.behind) > most)
+        });
+        last_longer || self.orders.iter().any(|it| self.is_more(it, plans))
     }
 
     fn is_more(&self, (run, without): &(Vec<Act>, u64), plans: &[Option<Layout>]) -> bool {
