@@ -15,6 +15,7 @@ IDLE, PATIENCE = 1, 20
 
 
 def measure() -> dict:
+    import pinbuddy
     import torch
 
     there = torch.zeros(EACH * MIB, dtype=torch.uint8, device="cuda")
@@ -33,18 +34,10 @@ def measure() -> dict:
         return pinned(), resident()
 
     (first, before), end = works(), time.monotonic() + PATIENCE
-    while pinned() > 2 * KEPT and time.monotonic() < end and enabled():
+    while pinned() > 2 * KEPT and time.monotonic() < end and pinbuddy.enabled():
         time.sleep(0.1)
     after = pinned(), before - resident()
     return {"works": first, "rests": after[0], "given back": after[1], "works again": works()[0], "whole": bool((kept == 7).all())}
-
-
-def enabled() -> bool:
-    try:
-        import pinbuddy
-    except ImportError:
-        return False
-    return pinbuddy.enabled()
 
 
 def resident() -> int:
@@ -54,8 +47,7 @@ def resident() -> int:
 
 
 def compare() -> list[str]:
-    stock, ours = figures(__file__, **STOCK), figures(__file__, BUDDY_IDLE_S=str(IDLE), BUDDY_WARMUP="off")
-    need = BUFFERS * EACH
+    need, stock, ours = BUFFERS * EACH, figures(__file__, **STOCK), figures(__file__, BUDDY_IDLE_S=str(IDLE), BUDDY_WARMUP="off")
     require(stock["rests"] >= need, "stock keeps its buffers", stock)
     require(min(ours["works"], ours["works again"]) >= need, "memory is there while the program works", ours)
     require(ours["rests"] <= 2 * KEPT and ours["given back"] >= need, f"the machine has idle memory again within {PATIENCE} s", ours)
