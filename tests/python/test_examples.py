@@ -1,5 +1,6 @@
 """Examples that run themselves with stock and with pinbuddy, and end with a status of 0 only where what they show is so."""
 
+import pytest
 from conftest import needs
 
 
@@ -13,6 +14,7 @@ def test_a_server_finds_as_much_with_a_plan(example):
     assert first.split()[2:] == stock.split()[1:] and " 0 " not in second
 
 
+@pytest.mark.simulated("a driver may have reserved the addresses that a limit refuses")
 def test_a_refused_request_says_how_much_and_what_to_do(example):
     text = "\n".join(example("refused"))
     assert "4 GiB were asked for" in text and "If none is reached" in text
