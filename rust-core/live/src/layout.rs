@@ -16,7 +16,7 @@ pub const VERSION: u64 = 1;
 pub const WORDS: usize = NODES_FROM + MOST_NODES * OF_NODE;
 
 /// Of how many nodes a page has room for the memory.
-pub const MOST_NODES: usize = 8;
+pub const MOST_NODES: usize = 16;
 
 /// How long the file is, in bytes.
 pub const LENGTH: usize = 4096;

@@ -67,7 +67,7 @@ fn what_is_written_is_read() {
         page.counters.budget = budget;
         assert_eq!(Page::read(&bytes(&page)), Ok(page.clone()));
     }
-    page.nodes = (0..9).map(|it| node(it, 4)).collect();
+    page.nodes = (0..17).map(|it| node(it, 4)).collect();
     assert_eq!(
         Page::read(&bytes(&page)).unwrap().nodes,
         page.nodes[..MOST_NODES]
