@@ -25,6 +25,7 @@ use crate::record::writing::{Rings, record_iteration};
 use crate::record::{self, FileSink, Recorder, Source};
 use crate::surroundings;
 use pinbuddy_events::trace::Memory;
+use pinbuddy_live::NodeUse;
 use pinbuddy_machine::{Files, Limits};
 
 mod homes;
@@ -38,9 +39,7 @@ use lane::lane_thread;
 /// Memory is about to be pinned: other programs see it from now on, where the settings say so.
 pub(crate) fn show(device: Device) {
     let process = process();
-    process
-        .live
-        .pins(device, || process.handle.counters(caches));
+    process.live.pins(device, || process.handle.shown(caches));
 }
 
 fn caches() -> Caches {
@@ -179,7 +178,7 @@ pub(crate) fn start_trace(name: &str) -> Result<(), String> {
     })
 }
 
-fn nodes() -> Option<Vec<handle::NodeUse>> {
+fn nodes() -> Option<Vec<NodeUse>> {
     handle().nodes()
 }
 

@@ -8,9 +8,11 @@ own through ``run``.
 import functools
 import json
 import os
+import runpy
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from device_plans import twice, with_plan, with_two  # noqa: F401: fixtures of all
@@ -205,6 +207,23 @@ def run(request):
         return Outcome(done)
 
     return run
+
+
+@pytest.fixture
+def example(monkeypatch, capsys):
+    """``example(name, VARIABLE=value)``: the lines of an example that runs itself; its programs are forked, where programs are."""
+    folder = Path(__file__).parents[2] / "examples"
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(sys, "executable", str(forking()))
+    monkeypatch.setattr(sys, "argv", ["example"])
+
+    def example(name: str, **variables: str) -> list[str]:
+        for variable, value in variables.items():
+            monkeypatch.setenv(variable, value)
+        runpy.run_path(str(folder / f"{name}.py"), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return example
 
 
 @pytest.fixture

@@ -178,7 +178,7 @@ def test_a_dropped_plans_region_goes_though_small_blocks_come_and_go(with_plan):
     assert outcome.value == [True, [0, True, 0]]
 
 
-# A server: weights, a forward to see what that takes, a pool in what is left, and then requests. `END` follows.
+# A server: weights, a forward to see what that takes, a pool in what is left, and then requests. At last it has neither.
 SERVER = """
     from program import *
     import os
@@ -197,19 +197,17 @@ SERVER = """
         forward([24, 6, 12, 3][number % 4])
     size = len(pool) * pool[0].numel() >> 20
     reserved = torch.cuda.max_memory_reserved() >> 20
-    END
+    del pool, weights; it = block(3)
     device = os.environ.get("BUDDY_DEVICE_PLAN") and __import__("pinbuddy").stats()["device"]
     print(json.dumps([free >> 20, size, reserved, device and device[0]]))
 """
 
 
-@pytest.mark.parametrize("end", ["pass", "del pool, weights; it = block(3)"])
-def test_a_pool_that_is_sized_by_what_is_free_is_as_large_with_a_plan(run, twice, end):
-    """Also if the pool does not last until the program's last request."""
-    server = SERVER.replace("END", end)
-    stock = run(server, "stock", PINBUDDY_SIM_DEVICE_MB="1024").value
+def test_a_pool_that_does_not_last_until_the_last_request_is_as_large_with_a_plan(run, twice):
+    """One that lasts: examples/looks_first.py."""
+    stock = run(SERVER, "stock", PINBUDDY_SIM_DEVICE_MB="1024").value
     (free, pool, reserved, _), (free_again, pool_again, with_plan, counts) = (
-        it.value for it in twice(server, PINBUDDY_SIM_DEVICE_MB="1024")
+        it.value for it in twice(SERVER, PINBUDDY_SIM_DEVICE_MB="1024")
     )
     assert [free, pool] == [free_again, pool_again] == stock[:2]
     assert counts["hits"] > 400 and counts["misses"] == 0 and not counts["dropped"]

@@ -16,6 +16,7 @@ from measure import environment
 # a capture and in a child. The rest is decided in Python, or by the same calls.
 release = pytest.mark.release
 
+THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 EXAMPLE = Path(__file__).parents[2] / "examples/one_copy.py"
 
 START = """
@@ -154,6 +155,20 @@ answer("out of memory" in why and "disk" not in why, "disk's file" in to_write, 
 """, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=24, BUDDY_WARMUP="off") == [True, True, True, 9, False, False, NONE]
 
 
+@pytest.mark.skipif("[never]" in THP.read_text(), reason="the kernel gives no transparent huge pages")
+def test_memory_that_nobody_has_touched_gets_huge_pages(answers):
+    assert answers("""
+import re
+def huge():  # In the mapping of the tensor, KiB.
+    areas = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .*?^AnonHugePages: +([0-9]+)", open("/proc/self/smaps").read(), re.M | re.S)
+    return sum(int(kib) for start, end, kib in areas if int(start, 16) < tensor.data_ptr() + tensor.nbytes and tensor.data_ptr() < int(end, 16))
+tensor = torch.empty(64 << 20, dtype=torch.uint8)
+before = huge()
+pinbuddy.pin_(tensor)
+answer(before, huge() > 0)
+""") == [0, True]
+
+
 def test_an_interrupt_stops_a_pin_and_takes_it_back(answers):
     assert answers("""
 tensor, call = torch.zeros(300 << 20, dtype=torch.uint8), _in_place._call
@@ -257,6 +272,15 @@ def child():
     return 7 if said and stats is None else 8
 answer(forked(child), kept.is_pinned() and other.is_pinned(), int(kept[0]), int(other[0]), held()[0])
 """) == [7, True, 7, 1, 2]
+
+
+@pytest.mark.whole_end("how a process ends is what is tested")
+def test_a_process_ends_while_copies_of_what_it_pinned_are_under_way(answers):
+    assert answers("""
+tensors = [pinbuddy.pin_(heap()), pinbuddy.pin_(shared())]
+stream, copies, is_busy = busy(lambda: [it.to("cuda", non_blocking=True) for it in tensors])
+answer(is_busy, held()[0])
+""") == [True, 2]
 
 
 def test_without_the_engine_nothing_is_said_to_be_pinned(run):

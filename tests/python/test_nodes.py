@@ -70,6 +70,11 @@ answer([nodes(found[device]) for device in (0, 1)], pins[1] == pins[-1], stats["
     assert len(told) == 1 and "node 0: " in told[0], told
 
 
+def test_the_example_finds_each_gpus_memory_on_its_node(example, machine):
+    found = [line.split()[:4] for line in example("nodes", **machine(2, 4))[1:]]
+    assert [(gpu, own, serves) for gpu, own, _, serves in found] == [("0", "0", "0"), ("1", "0", "0"), ("2", "1", "1"), ("3", "1", "1")]
+
+
 def test_threads_of_eight_devices_on_four_nodes_take_what_is_near(run, machine):
     outcome = run(HEAD + """
 found = {device: [] for device in range(8)}
@@ -130,17 +135,27 @@ answer([it["home_node"] for it in pinbuddy.stats()["segments"]])
     assert outcome.value == [[1, 1, 1]]
 
 
-def test_a_trace_says_how_much_each_node_has(run, machine, tmp_path):
+def test_a_trace_and_top_say_how_much_each_node_has(run, machine, tmp_path):
     trace = tmp_path / "run.jsonl"
-    run(HEAD + """
+    outcome = run(HEAD + """
+import subprocess
+def top():
+    command = [sys.executable, "-m", "pinbuddy", "top", "--json", str(os.getpid())]
+    own = os.environ | {"BUDDY_LIVE": "", "BUDDY_TRACE": ""}
+    said = json.loads(subprocess.run(command, env=own, capture_output=True, text=True).stdout)["processes"][0]["nodes"]
+    return {it["node"]: (it["pinned_bytes"] >> 20, it["used_bytes"] >> 20) for it in said}
+
 with torch.cuda.device(0):
     near = pinned(70)
 del near
 with torch.cuda.device(1):
     far = pinned(20)
     pinbuddy.stats()  # Caches have nothing now.
-    answer(pinbuddy.trace.stop())
-""", **OFF, **machine(2, 2), BUDDY_TRACE=str(trace))
+    until(lambda: 1 in top(), 20)
+    seen = top()
+    answer(pinbuddy.trace.stop(), seen[0][0] >= 70, seen[0][1], seen[1][0] >= seen[1][1] >= 20)
+""", **OFF, **machine(2, 2), BUDDY_TRACE=str(trace), BUDDY_LIVE="1")
+    assert outcome.value == [True, True, 0, True]
     lines = [it for it in map(json.loads, trace.read_text().splitlines()) if it.get("op") == "node"]
     last = {it["node"]: it for it in lines}
     assert max(it["pinned"] for it in lines if it["node"] == 0) >= 70 << 20 and last[0]["used"] == 0

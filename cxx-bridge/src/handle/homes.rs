@@ -5,31 +5,10 @@
 use std::collections::BTreeMap;
 
 use pinbuddy_core::Home;
+use pinbuddy_live::NodeUse;
 
 use super::Handle;
 use crate::backing::{Device, Memory, Seen};
-
-/// Pinned memory that serves the devices of a NUMA node, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeUse {
-    /// The node's number.
-    pub node: u32,
-    /// What is pinned, but for a plan's regions, which serve all devices.
-    pub pinned: u64,
-    /// Of it what is no free block of the engine's: what caches hold is in use.
-    pub used: u64,
-}
-
-impl NodeUse {
-    /// Of a node that has none.
-    pub fn none(node: u32) -> Self {
-        Self {
-            node,
-            pinned: 0,
-            used: 0,
-        }
-    }
-}
 
 impl<M: Memory> Handle<M> {
     /// What serves the devices of each node, by its number; nothing where all memory has one home, and `None` where the engine
@@ -53,7 +32,8 @@ impl<M: Memory> Handle<M> {
             let Some(node) = self.node_at(home) else {
                 continue;
             };
-            let it = nodes.entry(node).or_insert(NodeUse::none(node));
+            let it = nodes.entry(node).or_default();
+            it.node = node;
             it.pinned += pinned;
             it.used += used;
         }

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use pinbuddy_live::{Budget, Counters, MOST_BYTES};
+use pinbuddy_live::{Budget, Counters, MOST_BYTES, NodeUse};
 
 use super::Handle;
 use super::planned::Planned;
@@ -68,6 +68,11 @@ impl<M: Memory> Handle<M> {
             since: Instant::now(),
             _heard: self.waits_for_driver(true),
         }
+    }
+
+    /// What the page says: how memory stands, and by node.
+    pub fn shown(&self, caches: impl Fn() -> Caches) -> (Counters, Vec<NodeUse>) {
+        (self.counters(caches), self.nodes().unwrap_or_default())
     }
 
     /// How memory stands, while caches have what `caches` says. Flushes nothing. Caches change meanwhile, so numbers

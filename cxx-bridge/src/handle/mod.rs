@@ -39,7 +39,6 @@ use crate::config::Config;
 use crate::lock::Lock;
 use crate::sync::AtomicBool;
 use cell::EngineCell;
-pub use homes::NodeUse;
 pub use live::Caches;
 use live::Waits;
 use notices::Notices;

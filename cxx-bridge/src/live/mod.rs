@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use pinbuddy_live::{Counters, Page, Process};
+use pinbuddy_live::{Counters, NodeUse, Page, Process};
 
 use crate::backing::Device;
 use crate::launcher;
@@ -50,11 +50,11 @@ impl Live {
         }
     }
 
-    /// Memory is about to be pinned for `device`: the first time, begins to show what `counters` says.
+    /// Memory is about to be pinned for `device`: the first time, begins to show what `shown` says.
     pub(crate) fn pins(
         &'static self,
         device: Device,
-        counters: impl FnMut() -> Counters + Send + 'static,
+        shown: impl FnMut() -> (Counters, Vec<NodeUse>) + Send + 'static,
     ) {
         if !self.wanted {
             return;
@@ -66,7 +66,7 @@ impl Live {
         if self.begun.swap(true, Ordering::Relaxed) {
             return;
         }
-        if let Err(why) = self.begin(counters) {
+        if let Err(why) = self.begin(shown) {
             log::warn(|| {
                 format!(
                     "BUDDY_LIVE=1 has no effect: {why}. `pinbuddy top` does not see this process"
@@ -77,7 +77,7 @@ impl Live {
 
     fn begin(
         &'static self,
-        mut counters: impl FnMut() -> Counters + Send + 'static,
+        mut shown: impl FnMut() -> (Counters, Vec<NodeUse>) + Send + 'static,
     ) -> Result<(), String> {
         let (file, words) =
             page::make().map_err(|why| format!("its page cannot be made: {why}"))?;
@@ -85,7 +85,7 @@ impl Live {
         let mut served = Served::default();
         let mut refresh = move || {
             let device = self.device.load(Ordering::Relaxed);
-            let mut counters = counters();
+            let (mut counters, nodes) = shown();
             counters.served = served.next(counters.served);
             words.publish(&Page {
                 process: Process {
@@ -94,6 +94,7 @@ impl Live {
                 },
                 updated: now(),
                 counters,
+                nodes,
             });
         };
         refresh();

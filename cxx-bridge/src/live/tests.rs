@@ -36,9 +36,15 @@ fn a_page_is_made_at_the_first_pin_and_kept_up_to_date() {
     let live = leaked(true);
     let pinned = Arc::new(AtomicU64::new(7));
     let counter = pinned.clone();
-    live.pins(Device(3), move || Counters {
-        pinned: counter.load(Ordering::Relaxed),
-        ..Counters::default()
+    let of_node = NodeUse {
+        node: 1,
+        pinned: 6,
+        used: 2,
+    };
+    live.pins(Device(3), move || {
+        let pinned = counter.load(Ordering::Relaxed);
+        let of = Counters::default();
+        (Counters { pinned, ..of }, vec![of_node])
     });
     let path = path(live);
     let link = fs::read_link(&path).unwrap();
@@ -46,8 +52,9 @@ fn a_page_is_made_at_the_first_pin_and_kept_up_to_date() {
     let page = read(&path);
     assert_eq!((page.counters.pinned, page.process.device), (7, Some(3)));
     assert_eq!(page.process.pid, std::process::id());
+    assert_eq!(page.nodes, [of_node]);
     pinned.store(8, Ordering::Relaxed);
-    live.pins(Device(-1), Counters::default);
+    live.pins(Device(-1), Default::default);
     let late = SystemTime::now() + Duration::from_secs(60);
     while (read(&path).counters.pinned, read(&path).process.device) != (8, None) {
         assert!(SystemTime::now() < late, "it was never refreshed");
@@ -60,7 +67,7 @@ fn a_page_is_made_at_the_first_pin_and_kept_up_to_date() {
 #[test]
 fn nothing_is_made_that_nobody_wants() {
     let live = leaked(false);
-    live.pins(Device(0), Counters::default);
+    live.pins(Device(0), Default::default);
     assert!(live.file.lock().is_none());
 }
 
@@ -125,14 +132,14 @@ fn a_reader_never_sees_half_a_write() {
 #[test]
 fn a_child_closes_the_file_and_makes_its_own() {
     let live = leaked(true);
-    live.pins(Device(0), Counters::default);
+    live.pins(Device(0), Default::default);
     let parents = path(live);
     live.close();
     // What the handler does in a child, in this process.
     live.enter_child();
     let now = fs::read_link(&parents).map(|it| it.display().to_string());
     assert!(now.is_err() || !now.unwrap().contains("pinbuddy-live"));
-    live.pins(Device(0), Counters::default);
+    live.pins(Device(0), Default::default);
     assert_eq!(read(&path(live)).process.pid, std::process::id());
 }
 

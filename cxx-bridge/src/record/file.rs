@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_events::trace::{Header, Memory, Writer};
 use pinbuddy_events::{Event, Op, Whose};
+use pinbuddy_live::NodeUse;
 
 use super::place;
 use super::sink::Sink;
 use super::source::Lost;
-use crate::handle::NodeUse;
 use crate::log;
 
 /// So many bytes are written at once, though there is no pause.
@@ -92,7 +92,11 @@ impl FileSink {
             return;
         };
         let known = nodes.said.keys();
-        let mut found: BTreeMap<u32, NodeUse> = known.map(|&it| (it, NodeUse::none(it))).collect();
+        let none = |&node: &u32| {
+            let it = NodeUse::default();
+            (node, NodeUse { node, ..it })
+        };
+        let mut found: BTreeMap<u32, NodeUse> = known.map(none).collect();
         found.extend(seen.into_iter().map(|it| (it.node, it)));
         let said = std::mem::replace(&mut nodes.said, found.clone());
         for (number, it) in found {

@@ -33,12 +33,12 @@ pub use source::{Allocation, Drained, Entry, Kind, Lost, Source};
 use std::path::Path;
 
 use pinbuddy_events::trace::{Header, Memory, Unit};
+use pinbuddy_live::NodeUse;
 use pinbuddy_machine::{Cgroup, Files};
 use pinbuddy_store::AUTO;
 use serde_json::{Map, Value};
 
 use crate::config::Config;
-use crate::handle::NodeUse;
 use crate::{launcher, log};
 
 /// Whether the settings ask for a recording.

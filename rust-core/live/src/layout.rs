@@ -4,7 +4,7 @@ use std::array;
 
 use thiserror::Error;
 
-use super::{Budget, Counters, Page, Process};
+use super::{Budget, Counters, NodeUse, Page, Process};
 
 /// The name of the file that a page is in. It has no path: `/proc/PID/fd` shows it.
 pub const NAME: &str = "pinbuddy-live";
@@ -13,7 +13,10 @@ pub const NAME: &str = "pinbuddy-live";
 pub const VERSION: u64 = 1;
 
 /// How many words a page has.
-pub const WORDS: usize = 40;
+pub const WORDS: usize = NODES_FROM + MOST_NODES * OF_NODE;
+
+/// Of how many nodes a page has room for the memory.
+pub const MOST_NODES: usize = 16;
 
 /// How long the file is, in bytes.
 pub const LENGTH: usize = 4096;
@@ -25,7 +28,11 @@ const MAGIC: u64 = u64::from_ne_bytes(*b"pinbuddy");
 
 /// Words of the program's name.
 const NAME_FROM: usize = 32;
-const NAME_BYTES: usize = (WORDS - NAME_FROM) * 8;
+const NAME_BYTES: usize = (NODES_FROM - NAME_FROM) * 8;
+
+/// Words of nodes: for each its number and one more, so that 0 is none, and its memory.
+const NODES_FROM: usize = 40;
+const OF_NODE: usize = 3;
 
 /// No number: no rank, no device.
 const NONE: u64 = u64::MAX;
@@ -101,12 +108,14 @@ impl Page {
         let mut name = [0; NAME_BYTES];
         let shown = shorten(&it.program).as_bytes();
         name[..shown.len()].copy_from_slice(shown);
-        array::from_fn(
-            |at| match name.chunks_exact(8).nth(at.wrapping_sub(NAME_FROM)) {
-                Some(bytes) => word(bytes),
-                None => fixed.get(at).copied().unwrap_or(0),
-            },
-        )
+        let name = name.chunks_exact(8).map(word);
+        let nodes = self.nodes.iter().take(MOST_NODES);
+        let nodes = nodes.flat_map(|it| [u64::from(it.node) + 1, it.pinned, it.used]);
+        let mut words = [0; WORDS];
+        words[..fixed.len()].copy_from_slice(&fixed);
+        put(&mut words[NAME_FROM..], name);
+        put(&mut words[NODES_FROM..], nodes);
+        words
     }
 
     /// What a file has, that was read while nobody wrote.
@@ -129,7 +138,7 @@ impl Page {
         if sequence % 2 == 1 {
             return Err(Fault::Torn);
         }
-        let name = &bytes[NAME_FROM * 8..WORDS * 8];
+        let name = &bytes[NAME_FROM * 8..NODES_FROM * 8];
         let page = Self {
             process: Process {
                 pid: number(at(3), "the id of a process")?,
@@ -162,6 +171,7 @@ impl Page {
                 waits: at(21),
                 waited: at(22),
             },
+            nodes: nodes(at)?,
         };
         let of = &page.counters;
         if of.live + of.pending > of.pinned {
@@ -190,6 +200,28 @@ fn size(found: u64) -> Result<u64, Fault> {
         return absurd("a number of bytes that a machine can have", found);
     }
     Ok(found)
+}
+
+fn put(to: &mut [u64], words: impl Iterator<Item = u64>) {
+    for (to, word) in to.iter_mut().zip(words) {
+        *to = word;
+    }
+}
+
+fn nodes(at: impl Fn(usize) -> u64) -> Result<Vec<NodeUse>, Fault> {
+    let mut nodes = Vec::new();
+    for from in (NODES_FROM..WORDS).step_by(OF_NODE) {
+        let Some(node) = at(from).checked_sub(1) else {
+            continue;
+        };
+        let (pinned, used) = (size(at(from + 1))?, size(at(from + 2))?);
+        if used > pinned {
+            return absurd("no more of a node in use than pinned", used);
+        }
+        let node = number(node, "the number of a node")?;
+        nodes.push(NodeUse { node, pinned, used });
+    }
+    Ok(nodes)
 }
 
 fn rank(rank: u64, of: u64) -> Result<Option<(u32, u32)>, Fault> {

@@ -10,7 +10,7 @@ mod layout;
 
 use serde::Serialize;
 
-pub use layout::{Fault, LENGTH, MOST_BYTES, NAME, SEQUENCE, VERSION, WORDS};
+pub use layout::{Fault, LENGTH, MOST_BYTES, MOST_NODES, NAME, SEQUENCE, VERSION, WORDS};
 
 /// What a page says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -24,6 +24,21 @@ pub struct Page {
     /// How its memory stands.
     #[serde(flatten)]
     pub counters: Counters,
+    /// Its memory by NUMA node, of at most [`MOST_NODES`]; nothing where all memory serves all devices.
+    pub nodes: Vec<NodeUse>,
+}
+
+/// Pinned memory that serves the devices of a NUMA node, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NodeUse {
+    /// The node's number.
+    pub node: u32,
+    /// What is pinned, but for a plan's regions, which serve all devices.
+    #[serde(rename = "pinned_bytes")]
+    pub pinned: u64,
+    /// Of it what is no free block of the engine's: what caches hold is in use.
+    #[serde(rename = "used_bytes")]
+    pub used: u64,
 }
 
 /// A process.

@@ -4,6 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn node(node: u32, pinned: u64) -> NodeUse {
+    let used = pinned / 2;
+    NodeUse { node, pinned, used }
+}
+
 fn page() -> Page {
     Page {
         process: Process {
@@ -29,6 +34,7 @@ fn page() -> Page {
             waits: 7,
             waited: 8,
         },
+        nodes: vec![node(0, 70), node(u32::MAX, 30)],
     }
 }
 
@@ -61,6 +67,11 @@ fn what_is_written_is_read() {
         page.counters.budget = budget;
         assert_eq!(Page::read(&bytes(&page)), Ok(page.clone()));
     }
+    page.nodes = (0..17).map(|it| node(it, 4)).collect();
+    assert_eq!(
+        Page::read(&bytes(&page)).unwrap().nodes,
+        page.nodes[..MOST_NODES]
+    );
     assert_eq!(page.counters.idle(), 10);
     assert_eq!(page.counters.hit_rate(), Some(0.99));
 }
@@ -70,7 +81,7 @@ fn what_is_no_page_is_refused_by_name() {
     assert_eq!(Page::read(&[]), Err(Fault::Short(0)));
     assert_eq!(
         Page::read(&bytes(&page())[..WORDS * 8 - 1]),
-        Err(Fault::Short(319))
+        Err(Fault::Short(WORDS * 8 - 1))
     );
     assert_eq!(Page::read(&[0; LENGTH]), Err(Fault::Foreign));
     assert_eq!(with(1, 2), Err(Fault::Version(2)));
@@ -82,6 +93,9 @@ fn what_is_no_page_is_refused_by_name() {
         (10, 80),
         (12, u64::MAX),
         (14, 3),
+        (40, (1 << 32) + 1),
+        (41, 1 << 60),
+        (42, 71),
     ] {
         assert!(
             matches!(with(index, word), Err(Fault::Absurd { .. })),

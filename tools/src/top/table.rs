@@ -2,7 +2,7 @@
 //!
 //! Plain characters, so that it looks alike in every terminal, font and file. Invariant: no line is wider than asked.
 
-use pinbuddy_live::{Budget, Counters, Page};
+use pinbuddy_live::{Budget, Counters, NodeUse, Page};
 
 use super::row::Row;
 use crate::show;
@@ -61,7 +61,7 @@ const COLUMNS: [Column; 11] = [
 /// The same, the most important first.
 const IMPORTANT: [usize; 11] = [0, 4, 6, 8, 1, 7, 9, 10, 3, 5, 2];
 
-/// A head, a legend, and two lines for each process.
+/// A head, a legend, and two lines for each process; more where its memory is kept by NUMA node.
 pub(super) fn table(rows: &[Row], columns: usize, hint: &str) -> String {
     let columns = columns.max(LEAST);
     let head = format!(
@@ -88,6 +88,7 @@ pub(super) fn table(rows: &[Row], columns: usize, hint: &str) -> String {
                 .collect();
             lines.push(line(&shown, &cells));
             lines.push(bar(&page.counters, columns));
+            lines.extend(nodes(&page.nodes, columns));
         }
         if let Some(remark) = row.remark() {
             lines.extend(show::wrapped(
@@ -166,6 +167,20 @@ fn bar(of: &Counters, columns: usize) -> String {
         _ => '.',
     };
     format!("  [{}]{caption}", (0..width).map(sign).collect::<String>())
+}
+
+/// What serves the devices of each NUMA node.
+fn nodes(of: &[NodeUse], columns: usize) -> Vec<String> {
+    let text = |it: &NodeUse| {
+        let (pinned, used) = (size(it.pinned), size(it.used));
+        format!("node {}: {pinned}, {used} in use", it.node)
+    };
+    if of.is_empty() {
+        return Vec::new();
+    }
+    let all: Vec<String> = of.iter().map(text).collect();
+    let lines = show::wrapped(&all.join("; "), columns - 2, "");
+    lines.iter().map(|it| format!("  {it}")).collect()
 }
 
 /// Three digits and a unit.

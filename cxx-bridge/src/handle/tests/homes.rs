@@ -1,10 +1,10 @@
 //! Memory with several homes: requests get that of their own device, and pins go there.
 
 use pinbuddy_core::WarmUp;
+use pinbuddy_live::NodeUse;
 
 use super::*;
 use crate::backing::Device;
-use crate::handle::NodeUse;
 use numbers::CURRENT;
 
 const NEAR: Home = Home(0);

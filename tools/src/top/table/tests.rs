@@ -32,6 +32,7 @@ fn page(rank: u32) -> Page {
             waited: 1_300_000_000,
             ..Counters::default()
         },
+        nodes: Vec::new(),
     }
 }
 
@@ -42,6 +43,8 @@ fn rows() -> Vec<Row> {
         peak_pinned: 64 * MIB,
         ..Counters::default()
     };
+    let node = |node, pinned, used| NodeUse { node, pinned, used };
+    undecided.nodes = vec![node(0, 48 * MIB, 0), node(1, 16 * MIB, 10 * MIB)];
     let mut stopped = page(2);
     stopped.updated = 0;
     stopped.counters.retired = true;
