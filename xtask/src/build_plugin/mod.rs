@@ -7,7 +7,6 @@ mod contents;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod verify;
 
 use std::env::consts;
 use std::fs;
@@ -15,19 +14,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::build_wheel::compile::{self, Flavour};
+use crate::build_wheel::compile::{self, Flavour, LIBRARY};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::program::{Compiling, IN_WHEEL};
 use crate::build_wheel::summary::print;
 use crate::build_wheel::{assemble, prepare};
 use crate::cli;
 use crate::support::hash::Digest;
-use crate::support::progress::Progress;
+use crate::support::progress::{Progress, Step};
 use crate::support::{disk, lock, paths};
 use crate::wheel::name::{self, WheelName};
 use crate::wheel::platform::Floors;
 use crate::wheel::provenance::Provenance;
-use crate::wheel::writer;
+use crate::wheel::result;
+use crate::wheel::writer::{self, Contents};
 pub use summary::Summary;
 use xtask_patchkit::release::Versions;
 
@@ -126,7 +126,7 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
         compile::compile(paths::root(), &target, &ready.against(), flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-    let floors = ready.require(&[(compile::LIBRARY, &bytes)])?;
+    let floors = ready.require(&[(LIBRARY, &bytes)])?;
     Ok(Library {
         provenance: ready.provenance(&plan.header, &bytes, &floors),
         platform: ready.base.name.platform.clone(),
@@ -171,10 +171,20 @@ fn write(
         progress,
         |file, _| {
             let contents = contents::contents(&name, libraries, program)?;
-            writer::write_new(&contents, file)
+            writer::write_new(&contents, file)?;
+            Ok(contents)
         },
-        |file, step| verify::verify(file, &name, libraries, program, step),
+        |file, contents, step| verify(file, &name, contents, step),
     )
+}
+
+/// Verifies every byte against RECORD and `contents`, and what the loader relies on.
+fn verify(file: &Path, name: &WheelName, contents: &Contents, step: &Step) -> Result<()> {
+    let mut wheel = result::open(file, name, contents)?;
+    for path in contents.files.keys().filter(|it| it.ends_with(LIBRARY)) {
+        result::check_soname(&mut wheel, path, LIBRARY)?;
+    }
+    wheel.verify_all(step, |_| Ok(None))
 }
 
 /// `0.1.0+torch2.11.0.2.15.0.h1a2b3c4d`: our version, the releases, and a digest of all that the wheel is made of. pip

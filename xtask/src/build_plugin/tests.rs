@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::support::progress::Step;
 use crate::wheel::provenance::{Inputs, Named};
+use crate::wheel::writer::NewFile;
 
 fn library(torch: &str, platform: &str) -> Library {
     let bytes = format!("a library for {torch}").into_bytes();
@@ -93,6 +93,7 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
     let package = "pinbuddy/lib/2.8.0+cu128/libtorch_pinbuddy.so";
     assert!(contents.files[package].executable);
     assert!(contents.files["pinbuddy/bin/pinbuddy-tools"].executable);
+    assert!(contents.files.contains_key("pinbuddy/_plugin.py"));
     assert_eq!(
         text(&format!("{info}/entry_points.txt")),
         "[console_scripts]\npinbuddy = pinbuddy.__main__:main\n\n\
@@ -161,21 +162,25 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
     let name = name(&libraries);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wheel");
-    writer::write_new(
-        &contents::contents(&name, &libraries, &tools()).unwrap(),
-        &path,
-    )
-    .unwrap();
-    let refused = |libraries: &[Library]| {
-        let error = verify::verify(&path, &name, libraries, &tools(), &Step::silent()).unwrap_err();
-        error.to_string()
+    let mut contents = contents::contents(&name, &libraries, &tools()).unwrap();
+    writer::write_new(&contents, &path).unwrap();
+    let refused = |contents: &Contents| {
+        let error = verify(&path, &name, contents, &Step::silent()).unwrap_err();
+        format!("{error:#}")
     };
-    assert!(!refused(&libraries).is_empty());
-    let mut another = two();
-    another[0].provenance.header_sha256.0 = "45".repeat(32);
-    for libraries in [&libraries[..1], &another] {
-        let said = refused(libraries);
-        assert_eq!(said, "pinbuddy/plugin.json is not what was written");
+    let said = refused(&contents);
+    assert!(
+        !said.contains("is not what was written"),
+        "no library: {said}"
+    );
+    for path in contents.files.keys().cloned().collect::<Vec<_>>() {
+        let written = contents.files[&path].clone();
+        contents.files.insert(path.clone(), NewFile::text("other"));
+        assert_eq!(
+            refused(&contents),
+            format!("{path} is not what was written")
+        );
+        contents.files.insert(path, written);
     }
 }
 

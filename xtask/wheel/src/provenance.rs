@@ -94,13 +94,6 @@ impl Provenance {
         }
     }
 
-    /// As it stands in the wheel.
-    pub fn to_json(&self) -> Result<Vec<u8>> {
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        Ok(text)
-    }
-
     /// Of a fork wheel.
     pub fn read(wheel: &Path) -> Result<Self> {
         let mut archive = Archive::open(wheel)?;
