@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xshell::{Shell, cmd};
 
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{current, fetch, tree};
+use crate::build_wheel::{Options, Wanted, current, fetch, tree};
 use crate::python::environment::Environment;
 use crate::python::tools::Tools;
 use crate::python::{Python, pip, tools};
@@ -50,10 +50,19 @@ pub fn run(args: &cli::Venv) -> Result<()> {
     Ok(())
 }
 
+/// A request to build that release into the checkout's dist/.
+pub fn wanted(torch: Option<&str>, python: &Path) -> Wanted {
+    Wanted {
+        torch: torch.map(str::to_owned),
+        options: Options::plain(python, &paths::root().join("dist")),
+        ..Wanted::default()
+    }
+}
+
 /// Makes the environment with the fork of `torch`, or with the official wheel; returns its folder.
 pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environment> {
     let _lock = lock::take("venv")?;
-    let args = cli::BuildWheel::plain(torch, python, &paths::root().join("dist"));
+    let args = wanted(torch, python);
     let plan = Plan::make(&args)?;
     let tools = tools::ensure(&plan.python)?;
     let (wheel, sha256) = if stock {

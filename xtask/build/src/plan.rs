@@ -45,13 +45,13 @@ pub struct Plan {
 
 impl Plan {
     /// Makes the plan, or refuses what cannot be built.
-    pub fn make(wanted: impl Into<Wanted>) -> Result<Self> {
-        let args = wanted.into();
-        let defaults = defaults::parse(&args.defaults)?;
-        let links = links::parse(&args.links)?;
+    pub fn make(args: &Wanted) -> Result<Self> {
+        let options = &args.options;
+        let defaults = defaults::parse(&options.default)?;
+        let links = links::parse(&options.project_url)?;
         let root = paths::root();
         let versions = Versions::read(root)?;
-        let python = Python::probe(&args.python)?;
+        let python = Python::probe(&options.python)?;
         let cache = paths::cache();
         let (release, base) = match &args.wheel {
             Some(file) => {
@@ -69,7 +69,7 @@ impl Plan {
         let header = in_wheel(&versions.header)
             .ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;
         let series = series::read(&Self::series_folder(root, &release))?;
-        let (given, out, build) = (args.wheel.is_some(), args.out.clone(), args.build);
+        let (given, out, build) = (args.wheel.is_some(), options.out.clone(), options.build);
         Ok(Self {
             python,
             release,

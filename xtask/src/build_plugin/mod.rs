@@ -18,7 +18,7 @@ use crate::build_wheel::compile::{self, Flavour, LIBRARY};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::program::{Compiling, IN_WHEEL};
 use crate::build_wheel::summary::print;
-use crate::build_wheel::{assemble, prepare};
+use crate::build_wheel::{Wanted, assemble, prepare};
 use crate::cli;
 use crate::support::hash::Digest;
 use crate::support::progress::{Progress, Step};
@@ -55,8 +55,8 @@ pub fn run(args: &cli::BuildPlugin) -> Result<()> {
 /// Builds the wheel with libraries of a flavour; progress goes to standard error.
 pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     let wanted = wanted(args)?;
-    disk::require_writable(&args.out)?;
-    disk::require(&args.out, ROOM, "write the plug-in")?;
+    disk::require_writable(&args.options.out)?;
+    disk::require(&args.options.out, ROOM, "write the plug-in")?;
     let _lock = lock::take("build")?;
     let wheels = paths::target().join(Flavour::Wheel.target());
     let compiling = Compiling::start(paths::root(), &wheels)?;
@@ -84,18 +84,17 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     }
     let progress = Progress::new(3);
     let program = program(compiling, &progress)?;
-    let (path, sha256) = write(&libraries, &program, &args.out, &progress)?;
+    let (path, sha256) = write(&libraries, &program, &args.options.out, &progress)?;
     times.extend(progress.times());
     Summary::new(&path, sha256, &libraries, times)
 }
 
-/// The requests, in the form of `build-wheel`'s.
-fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
-    let plain = |torch: Option<&str>| cli::BuildWheel {
-        default: args.default.clone(),
-        project_url: args.project_url.clone(),
-        build: args.build,
-        ..cli::BuildWheel::plain(torch, &args.python, &args.out)
+/// The requests.
+fn wanted(args: &cli::BuildPlugin) -> Result<Vec<Wanted>> {
+    let plain = |torch: Option<&str>| Wanted {
+        torch: torch.map(str::to_owned),
+        options: args.options.clone(),
+        ..Wanted::default()
     };
     let mut wanted = Vec::new();
     if args.all {
@@ -107,7 +106,7 @@ fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
     for wheel in &args.wheel {
         let file = wheel.file_name().unwrap_or_default().to_string_lossy();
         let name = WheelName::parse(&file)?;
-        wanted.push(cli::BuildWheel {
+        wanted.push(Wanted {
             wheel: Some(wheel.clone()),
             ..plain(Some(name.public_version()))
         });

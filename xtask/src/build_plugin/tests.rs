@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::build_wheel::Options;
 use crate::wheel::provenance::{Inputs, Named};
 use crate::wheel::writer::NewFile;
 
@@ -188,19 +189,23 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
 fn releases_and_wheels_are_asked_for_together() {
     let args = cli::BuildPlugin {
         torch: vec!["2.8.0".into()],
-        all: false,
         wheel: vec!["w/torch-2.11.0+cu126-cp312-cp312-manylinux_2_28_x86_64.whl".into()],
-        python: "python3".into(),
-        out: "dist".into(),
-        default: Vec::new(),
-        project_url: Vec::new(),
-        build: Some(7),
-        json: false,
+        options: Options {
+            build: Some(7),
+            ..Options::default()
+        },
+        ..cli::BuildPlugin::default()
     };
     let asked: Vec<_> = wanted(&args)
         .unwrap()
         .into_iter()
-        .map(|it| (it.torch.unwrap_or_default(), it.wheel.is_some(), it.build))
+        .map(|it| {
+            (
+                it.torch.unwrap_or_default(),
+                it.wheel.is_some(),
+                it.options.build,
+            )
+        })
         .collect();
     assert_eq!(
         asked,

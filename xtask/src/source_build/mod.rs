@@ -57,7 +57,12 @@ fi | tar --create --null --no-recursion --files-from=- |
 
 pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let root = paths::root();
-    let plan = Plan::make(root, &Versions::read(root)?, source, args)?;
+    let plan = Plan::make(
+        root,
+        &Versions::read(root)?,
+        (source, args.keep),
+        &args.wanted.options,
+    )?;
     // Whether the series apply is found out first, before the long work.
     patched(&plan, &plan.tree)?;
     let missing = plan.missing()?;

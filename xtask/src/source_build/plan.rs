@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use xshell::{Shell, cmd};
 
-use crate::cli::BuildWheel;
+use crate::build_wheel::Options;
 use crate::python::Python;
 use crate::support::hash::Digest;
 use crate::support::paths;
@@ -73,16 +73,16 @@ struct BuildSystem {
 }
 
 impl Plan {
-    /// Makes the plan, or refuses what cannot be built. `root` is this project's checkout.
+    /// Makes the plan, or refuses what cannot be built. `root` is this project's checkout; a tree may be built in itself.
     pub fn make(
         root: &Path,
         versions: &Versions,
-        source: &Path,
-        args: &BuildWheel,
+        (source, keep): (&Path, bool),
+        options: &Options,
     ) -> Result<Self> {
         let tree = Tree::open(source, versions)?;
         let release = tree.release(versions)?.clone();
-        let python = Python::probe(&args.python)?;
+        let python = Python::probe(&options.python)?;
         let (packages, legacy) = entry(&tree)?;
         let read = |name: &String| series::read(&root.join("patches").join(name));
         let source_series = release
@@ -114,9 +114,9 @@ impl Plan {
             legacy,
             nvcc,
             work,
-            keep: args.keep,
+            keep,
             version,
-            out: std::path::absolute(&args.out).context("finding the folder for the result")?,
+            out: std::path::absolute(&options.out).context("finding the folder for the result")?,
         })
     }
 

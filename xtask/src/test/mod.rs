@@ -20,7 +20,7 @@ use std::thread;
 use anyhow::Result;
 
 use crate::bench;
-use crate::build_wheel::{self, plan::Plan};
+use crate::build_wheel::{self, Wanted, plan::Plan};
 use crate::cli;
 use crate::python::environment::Environment;
 use crate::runtime;
@@ -92,13 +92,13 @@ fn whole(table: &mut Table, all: bool, source: Option<&Path>) {
     // of environments, which repeats it.
     thread::scope(|scope| {
         if wants_torch(table) {
-            scope.spawn(|| venv::ensure(None, true, &args.python));
+            scope.spawn(|| venv::ensure(None, true, &args.options.python));
         }
         table.row(RUST, || rust::whole(all));
         table.row(SANITIZED, sanitize::by_itself);
     });
     table.row("the simulator's headers", || simulator::headers(&args));
-    table.row(PAGE, || page::in_a_browser(&args.python, source));
+    table.row(PAGE, || page::in_a_browser(&args.options.python, source));
     let scope = Scope {
         newest: true,
         all,
@@ -143,7 +143,7 @@ fn rules() -> Result<Tally> {
 fn on_gpu(table: &mut Table, source: Option<&Path>) -> Result<()> {
     let args = build_args(None);
     let runtime = runtime::choose(true)?;
-    let python = args.python.as_path();
+    let python = args.options.python.as_path();
     if let Some((fork, stock)) = table.value(ENVIRONMENTS, || environments(&args, python)) {
         table.row("the fork on this machine", || {
             fork::python_tests(Pass::Behaviour, true, &fork, &stock, python, &runtime)
@@ -192,7 +192,7 @@ fn wants_torch(table: &Table) -> bool {
 }
 
 /// Tests of the wheel: its contents and its behaviour.
-fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
+fn with_torch(table: &mut Table, args: &Wanted, scope: &Scope<'_>) {
     if !wants_torch(table) {
         return;
     }
@@ -202,7 +202,7 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
         }
         return;
     };
-    let (python, torch) = (args.python.as_path(), args.torch.as_deref());
+    let (python, torch) = (args.options.python.as_path(), args.torch.as_deref());
     table.row(INVARIANTS, || wheel::invariants(args, &built));
     if scope.has(SAME_BYTES) {
         table.row(SAME_BYTES, || wheel::reproducible(args, &built));
@@ -247,14 +247,14 @@ fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
     }
 }
 
-fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(Environment, Environment)> {
+fn environments(args: &Wanted, python: &Path) -> Result<(Environment, Environment)> {
     let torch = args.torch.as_deref();
     let fork = venv::ensure(torch, false, python)?;
     Ok((fork, venv::ensure(torch, true, python)?))
 }
 
-fn build_args(torch: Option<&str>) -> cli::BuildWheel {
-    cli::BuildWheel::plain(torch, Path::new("python3"), &paths::root().join("dist"))
+fn build_args(torch: Option<&str>) -> Wanted {
+    venv::wanted(torch, Path::new("python3"))
 }
 
 const UPSTREAM: &str = "PyTorch's own tests";

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 
 use super::fork::{self, Pass};
 use crate::build_plugin::{self, Summary as Plugin};
+use crate::build_wheel::Options;
 use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::summary::Summary;
 use crate::cli;
@@ -89,14 +90,8 @@ pub fn python_tests(
 fn build(torch: Option<&str>, python: &Path, flavour: Flavour, out: &Path) -> Result<Plugin> {
     let args = cli::BuildPlugin {
         torch: torch.map(str::to_owned).into_iter().collect(),
-        all: false,
-        wheel: Vec::new(),
-        python: python.to_path_buf(),
-        out: out.to_path_buf(),
-        default: Vec::new(),
-        project_url: Vec::new(),
-        build: None,
-        json: false,
+        options: Options::plain(python, out),
+        ..cli::BuildPlugin::default()
     };
     build_plugin::build(&args, flavour)
 }

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::tree;
-use crate::cli;
+use crate::build_wheel::{Wanted, tree};
 use crate::python::{pip, tools};
 use crate::support::paths;
 use crate::support::progress::Progress;
@@ -22,7 +21,7 @@ const LIBCLANG: &str = "libclang==18.1.1";
 const CUDA_12: &str = "12.8";
 
 /// The committed bindings are current, and a C program with the real headers works.
-pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
+pub fn headers(args: &Wanted) -> Result<Tally> {
     let plan = Plan::make(args)?;
     let tools = tools::ensure(&plan.python)?;
     let versions = Versions::read(paths::root())?;
