@@ -58,5 +58,5 @@ fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {
         print!("{}", Plan::make(&args.wanted)?.describe());
         return Ok(());
     }
-    build_wheel::summary::print(&build_wheel::build(&args.wanted)?, args.json)
+    build_wheel::build(&args.wanted)?.print(args.json)
 }

@@ -3,14 +3,13 @@
 //! Invariant: a wheel gets its name only after it was read back and verified.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::compile::LIBRARY;
-use crate::summary::{self, StepTime, Summary};
-use crate::{commit, contents, library, links};
+use crate::summary::{self, Summary};
+use crate::{contents, library, links};
 use xtask_support::hash::{self, Digest};
 use xtask_support::paths;
 use xtask_support::progress::{Progress, Step};
@@ -55,7 +54,7 @@ impl Fork<'_> {
             library: (LIBRARY, &self.provenance.library_sha256),
             asks: self.asks,
         };
-        let (path, sha256) = publish(
+        let published = publish(
             out.join(self.name.to_string()),
             "write the fork wheel",
             progress,
@@ -67,19 +66,13 @@ impl Fork<'_> {
             },
             |file, contents, step| result::verify(file, &promise, contents, step),
         )?;
-        Ok(Summary {
-            bytes: fs::metadata(&path)?.len(),
-            install: summary::install(python, &path),
-            path,
-            sha256,
-            version: self.name.version,
+        let of = summary::Fork {
             series: self.provenance.inputs.series,
             floors: self.floors,
             tag: self.name.platform,
             library_bytes: self.library_bytes,
-            commit: commit(),
-            steps: StepTime::list(progress.times()),
-        })
+        };
+        Summary::new(published, self.name.version, of, progress.times(), python)
     }
 
     fn has_program(&self) -> bool {

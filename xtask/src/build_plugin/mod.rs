@@ -17,17 +17,17 @@ use anyhow::{Context, Result};
 use crate::build_wheel::compile::{self, Flavour, LIBRARY};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::program::{Compiling, IN_WHEEL};
-use crate::build_wheel::summary::print;
 use crate::build_wheel::{Wanted, assemble, prepare};
 use crate::cli;
 use crate::support::hash::Digest;
-use crate::support::progress::{Progress, Step};
+use crate::support::progress::{Progress, Step, StepTime};
 use crate::support::{disk, lock, paths};
 use crate::wheel::name::{self, WheelName};
 use crate::wheel::platform::Floors;
 use crate::wheel::provenance::Provenance;
 use crate::wheel::result;
 use crate::wheel::writer::{self, Contents};
+use summary::Libraries;
 pub use summary::Summary;
 use xtask_patchkit::release::Versions;
 
@@ -49,7 +49,7 @@ pub struct Library {
 }
 
 pub fn run(args: &cli::BuildPlugin) -> Result<()> {
-    print(&build(args, Flavour::Wheel)?, args.json)
+    build(args, Flavour::Wheel)?.print(args.json)
 }
 
 /// Builds the wheel with libraries of a flavour; progress goes to standard error.
@@ -61,19 +61,17 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     let wheels = paths::target().join(Flavour::Wheel.target());
     let compiling = Compiling::start(paths::root(), &wheels)?;
     let mut libraries: Vec<Library> = Vec::new();
-    let mut times = Vec::new();
+    let mut steps = Vec::new();
     for build in &wanted {
         let plan = Plan::make(build)?;
         eprintln!("for torch {}", plan.release.version);
         let progress = Progress::new(prepare::STEPS + 1);
         let library = library(&plan, flavour, &progress)?;
         let torch = &library.provenance.torch_version;
-        times.extend(
-            progress
-                .times()
-                .into_iter()
-                .map(|(step, took)| (format!("torch {torch}: {step}"), took)),
-        );
+        steps.extend(progress.times().into_iter().map(|it| StepTime {
+            step: format!("torch {torch}: {}", it.step),
+            ..it
+        }));
         // A release may be requested twice, by its version and by its wheel.
         if !libraries
             .iter()
@@ -84,9 +82,11 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     }
     let progress = Progress::new(3);
     let program = program(compiling, &progress)?;
-    let (path, sha256) = write(&libraries, &program, &args.options.out, &progress)?;
-    times.extend(progress.times());
-    Summary::new(&path, sha256, &libraries, times)
+    let (python, out) = (&args.options.python, &args.options.out);
+    let published = write(&libraries, &program, out, &progress)?;
+    steps.extend(progress.times());
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Summary::new(published, version, Libraries::of(&libraries), steps, python)
 }
 
 /// The requests.

@@ -29,7 +29,7 @@ pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) ->
     let library = Provenance::read(&fork.path)?.library_sha256;
     let mut same = vec![(
         "the plug-in's library is not the fork's",
-        first.libraries[0].sha256.clone(),
+        first.of.libraries[0].sha256.clone(),
         library,
     )];
     if twice {
