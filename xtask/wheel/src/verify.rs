@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -26,8 +26,6 @@ pub struct Facts {
     pub torch_version: String,
     /// `13.2`.
     pub cuda: String,
-    /// `torch-2.15.0`, the stem of its .dist-info folder.
-    pub stem: String,
     /// Of the header that the series changes.
     pub header_sha256: String,
 }
@@ -187,17 +185,13 @@ pub struct Expected<'a> {
 pub fn verify(path: &Path, expected: &Expected<'_>, tree: &Path, step: &Step) -> Result<Facts> {
     let mut wheel = open(path)?;
     let facts = check_identity(&mut wheel, expected)?;
-    let mut made: BTreeMap<PathBuf, ()> = BTreeMap::new();
     wheel.verify_all(step, |name| {
         if !needed_to_compile(name) {
             return Ok(None);
         }
         let file = tree.join(name);
-        let parent = file.parent().unwrap_or(tree).to_path_buf();
-        if made.insert(parent.clone(), ()).is_none() {
-            fs::create_dir_all(&parent)
-                .with_context(|| format!("creating {}", parent.display()))?;
-        }
+        let parent = file.parent().unwrap_or(tree);
+        fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         let file = File::create(&file).with_context(|| format!("creating {}", file.display()))?;
         Ok(Some(Box::new(BufWriter::new(file))))
     })?;
@@ -262,7 +256,6 @@ fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts>
     Ok(Facts {
         torch_version: torch.version,
         cuda,
-        stem: wheel.stem.clone(),
         header_sha256,
     })
 }

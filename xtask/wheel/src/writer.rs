@@ -177,9 +177,7 @@ impl Writer {
             fingerprint: None,
         });
         let text = record::format(&self.rows);
-        let rows = std::mem::take(&mut self.rows);
         self.add(&name, &NewFile::text(text))?;
-        drop(rows);
         let file = self
             .zip
             .finish()?
