@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::cli::Handed;
-use crate::sim::saying;
+use crate::support::watch::saying;
 use crate::support::{cargo, paths};
 
 /// A program, which is called as its package.

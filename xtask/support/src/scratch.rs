@@ -149,6 +149,16 @@ impl Drop for Scratch {
     }
 }
 
+/// Replaces a file in one step, unless it has these bytes.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|present| present == bytes) {
+        return Ok(());
+    }
+    let scratch = Scratch::file(path)?;
+    fs::write(scratch.path(), bytes).with_context(|| format!("writing {}", path.display()))?;
+    scratch.publish(path)
+}
+
 fn remove(path: &Path) {
     let _ = if path.is_dir() {
         fs::remove_dir_all(path)
