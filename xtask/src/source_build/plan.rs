@@ -157,7 +157,7 @@ impl Plan {
         if let Err(why) = crate::build_wheel::compile::compilers() {
             missing.push(why.to_string());
         }
-        if !self.python.has_headers() {
+        if !self.python.headers {
             missing.push(format!(
                 "Python.h of {}: install python3-dev",
                 self.python.describe()
