@@ -1,6 +1,6 @@
 //! The plan of `build-wheel`: looks up the inputs and writes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -62,13 +62,18 @@ impl Plan {
             None => {
                 let release = versions.find(args.torch.as_deref())?.clone();
                 crate::release::check_python(&versions, &release, &python)?;
-                let cached = fetch::cached(&cache, &release, &python);
+                let cached = fetch::Wheel {
+                    cache: &cache,
+                    release: &release,
+                    python: &python,
+                }
+                .cached();
                 (release, cached.map(|(path, _)| path))
             }
         };
         let header = in_wheel(&versions.header)
             .ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;
-        let series = series::read(&Self::series_folder(root, &release))?;
+        let series = series::read(&root.join("patches").join(&release.series))?;
         let (given, out, build) = (args.wheel.is_some(), options.out.clone(), options.build);
         Ok(Self {
             python,
@@ -86,8 +91,13 @@ impl Plan {
         })
     }
 
-    fn series_folder(root: &Path, release: &Release) -> PathBuf {
-        root.join("patches").join(&release.series)
+    /// The official wheel that it is about.
+    pub fn official(&self) -> fetch::Wheel<'_> {
+        fetch::Wheel {
+            cache: &self.cache,
+            release: &self.release,
+            python: &self.python,
+        }
     }
 
     /// The plan as text.

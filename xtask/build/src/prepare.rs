@@ -149,7 +149,7 @@ fn base(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
             let sha256 = Digest::of_file(&path)?.hex();
             Ok(Base { path, name, sha256 })
         }
-        _ => fetch::official(&plan.cache, &plan.release, &plan.python, tools, step),
+        _ => plan.official().official(tools, step),
     }
 }
 

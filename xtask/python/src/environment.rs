@@ -58,18 +58,6 @@ impl Environment {
     pub fn torch(&self) -> &Path {
         &self.torch
     }
-
-    /// The version of its wheel's CUDA: `13.2`.
-    pub fn cuda(&self) -> Result<String> {
-        let before = "cuda: Optional[str] = ";
-        let file = self.torch.join("version.py");
-        let text =
-            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-        let mut lines = text.lines();
-        let value = lines.find_map(|it| it.strip_prefix(before));
-        let value = value.map(|it| it.trim_matches(['\'', '"']).to_owned());
-        value.with_context(|| format!("{} has no {before}", file.display()))
-    }
 }
 
 impl Deref for Environment {
@@ -96,10 +84,7 @@ mod tests {
         fs::create_dir_all(&site).unwrap();
         assert!(refused().contains("there is no torch in"));
         fs::create_dir_all(site.join("torch")).unwrap();
-        let text = "__version__ = '2.15.0+cu132'\ncuda: Optional[str] = '13.2'\n";
-        fs::write(site.join("torch/version.py"), text).unwrap();
         let environment = open().unwrap();
-        assert_eq!(environment.cuda().unwrap(), "13.2");
         assert_eq!(environment.torch(), site.join("torch"));
         assert_eq!(environment.join("bin/python"), environment.python());
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::summary::Summary;
-use crate::build_wheel::{self, Options, Wanted, fetch};
+use crate::build_wheel::{self, Options, Wanted};
 use crate::python::tools;
 use crate::support::paths;
 use crate::support::refusal::refuse;
@@ -44,8 +44,10 @@ pub fn invariants(args: &Wanted, built: &Summary) -> Result<Tally> {
 fn checked(args: &Wanted, built: &Summary, options: &[&str]) -> Result<Tally> {
     let plan = Plan::make(args)?;
     let tools = tools::ensure(&plan.python)?;
-    let official = fetch::cached(&plan.cache, &plan.release, &plan.python);
-    let (official, _) = official.context("the official wheel is no longer in the cache")?;
+    let (official, _) = plan
+        .official()
+        .cached()
+        .context("the official wheel is no longer in the cache")?;
     let mut command = Command::new(&tools.python);
     command
         .arg(paths::root().join("tests/python/check_wheel.py"))
