@@ -9,13 +9,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::Ready;
 use super::fork::{self, Pass};
 use crate::build_plugin::{self, Summary as Plugin};
 use crate::build_wheel::Options;
 use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::summary::Summary;
 use crate::cli;
-use crate::runtime;
 use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
@@ -54,13 +54,8 @@ pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) ->
 /// pytest with the debug build as a plug-in, without timing tests. A test fails if another library is loaded. With
 /// `all` no program is forked (`tests/python/start.py`). `PINBUDDY_TEST_LIBRARY=coverage` has the library count its
 /// lines (`ci/coverage.sh`).
-pub fn python_tests(
-    torch: Option<&str>,
-    fork: &Path,
-    stock: &Path,
-    python: &Path,
-    all: bool,
-) -> Result<Tally> {
+pub fn python_tests(torch: Option<&str>, ready: &Ready<'_>) -> Result<Tally> {
+    let (stock, python) = (&ready.stock, ready.python);
     let counts = env::var_os("PINBUDDY_TEST_LIBRARY").is_some_and(|it| it == "coverage");
     let (flavour, name) = match counts {
         true => (Flavour::Coverage, "coverage"),
@@ -69,7 +64,7 @@ pub fn python_tests(
     let folder = paths::target().join("wheel").join(name);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let plugin = build(torch, python, flavour, &folder)?;
-    fork::require(fork, stock, python)?;
+    fork::require(ready)?;
     let stock_name = stock.file_name().unwrap_or_default().to_string_lossy();
     let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
     venv::share(stock, &folder)?;
@@ -79,11 +74,10 @@ pub fn python_tests(
         python,
         &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
     )?;
-    let runtime = runtime::choose(false)?;
-    fork::run(Pass::Behaviour, all, &folder, stock, &runtime, |command| {
+    fork::run(Pass::Behaviour, ready, &folder, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
-            .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));
+            .env("PINBUDDY_FORK_PYTHON", ready.fork.python());
     })
 }
 
