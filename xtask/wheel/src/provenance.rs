@@ -98,10 +98,8 @@ impl Provenance {
     pub fn read(wheel: &Path) -> Result<Self> {
         let mut archive = Archive::open(wheel)?;
         let tail = format!(".dist-info/{NAME}");
-        let name = archive
-            .files()
-            .map(|entry| entry.name.clone())
-            .find(|name| name.ends_with(&tail));
+        let entry = archive.files().find(|it| it.name.ends_with(&tail));
+        let name = entry.map(|it| it.name.clone());
         let name = name.with_context(|| format!("{} has no {NAME}", wheel.display()))?;
         let text = archive.text(&name)?.unwrap_or_default();
         serde_json::from_str(&text).with_context(|| format!("{name} in {}", wheel.display()))

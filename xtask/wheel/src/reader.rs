@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use zip::{CompressionMethod, ZipArchive};
 
 use xtask_support::hash::{Digest, Hasher};
-use xtask_support::refusal::refuse;
+use xtask_support::refusal::{Refusal, refuse};
 
 /// Unpacked size limits of one entry, and of all together.
 const LARGEST_ENTRY: u64 = 8 << 30;
@@ -59,11 +59,8 @@ impl Archive {
                 .into());
         }
         let zip = ZipArchive::new(BufReader::with_capacity(256 << 10, file)).map_err(|error| {
-            corrupt(
-                &shown,
-                &format!("{bytes} bytes, and: {error}"),
-                "a whole zip archive",
-            )
+            let found = format!("{bytes} bytes, and: {error}");
+            corrupt(&shown, &found, "a whole zip archive")
         })?;
         let mut archive = Self {
             zip,
@@ -72,7 +69,7 @@ impl Archive {
         };
         archive
             .check()
-            .map_err(|reason| corrupt(&archive.shown, &reason, "a wheel as pip would take it"))?;
+            .map_err(|reason| archive.corrupt(&reason, "a wheel as pip would take it"))?;
         Ok(archive)
     }
 
@@ -135,6 +132,11 @@ impl Archive {
         Ok(())
     }
 
+    /// The refusal of this archive as damaged or malicious.
+    pub fn corrupt(&self, found: &str, expected: &str) -> Refusal {
+        corrupt(&self.shown, found, expected)
+    }
+
     /// The entries except folders.
     pub fn files(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| !entry.folder)
@@ -165,7 +167,7 @@ impl Archive {
         if bytes != size {
             let than = if bytes > size { "more" } else { "less" };
             let found = format!("{name} unpacks to {than} than the {size} bytes that it announces");
-            return Err(corrupt(&self.shown, &found, "entries as long as they say").into());
+            return Err(corrupt(shown, &found, "entries as long as they say").into());
         }
         Ok((hasher.finish(), bytes))
     }
@@ -177,12 +179,14 @@ impl Archive {
         };
         if self.entries[index].size > LARGEST_TEXT {
             let found = format!("{name} of {} bytes", self.entries[index].size);
-            return Err(corrupt(&self.shown, &found, "a text of a few megabytes at most").into());
+            return Err(self
+                .corrupt(&found, "a text of a few megabytes at most")
+                .into());
         }
         let mut bytes = Vec::new();
         self.stream(index, &mut bytes)?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| corrupt(&self.shown, &format!("{name} in another encoding"), "UTF-8"))?;
+            .map_err(|_| self.corrupt(&format!("{name} in another encoding"), "UTF-8"))?;
         Ok(Some(text))
     }
 }
@@ -206,8 +210,7 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// The refusal of a damaged or malicious archive.
-pub fn corrupt(shown: &str, found: &str, expected: &str) -> xtask_support::refusal::Refusal {
+fn corrupt(shown: &str, found: &str, expected: &str) -> Refusal {
     refuse(format!("{shown} is corrupt, truncated or tampered with"))
         .found(found)
         .expected(expected)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metadata::{self, TorchVersion};
 use super::name::WheelName;
-use super::reader::{Archive, corrupt};
+use super::reader::Archive;
 use super::record::{self, Fingerprint};
 use crate::header;
 use xtask_support::hash::Digest;
@@ -51,26 +51,17 @@ pub fn open(path: &Path) -> Result<Checked> {
         .collect();
     let [stem] = <[String; 1]>::try_from(stems).map_err(|stems| {
         let found = format!("{} .dist-info folders with a RECORD", stems.len());
-        corrupt(
-            &archive.shown,
-            &found,
-            "one, with a list of every file and its hash",
-        )
+        archive.corrupt(&found, "one, with a list of every file and its hash")
     })?;
     let own = format!("{stem}.dist-info/RECORD");
     let text = archive.text(&own)?.unwrap_or_default();
-    let rows = record::parse(&text).map_err(|error| {
-        corrupt(
-            &archive.shown,
-            &format!("{error:#}"),
-            "a RECORD that can be read",
-        )
-    })?;
+    let rows = record::parse(&text)
+        .map_err(|error| archive.corrupt(&format!("{error:#}"), "a RECORD that can be read"))?;
     for entry in archive.files() {
         // Only RECORD's signatures may be missing from it.
         if !rows.contains_key(&entry.name) && !is_signature(&entry.name) {
             let found = format!("{} is in the archive, but not in RECORD", entry.name);
-            return Err(corrupt(&archive.shown, &found, "every file listed").into());
+            return Err(archive.corrupt(&found, "every file listed").into());
         }
     }
     let unhashed = rows
@@ -78,13 +69,13 @@ pub fn open(path: &Path) -> Result<Checked> {
         .find(|(path, row)| row.is_none() && **path != own && !is_signature(path));
     if let Some((path, _)) = unhashed {
         let found = format!("{path} has no hash in RECORD");
-        return Err(corrupt(&archive.shown, &found, "a hash for every file").into());
+        return Err(archive.corrupt(&found, "a hash for every file").into());
     }
     let present: std::collections::HashSet<&str> =
         archive.files().map(|entry| entry.name.as_str()).collect();
     if let Some(missing) = rows.keys().find(|path| !present.contains(path.as_str())) {
         let found = format!("{missing} is in RECORD, but not in the archive");
-        return Err(corrupt(&archive.shown, &found, "every listed file").into());
+        return Err(archive.corrupt(&found, "every listed file").into());
     }
     Ok(Checked {
         archive,
@@ -102,9 +93,8 @@ impl Checked {
     /// A small text whose hash is RECORD's.
     pub fn text(&mut self, name: &str) -> Result<String> {
         let Some(text) = self.archive.text(name)? else {
-            return Err(
-                corrupt(&self.archive.shown, &format!("no {name}"), "a torch wheel").into(),
-            );
+            let found = format!("no {name}");
+            return Err(self.archive.corrupt(&found, "a torch wheel").into());
         };
         self.compare(name, Digest::of(text.as_bytes()), text.len() as u64)?;
         Ok(text)
@@ -141,29 +131,17 @@ impl Checked {
         Ok(())
     }
 
-    /// Whether RECORD has nothing against contents with that digest and size.
-    pub(crate) fn promises(&self, name: &str, digest: Digest, size: u64) -> bool {
-        let Some(Some((hash, length))) = self.rows.get(name) else {
-            return true;
-        };
-        *hash == format!("sha256={}", digest.base64()) && *length == size
-    }
-
     fn compare(&self, name: &str, digest: Digest, size: u64) -> Result<()> {
-        let found = format!("sha256={}", digest.base64());
         let Some(Some((hash, length))) = self.rows.get(name) else {
             return Ok(());
         };
-        if self.promises(name, digest, size) {
+        let found = format!("sha256={}", digest.base64());
+        if *hash == found && *length == size {
             return Ok(());
         }
         let found = format!("{name}: {found}, {size} bytes");
-        Err(corrupt(
-            &self.archive.shown,
-            &found,
-            &format!("{hash}, {length} bytes (RECORD)"),
-        )
-        .into())
+        let expected = format!("{hash}, {length} bytes (RECORD)");
+        Err(self.archive.corrupt(&found, &expected).into())
     }
 }
 
