@@ -97,7 +97,7 @@ fn build(flavour: Flavour, called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     let ready = prepare::prepare(&plan, &progress)?;
     let path = progress.step("compile the library with a sanitizer", |step| {
         let target = paths::target().join(flavour.target());
-        compile(paths::root(), &target, &ready.against(), flavour, step)
+        compile(paths::root(), &target, &ready, flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let mut windows = bytes.windows(called.len());
@@ -106,7 +106,7 @@ fn build(flavour: Flavour, called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
         "{} has no sanitizer in it",
         path.display()
     );
-    Ok((path, ready.against().cuda.to_vec()))
+    Ok((path, ready.cuda))
 }
 
 #[cfg(test)]

@@ -118,21 +118,18 @@ mod tests {
     fn torch_is_found_on_path_or_else_in_the_forks_environment() {
         let forks = [PathBuf::from("/venv/2.15.0"), PathBuf::from("/venv/2.9.1")];
         let only = |name: &'static str| move |it: &str| it == name;
-        let fork = Torch::Fork(forks[0].clone());
-        for (program, with_torch, expected) in [
-            ("python", "python", Torch::OnPath),
-            ("python", "none", fork),
-            ("/usr/bin/python3", "none", Torch::OnPath),
-            ("torchrun", "python3", Torch::OnPath),
+        let fork = || Torch::Fork(forks[0].clone());
+        for (program, with_torch, forks, expected) in [
+            ("python", "python", &forks[..], Torch::OnPath),
+            ("python", "none", &forks, fork()),
+            ("/usr/bin/python3", "none", &forks, Torch::OnPath),
+            ("torchrun", "python3", &forks, Torch::OnPath),
+            ("torchrun", "none", &forks, fork()),
+            ("python3.11", "none", &[], Torch::Nowhere),
+            ("bash", "none", &[], Torch::OnPath),
         ] {
-            assert_eq!(Torch::of(program, only(with_torch), &forks), expected);
+            assert_eq!(Torch::of(program, only(with_torch), forks), expected);
         }
-        assert_eq!(
-            Torch::of("torchrun", only("none"), &forks),
-            Torch::Fork(forks[0].clone())
-        );
-        assert_eq!(Torch::of("python3.11", only("none"), &[]), Torch::Nowhere);
-        assert_eq!(Torch::of("bash", only("none"), &[]), Torch::OnPath);
         assert!(!has_torch("/nowhere/python9"));
     }
 }

@@ -94,7 +94,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
     let folder = folder(&plan, stock);
     let present = marker(&folder);
     if present.as_ref() == Some(&wanted) {
-        return open(&folder, stock);
+        return Environment::open(&folder);
     }
     // Without its marker the environment counts as incomplete.
     let _ = fs::remove_file(folder.join(MARKER));
@@ -117,7 +117,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
         })
     })?;
     fs::write(folder.join(MARKER), serde_json::to_vec(&wanted)?)?;
-    open(&folder, stock)
+    Environment::open(&folder)
 }
 
 /// Folders of the headers of an environment's CUDA, fetched if missing.
@@ -131,15 +131,6 @@ pub fn cuda_include(stock: &Environment, python: &Path) -> Result<Vec<PathBuf>> 
     Progress::new(1).step("get CUDA's headers", |step| {
         tree::ensure_cuda(&paths::cache(), cuda, &tools, step)
     })
-}
-
-/// An existing environment with the official wheel or the fork.
-pub fn open(folder: &Path, stock: bool) -> Result<Environment> {
-    let made_by = match stock {
-        true => "cargo xtask venv --stock",
-        false => "cargo xtask venv",
-    };
-    Environment::open(folder, made_by)
 }
 
 /// Installs packages for tests unless they are there.

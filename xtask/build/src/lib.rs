@@ -64,8 +64,7 @@ pub fn build(wanted: &Wanted) -> Result<Summary> {
     let program = Compiling::start(paths::root(), cargo)?;
     let ready = prepare::prepare(&plan, &progress)?;
     let library = progress.step("compile the library", |step| {
-        let against = ready.against();
-        compile::compile(paths::root(), cargo, &against, Flavour::Wheel, step)
+        compile::compile(paths::root(), cargo, &ready, Flavour::Wheel, step)
     })?;
     let program = progress.step("compile the program", |_| program.wait())?;
     let fork = progress.step("link it in", |_| link(&plan, &ready, &library, &program))?;

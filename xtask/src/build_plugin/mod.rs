@@ -122,7 +122,7 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
     let ready = prepare::prepare(plan, progress)?;
     let path = progress.step("compile the library", |step| {
         let target = paths::target().join(flavour.target());
-        compile::compile(paths::root(), &target, &ready.against(), flavour, step)
+        compile::compile(paths::root(), &target, &ready, flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let floors = ready.require(&[(LIBRARY, &bytes)])?;

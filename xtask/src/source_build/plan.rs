@@ -4,7 +4,6 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 use xshell::{Shell, cmd};
 
 use crate::build_wheel::Options;
@@ -57,19 +56,6 @@ pub struct Plan {
     pub version: String,
     /// The output folder.
     pub out: PathBuf,
-}
-
-#[derive(Deserialize)]
-struct Project {
-    #[serde(rename = "build-system")]
-    build_system: BuildSystem,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct BuildSystem {
-    requires: Vec<String>,
-    build_backend: Option<String>,
 }
 
 impl Plan {
@@ -231,13 +217,12 @@ fn entry(tree: &Tree) -> Result<(Vec<String>, bool)> {
     let text = tree
         .read("pyproject.toml")?
         .with_context(|| format!("there is no {shown}"))?;
-    let project: Project = toml::from_str(&String::from_utf8_lossy(&text))
+    let project: toml::Table = toml::from_str(&String::from_utf8_lossy(&text))
         .with_context(|| format!("reading {shown}"))?;
-    let BuildSystem {
-        requires: mut packages,
-        build_backend,
-    } = project.build_system;
-    let legacy = build_backend.as_deref() == Some(LEGACY);
+    let of_build = |key| project.get("build-system")?.get(key).cloned();
+    let packages = of_build("requires").with_context(|| format!("{shown} requires nothing"))?;
+    let mut packages: Vec<String> = packages.try_into()?;
+    let legacy = of_build("build-backend").is_some_and(|it| it.as_str() == Some(LEGACY));
     for package in packages.iter_mut().filter(|_| legacy) {
         if let Some((_, bounded)) = OF_THEIR_TIME.iter().find(|(name, _)| package == name) {
             (*bounded).clone_into(package);

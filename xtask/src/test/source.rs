@@ -25,13 +25,10 @@ pub fn cmake(args: &Wanted) -> Result<Tally> {
     );
     let _lock = lock::take("build")?;
     let ready = prepare::prepare(&plan, &Progress::new(prepare::STEPS))?;
-    let (against, tools) = (
-        ready.against(),
-        pytest::packages(&args.options.python, &TOOLS)?,
-    );
+    let tools = pytest::packages(&args.options.python, &TOOLS)?;
     let needed = json!({
-        "wheel": against.tree, "overlay": against.overlay, "cuda": against.cuda,
-        "version": against.fork_version, "tools": tools,
+        "wheel": ready.tree, "overlay": ready.overlay, "cuda": ready.cuda,
+        "version": ready.fork_version, "tools": tools,
     });
     let mut command = pytest::command(Command::new(&args.options.python), "tests/source-build");
     command
