@@ -124,12 +124,10 @@ fn metadata(name: &WheelName, libraries: &[Library], licences: &[String]) -> Res
 }
 
 fn wheel(name: &WheelName) -> String {
-    let mut text = format!(
-        "Wheel-Version: 1.0\nGenerator: pinbuddy {}\nRoot-Is-Purelib: false\n",
-        name.version
-    );
-    for tag in name.tags() {
-        let _ = writeln!(text, "Tag: {tag}");
-    }
-    text
+    let tags = name.tags().into_iter().map(|it| format!("Tag: {it}\n"));
+    format!(
+        "Wheel-Version: 1.0\nGenerator: pinbuddy {}\nRoot-Is-Purelib: false\n{}",
+        name.version,
+        tags.collect::<String>()
+    )
 }

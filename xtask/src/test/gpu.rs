@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::{Ready, fork, pytest};
 use crate::bench;
-use crate::programs::{QUESTIONS, own};
+use crate::programs::{own, questions};
 use crate::support::tally::Tally;
 
 /// Runs with two environments instead of a pack.
@@ -19,6 +19,6 @@ pub fn trial(ready: &Ready<'_>) -> Result<Tally> {
         .env("PINBUDDY_XTASK", own()?)
         .env("PINBUDDY_STOCK_PYTHON", stock.python())
         .env("PINBUDDY_HARNESS", bench::harness(stock)?)
-        .env("PINBUDDY_QUESTIONS", QUESTIONS.ensure()?);
+        .env("PINBUDDY_QUESTIONS", questions()?);
     pytest::counted(&mut command)
 }

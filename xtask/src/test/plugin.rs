@@ -9,15 +9,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Ready;
 use super::fork::{self, Pass};
+use super::{Ready, wheel};
 use crate::build_plugin::{self, Summary as Plugin};
 use crate::build_wheel::Options;
 use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::summary::Summary;
 use crate::cli;
 use crate::support::paths;
-use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
 use crate::venv;
@@ -27,26 +26,13 @@ use crate::wheel::provenance::Provenance;
 pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) -> Result<Tally> {
     let first = build(torch, python, Flavour::Wheel, &paths::root().join("dist"))?;
     let library = Provenance::read(&fork.path)?.library_sha256;
-    let mut same = vec![(
-        "the plug-in's library is not the fork's",
-        first.of.libraries[0].sha256.clone(),
-        library,
-    )];
+    let own = &first.of.libraries[0].sha256;
+    let mut tally = wheel::same("the plug-in's library is not the fork's", own, &library)?;
     if twice {
         let again = Scratch::folder(&paths::target().join("wheel/again"))?;
         let second = build(torch, python, Flavour::Wheel, again.path())?;
         let what = "two builds of the plug-in differ";
-        same.push((what, second.sha256, first.sha256));
-    }
-    let mut tally = Tally::default();
-    for (what, found, expected) in same {
-        if found != expected {
-            return Err(refuse(what)
-                .found(format!("SHA-256 {found}"))
-                .expected(format!("SHA-256 {expected}"))
-                .into());
-        }
-        tally.add(Tally::one());
+        tally.add(wheel::same(what, &second.sha256, &first.sha256)?);
     }
     Ok(tally)
 }

@@ -79,15 +79,16 @@ pub fn reproducible(args: &Wanted, first: &Summary) -> Result<Tally> {
         cargo: Some(fresh.path().to_path_buf()),
         ..args.clone()
     })?;
-    if second.sha256 == first.sha256 {
+    same("two builds differ", &second.sha256, &first.sha256)
+}
+
+/// One test: two wheels or libraries have one hash.
+pub fn same(what: &str, found: &str, expected: &str) -> Result<Tally> {
+    if found == expected {
         return Ok(Tally::one());
     }
-    Err(refuse("two builds on the same inputs differ")
-        .found(format!("SHA-256 {}", second.sha256))
-        .expected(format!(
-            "SHA-256 {} ({})",
-            first.sha256,
-            first.path.display()
-        ))
+    Err(refuse(what)
+        .found(format!("SHA-256 {found}"))
+        .expected(format!("SHA-256 {expected}"))
         .into())
 }
