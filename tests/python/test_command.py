@@ -238,25 +238,22 @@ def test_plans_are_told_the_library_whose_folder_may_have_settings_and_the_versi
     assert _tools._with_torch(["plan", "x"]) == ["plan", "x"]
 
 
-def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):
-    def without_torch():
-        raise ModuleNotFoundError("No module named 'torch'")
+def without_torch():
+    raise ModuleNotFoundError("No module named 'torch'")
 
+
+def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):
     monkeypatch.setattr(pinbuddy, "config", without_torch)
     assert main([]) == 1
     assert capsys.readouterr().err == "No module named 'torch'. What is in place, and what to do: python -m pinbuddy doctor\n"
 
 
 def test_a_plug_in_without_torch_says_its_own_version(monkeypatch, capsys):
-    def without_torch():
-        raise ModuleNotFoundError("No module named 'torch'")
-
     monkeypatch.setattr(pinbuddy, "version", without_torch)
     # An error of a torch that is there is no reason to say less.
     monkeypatch.setattr(_match, "manifest", lambda: {"version": "0.1.0+torch2.15.0"})
     assert main(["--version"]) == 1 and "No module named" in capsys.readouterr().err
     monkeypatch.setattr(_try.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(_match, "manifest", lambda: {"version": "0.1.0+torch2.15.0"})
     assert main(["--version"]) == 0 and capsys.readouterr().out == "0.1.0+torch2.15.0\n"
     monkeypatch.setattr(_match, "manifest", lambda: None)
     assert main(["--version"]) == 1 and "python -m pinbuddy doctor" in capsys.readouterr().err
@@ -266,8 +263,8 @@ def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):
     done = command_line("try", **NO_GPU)
     assert done.returncode == 1 and done.stderr.startswith("there is no GPU here. Run it on a machine with one") and done.stderr.count("\n") == 1
     assert str(_try.PROGRAM) in command_line("try", "--help", COLUMNS="400").stdout
-    with monkeypatch.context() as without_torch:
-        without_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)
+    with monkeypatch.context() as no_torch:
+        no_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)
         assert main(["try"]) == 1
     assert "the example needs torch, which is not here: install torch" in capsys.readouterr().err
     monkeypatch.setattr(_try, "PROGRAM", tmp_path / "offload.py")

@@ -6,11 +6,11 @@ mod test;
 mod written;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::build_wheel::Wanted;
+use crate::build_wheel::{Options, Wanted};
 pub use test::Test;
 
 /// Turn an official PyTorch wheel into one whose pinned memory is warm from the first step.
@@ -60,76 +60,29 @@ pub struct Handed {
                   interrupted build."
 )]
 pub struct BuildWheel {
-    /// The torch release to fork: 2.15.0, 2.15 or latest [default: the newest supported one, or the wheel's]
-    #[arg(long, value_name = "VERSION")]
-    pub torch: Option<String>,
-    /// Use this official wheel instead of fetching one
-    #[arg(long, value_name = "FILE")]
-    pub wheel: Option<PathBuf>,
-    /// The Python that the wheel is for
-    #[arg(long, value_name = "PY", default_value = "python3")]
-    pub python: PathBuf,
-    /// Where the fork wheel goes
-    #[arg(long, value_name = "DIR", default_value = "dist")]
-    pub out: PathBuf,
-    /// Have the wheel set a variable where neither the environment nor the site's file does, any number of times
-    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "source")]
-    pub default: Vec<String>,
-    /// Add a link to METADATA, such as Source=https://git.example.com/torch, any number of times
-    #[arg(long, value_name = "LABEL=URL", conflicts_with = "source")]
-    pub project_url: Vec<String>,
-    /// Number the build: of two builds of one version, pip takes the one with the higher number
-    #[arg(long, value_name = "N", conflicts_with = "source")]
-    pub build: Option<u32>,
+    /// The request.
+    #[command(flatten)]
+    pub wanted: Wanted,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Print the summary as JSON on standard output
     #[arg(long)]
     pub json: bool,
-    /// Where cargo works: an empty folder compiles everything
-    #[arg(long, value_name = "DIR", hide = true)]
-    pub cargo: Option<PathBuf>,
     /// Build PyTorch from this source tree instead of forking an official wheel
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["wheel", "torch"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["wheel", "torch", "default", "project_url", "build"])]
     pub source: Option<PathBuf>,
     /// With --source: build in the tree itself, and leave the series and the build there
     #[arg(long, requires = "source")]
     pub keep: bool,
 }
 
-impl From<&BuildWheel> for Wanted {
-    fn from(args: &BuildWheel) -> Self {
-        Self {
-            torch: args.torch.clone(),
-            wheel: args.wheel.clone(),
-            python: args.python.clone(),
-            out: args.out.clone(),
-            cargo: args.cargo.clone(),
-            defaults: args.default.clone(),
-            links: args.project_url.clone(),
-            build: args.build,
-        }
-    }
-}
-
-impl BuildWheel {
-    /// The options as on a command line with only these.
-    pub fn plain(torch: Option<&str>, python: &Path, out: &Path) -> Self {
-        Self {
-            torch: torch.map(str::to_owned),
-            python: python.to_path_buf(),
-            out: out.to_path_buf(),
-            ..Self::default()
-        }
-    }
-}
-
 /// Options of `build-plugin`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(
     after_help = "The wheel has a library for each release and fits every Python; docs/plugin.md says how to use it. It \
-                  neither contains nor requires torch."
+                  neither contains nor requires torch.",
+    mut_arg("python", |it| it.help("The Python whose official wheels are fetched; the plug-in fits any Python"))
 )]
 pub struct BuildPlugin {
     /// A torch release to build for, any number of times [default: the newest supported one]
@@ -141,21 +94,9 @@ pub struct BuildPlugin {
     /// Also build for this official wheel, such as one for another CUDA version, any number of times
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub wheel: Vec<PathBuf>,
-    /// The Python whose official wheels are fetched; the plug-in fits any Python
-    #[arg(long, value_name = "PY", default_value = "python3")]
-    pub python: PathBuf,
-    /// Where the wheel goes
-    #[arg(long, value_name = "DIR", default_value = "dist")]
-    pub out: PathBuf,
-    /// Have the wheel set a variable where neither the environment nor the site's file does, any number of times
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub default: Vec<String>,
-    /// Add a link to METADATA, such as Source=https://git.example.com/torch, any number of times
-    #[arg(long, value_name = "LABEL=URL")]
-    pub project_url: Vec<String>,
-    /// Number the build: of two builds of one version, pip takes the one with the higher number
-    #[arg(long, value_name = "N")]
-    pub build: Option<u32>,
+    /// The options of every wheel of ours.
+    #[command(flatten)]
+    pub options: Options,
     /// Print the summary as JSON on standard output
     #[arg(long)]
     pub json: bool,

@@ -55,8 +55,8 @@ fn main() -> ExitCode {
 
 fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {
     if args.dry_run {
-        print!("{}", Plan::make(args)?.describe());
+        print!("{}", Plan::make(&args.wanted)?.describe());
         return Ok(());
     }
-    build_wheel::summary::print(&build_wheel::build(args)?, args.json)
+    build_wheel::build(&args.wanted)?.print(args.json)
 }

@@ -10,47 +10,35 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::cli::Handed;
-use crate::sim::saying;
+use crate::support::watch::saying;
 use crate::support::{cargo, paths};
 
-/// A program, which is called as its package.
-pub struct Program {
-    package: &'static str,
-    /// In words.
-    what: &'static str,
+/// The users' program, as it is in wheels.
+pub fn tools() -> Result<PathBuf> {
+    ensure("pinbuddy-tools", "pinbuddy's tools")
 }
 
-/// The users' program, as it is in wheels.
-pub const TOOLS: Program = Program {
-    package: "pinbuddy-tools",
-    what: "pinbuddy's tools",
-};
-
 /// What a run on a GPU asks the driver.
-pub const QUESTIONS: Program = Program {
-    package: "pinbuddy-gpu-questions",
-    what: "the questions for a GPU",
-};
+pub fn questions() -> Result<PathBuf> {
+    ensure("pinbuddy-gpu-questions", "the questions for a GPU")
+}
 
-impl Program {
-    /// Compiles it unless it is current; returns its path.
-    pub fn ensure(&self) -> Result<PathBuf> {
-        let Self { package, what } = *self;
-        // With this program's own profile, so that `cargo run --release -p xtask -- bench` measures speeds.
-        let profile = match cfg!(debug_assertions) {
-            true => "dev",
-            false => "release",
-        };
-        let output = saying(&format!("compiling {what}"), || {
-            // Of the workspace: with the features of its tests, which then have compiled most of it.
-            let mut command = cargo::build(&[], profile);
-            let output = command.args(["--workspace", "--bin", package]).output();
-            output.context("running cargo")
-        })?;
-        let again = format!("cargo build --package {package}");
-        let messages = cargo::messages(&output, what, package, &again)?;
-        cargo::executable(&messages, package)
-    }
+/// Compiles a program, which is called as its package, unless it is current; returns its path.
+fn ensure(package: &str, what: &str) -> Result<PathBuf> {
+    // With this program's own profile, so that `cargo run --release -p xtask -- bench` measures speeds.
+    let profile = match cfg!(debug_assertions) {
+        true => "dev",
+        false => "release",
+    };
+    let output = saying(&format!("compiling {what}"), || {
+        // Of the workspace: with the features of its tests, which then have compiled most of it.
+        let mut command = cargo::build(&[], profile);
+        let output = command.args(["--workspace", "--bin", package]).output();
+        output.context("running cargo")
+    })?;
+    let again = format!("cargo build --package {package}");
+    let messages = cargo::messages(&output, what, package, &again)?;
+    cargo::executable(&messages, package)
 }
 
 /// This program's path. Cargo may have built it anew meanwhile, in the same place.

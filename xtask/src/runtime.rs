@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use crate::programs::TOOLS;
+use crate::programs;
 use crate::python::simulator::Simulator;
 use crate::sim;
 use crate::support::paths;
@@ -49,7 +49,7 @@ pub fn choose(real: bool) -> Result<Runtime> {
 fn require_gpu() -> Result<()> {
     // The newest that a wheel here is for; no simulator can stand in.
     let cuda = Versions::read(paths::root())?.newest_cuda();
-    let mut doctor = Command::new(TOOLS.ensure()?);
+    let mut doctor = Command::new(programs::tools()?);
     doctor.args(["doctor", "--cuda", &cuda]);
     doctor.env_remove("PINBUDDY_SIM_DEVICES");
     let status = doctor.stdout(io::stderr()).status()?;

@@ -15,7 +15,6 @@ use anyhow::{Context as _, Result, ensure};
 use crate::build_wheel::compile::{Flavour, compile};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::prepare;
-use crate::cli;
 use crate::support::progress::Progress;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
@@ -93,13 +92,12 @@ fn run(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Tally> 
 /// The library with a sanitizer in it, and CUDA's headers.
 fn build(flavour: Flavour, called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     let _lock = lock::take("build")?;
-    let dist = paths::root().join("dist");
-    let plan = Plan::make(&cli::BuildWheel::plain(None, Path::new("python3"), &dist))?;
+    let plan = Plan::make(&venv::wanted(None, Path::new("python3")))?;
     let progress = Progress::new(prepare::STEPS + 1);
     let ready = prepare::prepare(&plan, &progress)?;
     let path = progress.step("compile the library with a sanitizer", |step| {
         let target = paths::target().join(flavour.target());
-        compile(paths::root(), &target, &ready.against(), flavour, step)
+        compile(paths::root(), &target, &ready, flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let mut windows = bytes.windows(called.len());
@@ -108,7 +106,7 @@ fn build(flavour: Flavour, called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
         "{} has no sanitizer in it",
         path.display()
     );
-    Ok((path, ready.against().cuda.to_vec()))
+    Ok((path, ready.cuda))
 }
 
 #[cfg(test)]

@@ -5,11 +5,8 @@
 use std::env;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -17,7 +14,8 @@ use crate::cli;
 use crate::python::simulator::{DRIVER, MANAGEMENT, PRELOAD, Simulator, before};
 use crate::support::cargo;
 use crate::support::paths;
-use crate::support::scratch::Scratch;
+use crate::support::scratch;
+use crate::support::watch::saying;
 use crate::venv;
 
 /// The driver stub, as cargo names it.
@@ -105,36 +103,11 @@ pub fn build() -> Result<Simulator> {
     let messages = cargo::messages(&output, what, "tests/cuda-sim", &again)?;
     let folder = paths::target().join("cuda-sim");
     for (library, name) in [(PRELOAD, PRELOAD), (STUB, DRIVER), (STUB, MANAGEMENT)] {
-        install(&cargo::library(&messages, library)?, &folder.join(name))?;
+        // By a rename, so that processes which have loaded the old one keep it.
+        let built = fs::read(cargo::library(&messages, library)?)?;
+        scratch::replace(&folder.join(name), &built)?;
     }
     Ok(Simulator::at(folder))
-}
-
-/// Installs a library by a rename, so that processes which have loaded the old one keep it.
-fn install(from: &Path, to: &Path) -> Result<()> {
-    let new = fs::read(from).with_context(|| format!("reading {}", from.display()))?;
-    if fs::read(to).is_ok_and(|old| old == new) {
-        return Ok(());
-    }
-    let scratch = Scratch::file(to)?;
-    fs::write(scratch.path(), new).with_context(|| format!("writing {}", to.display()))?;
-    scratch.publish(to)
-}
-
-/// Runs `work`, and prints `what` if it takes more than two seconds.
-pub fn saying<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let (done, finished) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            let patience = Duration::from_secs(2);
-            if finished.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
-                eprintln!("{what} …");
-            }
-        });
-        let result = work();
-        drop(done);
-        result
-    })
 }
 
 #[cfg(test)]
@@ -145,21 +118,18 @@ mod tests {
     fn torch_is_found_on_path_or_else_in_the_forks_environment() {
         let forks = [PathBuf::from("/venv/2.15.0"), PathBuf::from("/venv/2.9.1")];
         let only = |name: &'static str| move |it: &str| it == name;
-        let fork = Torch::Fork(forks[0].clone());
-        for (program, with_torch, expected) in [
-            ("python", "python", Torch::OnPath),
-            ("python", "none", fork),
-            ("/usr/bin/python3", "none", Torch::OnPath),
-            ("torchrun", "python3", Torch::OnPath),
+        let fork = || Torch::Fork(forks[0].clone());
+        for (program, with_torch, forks, expected) in [
+            ("python", "python", &forks[..], Torch::OnPath),
+            ("python", "none", &forks, fork()),
+            ("/usr/bin/python3", "none", &forks, Torch::OnPath),
+            ("torchrun", "python3", &forks, Torch::OnPath),
+            ("torchrun", "none", &forks, fork()),
+            ("python3.11", "none", &[], Torch::Nowhere),
+            ("bash", "none", &[], Torch::OnPath),
         ] {
-            assert_eq!(Torch::of(program, only(with_torch), &forks), expected);
+            assert_eq!(Torch::of(program, only(with_torch), forks), expected);
         }
-        assert_eq!(
-            Torch::of("torchrun", only("none"), &forks),
-            Torch::Fork(forks[0].clone())
-        );
-        assert_eq!(Torch::of("python3.11", only("none"), &[]), Torch::Nowhere);
-        assert_eq!(Torch::of("bash", only("none"), &[]), Torch::OnPath);
         assert!(!has_torch("/nowhere/python9"));
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xshell::{Shell, cmd};
 
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{current, fetch, tree};
+use crate::build_wheel::{Options, Wanted, current, tree};
 use crate::python::environment::Environment;
 use crate::python::tools::Tools;
 use crate::python::{Python, pip, tools};
@@ -20,6 +20,7 @@ use crate::support::hash::Digest;
 use crate::support::progress::{Progress, Step};
 use crate::support::scratch::Scratch;
 use crate::support::{disk, lock, paths, watch};
+use crate::wheel::metadata::TorchVersion;
 use crate::{build_wheel, cli};
 use xtask_patchkit::release::Versions;
 
@@ -40,6 +41,12 @@ struct Marker {
     beside: Vec<String>,
 }
 
+impl Marker {
+    fn is_of(&self, python: &Python) -> bool {
+        self.python == python.executable && self.version == python.version
+    }
+}
+
 pub fn run(args: &cli::Venv) -> Result<()> {
     let folder = ensure(args.torch.as_deref(), args.stock, &args.python)?;
     let shown = match args.headers {
@@ -50,15 +57,24 @@ pub fn run(args: &cli::Venv) -> Result<()> {
     Ok(())
 }
 
+/// A request to build that release into the checkout's dist/.
+pub fn wanted(torch: Option<&str>, python: &Path) -> Wanted {
+    Wanted {
+        torch: torch.map(str::to_owned),
+        options: Options::plain(python, &paths::root().join("dist")),
+        ..Wanted::default()
+    }
+}
+
 /// Makes the environment with the fork of `torch`, or with the official wheel; returns its folder.
 pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environment> {
     let _lock = lock::take("venv")?;
-    let args = cli::BuildWheel::plain(torch, python, &paths::root().join("dist"));
+    let args = wanted(torch, python);
     let plan = Plan::make(&args)?;
     let tools = tools::ensure(&plan.python)?;
     let (wheel, sha256) = if stock {
         let base = Progress::new(1).step("get the official wheel", |step| {
-            fetch::official(&plan.cache, &plan.release, &plan.python, &tools, step)
+            plan.official().official(&tools, step)
         })?;
         (base.path, base.sha256)
     } else {
@@ -78,54 +94,57 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
     let folder = folder(&plan, stock);
     let present = marker(&folder);
     if present.as_ref() == Some(&wanted) {
-        return open(&folder, stock);
+        return Environment::open(&folder);
     }
     // Without its marker the environment counts as incomplete.
     let _ = fs::remove_file(folder.join(MARKER));
-    let same_python =
-        present.is_some_and(|it| it.python == wanted.python && it.version == wanted.version);
+    let replaces = present.is_some_and(|it| it.is_of(&plan.python));
     Progress::new(1).step(&format!("make {}", paths::show(&folder)), |step| {
-        if !same_python {
-            create(&plan, &folder, &self::folder(&plan, !stock), &wanted, step)?;
+        if !replaces {
+            create(&plan.python, &folder, &self::folder(&plan, !stock), step)?;
         }
-        install(&tools, &folder, &wheel, same_python, step)
+        let wheel = wheel.display().to_string();
+        let mut torch = vec!["--resume-retries=20", &wheel];
+        torch.extend(
+            ["--no-deps", "--force-reinstall"]
+                .iter()
+                .filter(|_| replaces),
+        );
+        watch::folder(&folder, step, || {
+            install(&tools, &folder, &torch, "install torch and what it needs")?;
+            // Separately, or --force-reinstall would fetch it again with each change of the wheel.
+            install(&tools, &folder, &BESIDE, "install numpy")
+        })
     })?;
     fs::write(folder.join(MARKER), serde_json::to_vec(&wanted)?)?;
-    open(&folder, stock)
+    Environment::open(&folder)
 }
 
 /// Folders of the headers of an environment's CUDA, fetched if missing.
 pub fn cuda_include(stock: &Environment, python: &Path) -> Result<Vec<PathBuf>> {
     let tools = tools::ensure(&Python::probe(python)?)?;
     let versions = Versions::read(paths::root())?;
-    let cuda = versions.cuda(&stock.cuda()?)?;
+    let file = stock.torch().join("version.py");
+    let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+    let cuda = TorchVersion::parse(&text)?.cuda;
+    let cuda = versions.cuda(&cuda.context("it is no torch with CUDA")?)?;
     Progress::new(1).step("get CUDA's headers", |step| {
         tree::ensure_cuda(&paths::cache(), cuda, &tools, step)
     })
 }
 
-/// An existing environment with the official wheel or the fork.
-pub fn open(folder: &Path, stock: bool) -> Result<Environment> {
-    let made_by = match stock {
-        true => "cargo xtask venv --stock",
-        false => "cargo xtask venv",
-    };
-    Environment::open(folder, made_by)
-}
-
 /// Installs packages for tests unless they are there.
 pub fn require(folder: &Path, python: &Path, packages: &[&str]) -> Result<()> {
     let tools = tools::ensure(&Python::probe(python)?)?;
+    let goal = format!("install {}", packages.join(", "));
+    install(&tools, folder, packages, &goal)
+}
+
+fn install(tools: &Tools, folder: &Path, what: &[&str], goal: &str) -> Result<()> {
     let inner = folder.join("bin/python").display().to_string();
-    let mut arguments = vec!["--python", &inner, "install", "--quiet"];
-    arguments.extend(packages);
+    let arguments = [&["--python", &inner, "install", "--quiet"], what].concat();
     let temporary = Scratch::folder(&folder.with_extension("tmp"))?;
-    pip::run(
-        &tools.python,
-        &arguments,
-        temporary.path(),
-        &format!("install {}", packages.join(", ")),
-    )
+    pip::run(&tools.python, &arguments, temporary.path(), goal)
 }
 
 fn folder(plan: &Plan, stock: bool) -> PathBuf {
@@ -140,9 +159,8 @@ fn marker(folder: &Path) -> Option<Marker> {
 }
 
 /// Makes an environment. If the other one is complete and of the same Python, it is a copy of that: pip then replaces torch.
-fn create(plan: &Plan, folder: &Path, other: &Path, wanted: &Marker, step: &Step) -> Result<()> {
-    let has_packages =
-        marker(other).is_some_and(|it| it.python == wanted.python && it.version == wanted.version);
+fn create(python: &Python, folder: &Path, other: &Path, step: &Step) -> Result<()> {
+    let has_packages = marker(other).is_some_and(|it| it.is_of(python));
     let room = if has_packages { ROOM_BESIDE } else { ROOM };
     disk::require(folder, room, "install torch")?;
     step.say("making the environment");
@@ -150,7 +168,7 @@ fn create(plan: &Plan, folder: &Path, other: &Path, wanted: &Marker, step: &Step
         return share(other, folder);
     }
     // Not by a rename, since an environment contains its own path.
-    tools::make_environment(&plan.python.executable, folder)
+    tools::make_environment(&python.executable, folder)
 }
 
 /// Makes `to` a copy of an environment, without its marker. Its commands run its own interpreter.
@@ -193,32 +211,6 @@ fn copy(how: &[&str], from: &Path, to: &Path) -> Result<()> {
     let first = told.lines().next().unwrap_or_default();
     ensure!(output.status.success(), "{first}");
     Ok(())
-}
-
-fn install(tools: &Tools, folder: &Path, wheel: &Path, replace: bool, step: &Step) -> Result<()> {
-    let inner = folder.join("bin/python").display().to_string();
-    let wheel = wheel.display().to_string();
-    let mut arguments = vec![
-        "--python",
-        &inner,
-        "install",
-        "--quiet",
-        "--resume-retries=20",
-    ];
-    if replace {
-        arguments.extend(["--no-deps", "--force-reinstall"]);
-    }
-    arguments.push(&wheel);
-    let temporary = Scratch::folder(&folder.with_extension("tmp"))?;
-    let run = |arguments: &[&str], goal| {
-        watch::folder(folder, step, || {
-            pip::run(&tools.python, arguments, temporary.path(), goal)
-        })
-    };
-    run(&arguments, "install torch and what it needs")?;
-    // Separately, or --force-reinstall would fetch it again with each change of the wheel.
-    let beside = [&["--python", &inner, "install", "--quiet"], &BESIDE[..]].concat();
-    run(&beside, "install numpy")
 }
 
 /// The complete environments with the fork, the newest torch first.

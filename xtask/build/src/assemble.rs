@@ -3,14 +3,13 @@
 //! Invariant: a wheel gets its name only after it was read back and verified.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::compile::LIBRARY;
-use crate::summary::{self, StepTime, Summary};
-use crate::{commit, contents, defaults, library, links, program};
+use crate::summary::{self, Summary};
+use crate::{contents, library, links};
 use xtask_support::hash::{self, Digest};
 use xtask_support::paths;
 use xtask_support::progress::{Progress, Step};
@@ -49,41 +48,31 @@ pub struct Fork<'a> {
 impl Fork<'_> {
     /// Writes the wheel into a folder. `python` is the interpreter that it is for.
     pub fn write(self, out: &Path, python: &Path, progress: &Progress) -> Result<Summary> {
-        let ours = format!("torch/lib/{LIBRARY}");
-        let beside = defaults::beside(&ours, &self.provenance.inputs.defaults);
         let promise = Promise {
             name: &self.name,
             header: self.header,
-            provenance: &self.provenance,
-            library: LIBRARY,
+            library: (LIBRARY, &self.provenance.library_sha256),
             asks: self.asks,
-            beside: beside.as_ref().map(|(path, it)| (&**path, &*it.bytes)),
-            program: self.has_program().then_some(program::IN_WHEEL),
         };
-        let (path, sha256) = publish(
+        let published = publish(
             out.join(self.name.to_string()),
             "write the fork wheel",
             progress,
             |file, step| {
                 let mut base = verify::open(self.base)?;
                 let contents = self.contents(&mut base)?;
-                writer::write(&mut base, &contents, file, step)
+                writer::write(&mut base, &contents, file, step)?;
+                Ok(contents)
             },
-            |file, step| result::verify(file, &promise, step),
+            |file, contents, step| result::verify(file, &promise, contents, step),
         )?;
-        Ok(Summary {
-            bytes: fs::metadata(&path)?.len(),
-            install: summary::install(python, &path),
-            path,
-            sha256,
-            version: self.name.version,
+        let of = summary::Fork {
             series: self.provenance.inputs.series,
             floors: self.floors,
             tag: self.name.platform,
             library_bytes: self.library_bytes,
-            commit: commit(),
-            steps: StepTime::list(progress.times()),
-        })
+        };
+        Summary::new(published, self.name.version, of, progress.times(), python)
     }
 
     fn has_program(&self) -> bool {
@@ -105,18 +94,18 @@ impl Fork<'_> {
         let mut files = contents::ours(root, places)?;
         let licences = contents::licences(&files, &new);
         files.extend(self.made.clone());
-        let mut text = |path: String, text: Vec<u8>| files.insert(path, NewFile::text(text));
+        let mut add = |path: String, file: NewFile| files.insert(path, file);
         let version = "torch/version.py";
         let rewritten = metadata::rewrite_version_py(&base.text(version)?, &name.version)?;
-        text(version.into(), rewritten.into());
+        add(version.into(), NewFile::text(rewritten));
         let described = base.text(&format!("{old}/METADATA"))?;
         let more = &self.provenance.inputs.links;
         links::check_beside(more, &described)?;
         let more = links::lines(more);
         let described = metadata::rewrite_metadata(&described, &name.version, &licences, &more)?;
-        text(format!("{new}/METADATA"), described.into());
+        add(format!("{new}/METADATA"), NewFile::text(described));
         let tags = metadata::rewrite_wheel(&base.text(&format!("{old}/WHEEL"))?, &name.tags())?;
-        text(format!("{new}/WHEEL"), tags.into());
+        add(format!("{new}/WHEEL"), NewFile::text(tags));
         let mut listed = |file: &str| {
             let path = format!("{old}/{file}");
             let is_there = base.rows.contains_key(&path);
@@ -124,15 +113,15 @@ impl Fork<'_> {
         };
         if self.has_program() {
             let entries = contents::entry_points(listed("entry_points.txt")?.unwrap_or_default());
-            text(format!("{new}/entry_points.txt"), entries.into());
+            add(format!("{new}/entry_points.txt"), NewFile::text(entries));
         }
         if let Some(list) = listed("top_level.txt")? {
             let list = contents::top_level(&list);
-            text(format!("{new}/top_level.txt"), list.into());
+            add(format!("{new}/top_level.txt"), NewFile::text(list));
         }
-        text(
+        add(
             format!("{new}/{}", provenance::NAME),
-            self.provenance.to_json()?,
+            NewFile::json(&self.provenance)?,
         );
         let from = &self.provenance.inputs.base_wheel;
         let base = WheelName::parse(&from.name)?;
@@ -145,26 +134,28 @@ impl Fork<'_> {
             Some((&from.name, base.public_version(), &from.sha256)),
             &library::crates(root, roots)?,
             &self.provenance.inputs.defaults,
-        )?;
-        text(format!("{new}/{}", sbom::NAME), bill);
+        );
+        add(format!("{new}/{}", sbom::NAME), NewFile::json(&bill)?);
         Ok(Contents { stem, files })
     }
 }
 
-/// Writes a wheel, reads it back, and only then gives it its name, with its SHA-256 in a file beside it. Returns both.
+/// Writes a wheel, reads it back beside what was written, and only then gives it its name, with its SHA-256 in a file beside it.
+/// Returns both.
 pub fn publish(
     path: PathBuf,
     what: &str,
     progress: &Progress,
-    write: impl FnOnce(&Path, &Step) -> Result<()>,
-    verify: impl FnOnce(&Path, &Step) -> Result<()>,
+    write: impl FnOnce(&Path, &Step) -> Result<Contents>,
+    verify: impl FnOnce(&Path, &Contents, &Step) -> Result<()>,
 ) -> Result<(PathBuf, String)> {
     let unfinished = Scratch::file(&path)?;
-    progress.step(what, |step| {
+    let contents = progress.step(what, |step| {
         write(unfinished.path(), step).with_context(|| format!("writing {}", path.display()))
     })?;
     progress.step("read it back", |step| {
-        verify(unfinished.path(), step).context("the wheel that was written is invalid")?;
+        verify(unfinished.path(), &contents, step)
+            .context("the wheel that was written is invalid")?;
         let sha256 = Digest::of_file(unfinished.path())?.hex();
         unfinished.publish(&path)?;
         hash::write_beside(&path, &sha256)?;

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 
 use xshell::{Shell, cmd};
 
+use crate::prepare::Prepared;
 use crate::{old_glibc, standard};
 use xtask_python::tools::Tools;
 use xtask_support::cargo;
@@ -58,18 +59,6 @@ impl Flavour {
     }
 }
 
-/// What the bridge is compiled against.
-pub struct Against<'a> {
-    /// Patched headers, laid out as in the wheel.
-    pub overlay: &'a Path,
-    /// The extracted wheel.
-    pub tree: &'a Path,
-    /// CUDA's headers; the first folder has the libraries beside it.
-    pub cuda: &'a [PathBuf],
-    /// `torch.__version__` of the fork.
-    pub fork_version: &'a str,
-}
-
 /// Build tools, each with the packages that contain it on Debian-like and on Red Hat-like systems.
 const TOOLS: [(&str, &str, &str); 4] = [
     ("g++", "g++", "gcc-c++"),
@@ -109,7 +98,7 @@ pub fn compilers() -> Result<BTreeMap<String, String>> {
 pub fn compile(
     root: &Path,
     target: &Path,
-    against: &Against<'_>,
+    against: &Prepared,
     flavour: Flavour,
     step: &Step,
 ) -> Result<PathBuf> {
@@ -124,8 +113,8 @@ pub fn compile(
         .arg(target)
         .env("PINBUDDY_TORCH_INCLUDE", folders)
         .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))
-        .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(against.cuda)?)
-        .env("PINBUDDY_FORK_VERSION", against.fork_version)
+        .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(&against.cuda)?)
+        .env("PINBUDDY_FORK_VERSION", &against.fork_version)
         .env(
             "CXXFLAGS",
             cxx_flags(root, target, against, flavour).join(" "),
@@ -193,42 +182,32 @@ fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<String> {
     if let Flavour::Coverage = flavour {
         return vec!["-Cinstrument-coverage".to_owned()];
     }
-    let cargo = cargo_home();
-    let mut flags = Vec::new();
-    // The last match wins, so the more special paths come later.
-    for (from, to) in [
-        (cargo.as_path(), "cargo"),
-        (root, "pinbuddy"),
-        (target, "target"),
-    ] {
-        flags.push(format!("--remap-path-prefix={}={to}", from.display()));
-    }
-    flags
+    let ours = ours(root, target).into_iter();
+    ours.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+        .collect()
 }
 
-/// Where cargo has the sources of crates, those of cxx's C++ side included.
-fn cargo_home() -> PathBuf {
+/// Where cargo has the sources of crates, those of cxx's C++ side included, and our own folders. The last match wins, so the
+/// more special paths come later.
+fn ours(root: &Path, target: &Path) -> [(PathBuf, &'static str); 3] {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from)
+    let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    [
+        (cargo, "cargo"),
+        (root.to_path_buf(), "pinbuddy"),
+        (target.to_path_buf(), "target"),
+    ]
 }
 
-fn cxx_flags(root: &Path, target: &Path, against: &Against<'_>, flavour: Flavour) -> Vec<String> {
+fn cxx_flags(root: &Path, target: &Path, against: &Prepared, flavour: Flavour) -> Vec<String> {
     if let Flavour::Coverage = flavour {
         return Vec::new();
     }
-    let cuda = against.cuda.iter().map(|it| (it.as_path(), "cuda"));
-    let cargo = cargo_home();
-    [
-        (cargo.as_path(), "cargo"),
-        (root, "pinbuddy"),
-        (target, "target"),
-        (against.tree, "torch-wheel"),
-        (against.overlay, "torch-wheel"),
-    ]
-    .into_iter()
-    .chain(cuda)
-    .map(|(from, to)| quote(&format!("-ffile-prefix-map={}={to}", from.display())))
-    .collect()
+    let wheel = [&against.tree, &against.overlay].map(|it| (it.clone(), "torch-wheel"));
+    let cuda = against.cuda.iter().map(|it| (it.clone(), "cuda"));
+    let all = ours(root, target).into_iter().chain(wheel).chain(cuda);
+    all.map(|(from, to)| quote(&format!("-ffile-prefix-map={}={to}", from.display())))
+        .collect()
 }
 
 /// Quoted for a shell, for `CC_SHELL_ESCAPED_FLAGS`.

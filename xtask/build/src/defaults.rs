@@ -91,23 +91,16 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_build_stands_before_the_digest() {
-        let of = |build: Option<u32>, pairs: &[&str]| {
-            let fork = "2.15.0+cu132.pinbuddy.0.1.0";
+    fn other_defaults_are_another_version_with_the_number_of_the_build_before_the_digest() {
+        let fork = "2.15.0+cu132.pinbuddy.0.1.0";
+        let numbered = |build: Option<u32>, pairs: &[&str]| {
             version(fork, build, &given(pairs).unwrap(), &Links::new())
         };
-        assert_eq!(of(Some(10), &[]), "2.15.0+cu132.pinbuddy.0.1.0.10");
-        let (plain, tenth) = (
-            of(None, &["BUDDY_LOG=info"]),
-            of(Some(10), &["BUDDY_LOG=info"]),
-        );
+        let of = |pairs: &[&str]| numbered(None, pairs);
+        assert_eq!(numbered(Some(10), &[]), format!("{fork}.10"));
+        let tenth = numbered(Some(10), &["BUDDY_LOG=info"]);
+        let plain = of(&["BUDDY_LOG=info"]);
         assert_eq!(plain.replace(".0.1.0.d", ".0.1.0.10.d"), tenth);
-    }
-
-    #[test]
-    fn other_defaults_are_another_version() {
-        let fork = "2.15.0+cu132.pinbuddy.0.1.0";
-        let of = |pairs: &[&str]| version(fork, None, &given(pairs).unwrap(), &Links::new());
         let plain = of(&[]);
         assert_eq!(plain, "2.15.0+cu132.pinbuddy.0.1.0");
         let (info, debug) = (of(&["BUDDY_LOG=info"]), of(&["BUDDY_LOG=debug"]));

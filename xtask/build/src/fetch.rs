@@ -13,7 +13,7 @@ use xtask_python::Python;
 use xtask_python::pip;
 use xtask_python::tools::Tools;
 use xtask_support::disk;
-use xtask_support::hash::Digest;
+use xtask_support::hash::{self, Digest};
 use xtask_support::progress::Step;
 use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
@@ -57,130 +57,85 @@ pub fn at_hand(path: &Path, python: &Python) -> Result<(PathBuf, WheelName)> {
     Ok((path, name))
 }
 
-/// The matching wheel in the cache, if any. Looks at names only.
-pub fn cached(cache: &Path, release: &Release, python: &Python) -> Option<(PathBuf, WheelName)> {
-    let mut found: Vec<_> = fs::read_dir(folder(cache))
-        .ok()?
-        .flatten()
-        .filter_map(|entry| {
+/// What is looked for: a release's wheel for a Python, in a cache.
+#[derive(Clone, Copy)]
+pub struct Wheel<'a> {
+    /// The user's cache.
+    pub cache: &'a Path,
+    /// The release.
+    pub release: &'a Release,
+    /// The Python.
+    pub python: &'a Python,
+}
+
+impl Wheel<'_> {
+    /// The wheel in the cache, if any. Looks at names only.
+    pub fn cached(self) -> Option<(PathBuf, WheelName)> {
+        let entries = fs::read_dir(folder(self.cache)).ok()?.flatten();
+        let fitting = entries.filter_map(|entry| {
             let name = WheelName::parse(entry.file_name().to_str()?).ok()?;
-            let right = name.name == "torch" && name.public_version() == release.version;
-            let fits =
-                right && fits::check(&name, python).is_ok() && sidecar(&entry.path()).exists();
-            fits.then(|| (entry.path(), name))
-        })
-        .collect();
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    found.pop()
-}
-
-/// The wheel from the cache, fetched first if it is missing or incomplete.
-pub fn official(
-    cache: &Path,
-    release: &Release,
-    python: &Python,
-    tools: &Tools,
-    step: &Step,
-) -> Result<Base> {
-    if let Some((path, name)) = cached(cache, release, python) {
-        step.say("checking the cached wheel");
-        let sha256 = Digest::of_file(&path)?.hex();
-        let recorded = fs::read_to_string(sidecar(&path)).unwrap_or_default();
-        if recorded.split_whitespace().next() == Some(sha256.as_str()) {
-            return Ok(Base { path, name, sha256 });
-        }
-        step.note(&format!(
-            "{name} in the cache has changed since it was fetched; fetching it again"
-        ));
-        fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+            let right = name.name == "torch" && name.public_version() == self.release.version;
+            let fits = right && fits::check(&name, self.python).is_ok();
+            (fits && hash::beside(&entry.path()).exists()).then(|| (entry.path(), name))
+        });
+        fitting.max_by(|a, b| a.0.cmp(&b.0))
     }
-    download(cache, release, python, tools, step)
-}
 
-/// A wheel that is deleted on drop.
-#[derive(Debug)]
-pub struct Temporary {
-    /// Its path.
-    pub path: PathBuf,
-    /// Its parsed file name.
-    pub name: WheelName,
-    scratch: Scratch,
-}
+    /// The wheel from the cache, fetched first if it is missing or incomplete.
+    pub fn official(self, tools: &Tools, step: &Step) -> Result<Base> {
+        if let Some((path, name)) = self.cached() {
+            step.say("checking the cached wheel");
+            let sha256 = Digest::of_file(&path)?.hex();
+            let recorded = fs::read_to_string(hash::beside(&path)).unwrap_or_default();
+            if recorded.split_whitespace().next() == Some(sha256.as_str()) {
+                return Ok(Base { path, name, sha256 });
+            }
+            step.note(&format!(
+                "{name} in the cache has changed since it was fetched; fetching it again"
+            ));
+            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+        }
+        let (fetched, name, _scratch) = self.fetch(tools, step)?;
+        step.say("hashing");
+        let sha256 = Digest::of_file(&fetched)?.hex();
+        let path = folder(self.cache).join(name.to_string());
+        // The hash first: a wheel without one is ignored.
+        hash::write_beside(&path, &sha256)?;
+        fs::File::open(&fetched)?.sync_all()?;
+        fs::rename(&fetched, &path)
+            .with_context(|| format!("moving the wheel to {}", path.display()))?;
+        Ok(Base { path, name, sha256 })
+    }
 
-/// Fetches the wheel without adding it to the cache.
-pub fn temporary(
-    cache: &Path,
-    release: &Release,
-    python: &Python,
-    tools: &Tools,
-    step: &Step,
-) -> Result<Temporary> {
-    let folder = folder(cache);
-    disk::require(&folder, ROOM, "fetch the official wheel")?;
-    let scratch = Scratch::folder(&folder.join("download"))?;
-    let destination = scratch.path().join("wheel");
-    let requirement = format!("torch=={}", release.version);
-    let shown = destination.display().to_string();
-    let arguments = [
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--resume-retries=20",
-        "--dest",
-        &shown,
-        &requirement,
-    ];
-    let goal = format!("download {requirement}");
-    step.note(&goal);
-    watch::folder(scratch.path(), step, || {
-        pip::run(&tools.python, &arguments, scratch.path(), &goal)
-    })?;
-    let file = fs::read_dir(&destination)?
-        .flatten()
-        .map(|entry| entry.path())
-        .next();
-    let file = file.with_context(|| {
-        format!("pip said that it downloaded {requirement}, but there is no file")
-    })?;
-    let (path, name) = at_hand(&file, python)?;
-    Ok(Temporary {
-        path,
-        name,
-        scratch,
-    })
-}
-
-fn download(
-    cache: &Path,
-    release: &Release,
-    python: &Python,
-    tools: &Tools,
-    step: &Step,
-) -> Result<Base> {
-    let fetched = temporary(cache, release, python, tools, step)?;
-    step.say("hashing");
-    let sha256 = Digest::of_file(&fetched.path)?.hex();
-    let path = folder(cache).join(fetched.name.to_string());
-    // The hash first: a wheel without one is ignored.
-    let hash = Scratch::file(&sidecar(&path))?;
-    fs::write(hash.path(), format!("{sha256}  {}\n", fetched.name))?;
-    hash.publish(&sidecar(&path))?;
-    fs::File::open(&fetched.path)?.sync_all()?;
-    fs::rename(&fetched.path, &path)
-        .with_context(|| format!("moving the wheel to {}", path.display()))?;
-    drop(fetched.scratch);
-    Ok(Base {
-        path,
-        name: fetched.name,
-        sha256,
-    })
-}
-
-fn sidecar(wheel: &Path) -> PathBuf {
-    let mut name = wheel.file_name().unwrap_or_default().to_os_string();
-    name.push(".sha256");
-    wheel.with_file_name(name)
+    /// Fetches the wheel without adding it to the cache, into a folder that is deleted on drop.
+    pub fn fetch(self, tools: &Tools, step: &Step) -> Result<(PathBuf, WheelName, Scratch)> {
+        let folder = folder(self.cache);
+        disk::require(&folder, ROOM, "fetch the official wheel")?;
+        let scratch = Scratch::folder(&folder.join("download"))?;
+        let destination = scratch.path().join("wheel");
+        let requirement = format!("torch=={}", self.release.version);
+        let arguments = [
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--resume-retries=20",
+            "--dest",
+            &destination.display().to_string(),
+            &requirement,
+        ];
+        let goal = format!("download {requirement}");
+        step.note(&goal);
+        watch::folder(scratch.path(), step, || {
+            pip::run(&tools.python, &arguments, scratch.path(), &goal)
+        })?;
+        let file = fs::read_dir(&destination)?.flatten().next();
+        let file = file.with_context(|| {
+            format!("pip said that it downloaded {requirement}, but there is no file")
+        })?;
+        let (path, name) = at_hand(&file.path(), self.python)?;
+        Ok((path, name, scratch))
+    }
 }
 
 #[cfg(test)]
@@ -204,11 +159,14 @@ mod tests {
             fs::write(folder.join(format!("{name}.sha256")), "").unwrap();
         }
         let versions = releases();
-        let release = versions.find(Some("2.15.0")).unwrap();
-        let (path, _) = cached(cache.path(), release, &python311()).unwrap();
-        assert_eq!(path, folder.join(right));
+        let wheel = Wheel {
+            cache: cache.path(),
+            release: versions.find(Some("2.15.0")).unwrap(),
+            python: &python311(),
+        };
+        assert_eq!(wheel.cached().unwrap().0, folder.join(right));
         fs::remove_file(folder.join(format!("{right}.sha256"))).unwrap();
-        assert!(cached(cache.path(), release, &python311()).is_none());
+        assert!(wheel.cached().is_none());
     }
 
     #[test]

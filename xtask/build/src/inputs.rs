@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -14,7 +13,7 @@ use crate::plan::Plan;
 use xtask_patchkit::release::Cuda;
 use xtask_patchkit::series::Patch;
 use xtask_python::tools::Tools;
-use xtask_support::hash::{Digest, Hasher};
+use xtask_support::hash::Digest;
 use xtask_support::paths;
 use xtask_wheel::provenance::{Inputs, Named};
 
@@ -89,11 +88,10 @@ pub fn sources(root: &Path) -> Result<String> {
     collect(root, "docs", &mut docs)?;
     docs.retain(|path, _| path.ends_with(".md") && path.matches('/').count() == 1);
     files.append(&mut docs);
-    let mut hasher = Hasher::default();
-    for (name, digest) in files {
-        writeln!(hasher, "{digest}  {name}")?;
-    }
-    Ok(hasher.finish().hex())
+    let listed = files
+        .iter()
+        .map(|(name, digest)| format!("{digest}  {name}\n"));
+    Ok(Digest::of(listed.collect::<String>().as_bytes()).hex())
 }
 
 /// Adds the file at `relative`, or all files below that folder except caches.

@@ -1,6 +1,6 @@
 //! An official wheel in, a fork wheel out.
 //!
-//! Knows no command line. The sources of this crate and of its dependencies are inputs of a wheel (`inputs`).
+//! The sources of this crate and of its dependencies are inputs of a wheel (`inputs`).
 
 pub mod assemble;
 pub mod compile;
@@ -21,10 +21,11 @@ pub mod release;
 pub mod standard;
 pub mod summary;
 pub mod tree;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use xshell::{Cmd, Shell, cmd};
@@ -35,6 +36,7 @@ use compile::Flavour;
 use prepare::Prepared;
 use program::Compiling;
 use summary::Summary;
+pub use wanted::{Options, Wanted};
 use xtask_support::hash::Digest;
 use xtask_support::progress::Progress;
 use xtask_support::scratch::Scratch;
@@ -45,38 +47,11 @@ use xtask_wheel::writer::NewFile;
 /// How much larger than the official wheel the fork may be.
 const ROOM: u64 = 16 << 20;
 
-/// A request to build.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// The release: its version, its minor version, or `latest`. None: the newest, or the wheel's.
-    pub torch: Option<String>,
-    /// An official wheel to use instead of fetching one.
-    pub wheel: Option<PathBuf>,
-    /// The target Python.
-    pub python: PathBuf,
-    /// The output folder.
-    pub out: PathBuf,
-    /// Cargo's target folder, if not the usual one.
-    pub cargo: Option<PathBuf>,
-    /// The wheel's defaults, each as `NAME=VALUE`.
-    pub defaults: Vec<String>,
-    /// The wheel's links, each as `LABEL=URL`.
-    pub links: Vec<String>,
-    /// The number that orders builds of one version.
-    pub build: Option<u32>,
-}
-
 /// Builds the wheel, reporting on standard error.
-pub fn build(wanted: impl Into<Wanted>) -> Result<Summary> {
-    let wanted = wanted.into();
+pub fn build(wanted: &Wanted) -> Result<Summary> {
     let usual = paths::target().join(Flavour::Wheel.target());
-    build_in(wanted.clone(), wanted.cargo.as_deref().unwrap_or(&usual))
-}
-
-/// The same with the caller's target folder for cargo: an empty one compiles everything.
-pub fn build_in(wanted: impl Into<Wanted>, cargo: &Path) -> Result<Summary> {
-    let wanted = wanted.into();
-    let plan = Plan::make(wanted.clone())?;
+    let cargo = wanted.cargo.as_deref().unwrap_or(&usual);
+    let plan = Plan::make(wanted)?;
     disk::require_writable(&plan.out)?;
     let size = plan
         .base
@@ -89,12 +64,11 @@ pub fn build_in(wanted: impl Into<Wanted>, cargo: &Path) -> Result<Summary> {
     let program = Compiling::start(paths::root(), cargo)?;
     let ready = prepare::prepare(&plan, &progress)?;
     let library = progress.step("compile the library", |step| {
-        let against = ready.against();
-        compile::compile(paths::root(), cargo, &against, Flavour::Wheel, step)
+        compile::compile(paths::root(), cargo, &ready, Flavour::Wheel, step)
     })?;
     let program = progress.step("compile the program", |_| program.wait())?;
     let fork = progress.step("link it in", |_| link(&plan, &ready, &library, &program))?;
-    fork.write(&plan.out, &wanted.python, &progress)
+    fork.write(&plan.out, &wanted.options.python, &progress)
 }
 
 /// How many steps a build reports.

@@ -50,11 +50,17 @@ pub fn foreign_sources(root: &Path) -> Result<Vec<(String, PathBuf)>> {
     let foreign = linked.0.iter().filter(|(it, _)| it.source.is_some());
     foreign
         .map(|(it, _)| {
-            let folder = it.manifest_path.parent();
-            let folder = folder.context("a manifest has a folder")?.as_std_path();
-            Ok((format!("{}-{}", it.name, it.version), folder.to_path_buf()))
+            Ok((
+                format!("{}-{}", it.name, it.version),
+                folder(it)?.to_path_buf(),
+            ))
         })
         .collect()
+}
+
+fn folder(package: &Package) -> Result<&Path> {
+    let folder = package.manifest_path.parent();
+    Ok(folder.context("a manifest has a folder")?.as_std_path())
 }
 
 /// The folders of our own crates among them, relative to `root`.
@@ -63,12 +69,8 @@ pub fn folders(root: &Path, roots: &[&str]) -> Result<Vec<String>> {
     let ours = linked.0.iter().filter(|(it, _)| it.source.is_none());
     let mut folders = Vec::new();
     for (package, _) in ours {
-        let folder = package
-            .manifest_path
-            .parent()
-            .context("a manifest has a folder")?;
-        let inside = folder.as_std_path().strip_prefix(root);
-        let inside = inside.with_context(|| format!("{folder} is outside of the checkout"))?;
+        let inside = folder(package)?.strip_prefix(root);
+        let inside = inside.with_context(|| format!("{} is outside", package.name))?;
         folders.push(inside.display().to_string());
     }
     folders.sort();

@@ -1,6 +1,6 @@
 //! The plan of `build-wheel`: looks up the inputs and writes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -45,13 +45,13 @@ pub struct Plan {
 
 impl Plan {
     /// Makes the plan, or refuses what cannot be built.
-    pub fn make(wanted: impl Into<Wanted>) -> Result<Self> {
-        let args = wanted.into();
-        let defaults = defaults::parse(&args.defaults)?;
-        let links = links::parse(&args.links)?;
+    pub fn make(args: &Wanted) -> Result<Self> {
+        let options = &args.options;
+        let defaults = defaults::parse(&options.default)?;
+        let links = links::parse(&options.project_url)?;
         let root = paths::root();
         let versions = Versions::read(root)?;
-        let python = Python::probe(&args.python)?;
+        let python = Python::probe(&options.python)?;
         let cache = paths::cache();
         let (release, base) = match &args.wheel {
             Some(file) => {
@@ -62,14 +62,19 @@ impl Plan {
             None => {
                 let release = versions.find(args.torch.as_deref())?.clone();
                 crate::release::check_python(&versions, &release, &python)?;
-                let cached = fetch::cached(&cache, &release, &python);
+                let cached = fetch::Wheel {
+                    cache: &cache,
+                    release: &release,
+                    python: &python,
+                }
+                .cached();
                 (release, cached.map(|(path, _)| path))
             }
         };
         let header = in_wheel(&versions.header)
             .ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;
-        let series = series::read(&Self::series_folder(root, &release))?;
-        let (given, out, build) = (args.wheel.is_some(), args.out.clone(), args.build);
+        let series = series::read(&root.join("patches").join(&release.series))?;
+        let (given, out, build) = (args.wheel.is_some(), options.out.clone(), options.build);
         Ok(Self {
             python,
             release,
@@ -86,8 +91,13 @@ impl Plan {
         })
     }
 
-    fn series_folder(root: &Path, release: &Release) -> PathBuf {
-        root.join("patches").join(&release.series)
+    /// The official wheel that it is about.
+    pub fn official(&self) -> fetch::Wheel<'_> {
+        fetch::Wheel {
+            cache: &self.cache,
+            release: &self.release,
+            python: &self.python,
+        }
     }
 
     /// The plan as text.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::compile::Against;
 use crate::fetch::Base;
 use crate::plan::Plan;
 use crate::{compile, defaults, fetch, inputs, tree};
@@ -40,9 +39,11 @@ pub struct Prepared {
     /// What the fork is made of.
     pub inputs: Inputs,
     /// `torch.__version__` of the fork without defaults, links and number, which the library says as its own.
-    fork_version: String,
-    cuda_include: Vec<PathBuf>,
-    overlay: PathBuf,
+    pub fork_version: String,
+    /// CUDA's headers; the first folder has the libraries beside it.
+    pub cuda: Vec<PathBuf>,
+    /// The patched headers, laid out as in the wheel.
+    pub overlay: PathBuf,
 }
 
 impl Prepared {
@@ -85,16 +86,6 @@ impl Prepared {
         }
         Ok(needs)
     }
-
-    /// The compiler's paths.
-    pub fn against(&self) -> Against<'_> {
-        Against {
-            overlay: &self.overlay,
-            tree: &self.tree,
-            cuda: &self.cuda_include,
-            fork_version: &self.fork_version,
-        }
-    }
 }
 
 /// Prepares everything, and reuses earlier results after a check. The caller holds the lock `build`, since all
@@ -114,9 +105,9 @@ pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
     let (tree, facts) = progress.step("verify it", |step| {
         tree::ensure(&plan.cache, &base, &expected, step)
     })?;
-    let cuda = plan.versions.cuda(&facts.cuda)?;
-    let cuda_include = progress.step("get CUDA's headers", |step| {
-        tree::ensure_cuda(&plan.cache, cuda, &tools, step)
+    let pinned = plan.versions.cuda(&facts.cuda)?;
+    let cuda = progress.step("get CUDA's headers", |step| {
+        tree::ensure_cuda(&plan.cache, pinned, &tools, step)
     })?;
     // Its path must not change, or cargo would recompile.
     let overlay = paths::target().join("wheel/overlay");
@@ -125,7 +116,7 @@ pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
         lay_over(&overlay, &headers)?;
         Ok(headers)
     })?;
-    let inputs = inputs::gather(plan, &base, cuda, &compilers, &tools)?;
+    let inputs = inputs::gather(plan, &base, pinned, &compilers, &tools)?;
     let fork_version = fork_version(&facts.torch_version, &inputs.pinbuddy);
     Ok(Prepared {
         tools,
@@ -135,7 +126,7 @@ pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
         headers,
         inputs,
         fork_version,
-        cuda_include,
+        cuda,
         overlay,
     })
 }
@@ -149,7 +140,7 @@ fn base(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
             let sha256 = Digest::of_file(&path)?.hex();
             Ok(Base { path, name, sha256 })
         }
-        _ => fetch::official(&plan.cache, &plan.release, &plan.python, tools, step),
+        _ => plan.official().official(tools, step),
     }
 }
 

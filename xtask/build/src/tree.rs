@@ -130,7 +130,6 @@ mod tests {
         let facts = Facts {
             torch_version: "2.15.0+cu132".into(),
             cuda: "13.2".into(),
-            stem: "torch-2.15.0".into(),
             header_sha256: String::new(),
         };
         let marker = Marker {

@@ -3,10 +3,9 @@
 //! Invariant: a series that does not fit exactly changes nothing.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::fit::{self, Files, Reader};
 use super::release::Release;
@@ -14,7 +13,7 @@ use super::series::Patch;
 use super::tree::Tree;
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
-use xtask_support::scratch::Scratch;
+use xtask_support::scratch;
 use xtask_wheel::header::in_wheel;
 
 /// Headers by their path in the wheel.
@@ -105,15 +104,9 @@ pub fn replace(files: &Files, root: &Path) -> Result<()> {
         .collect();
     all.sort_by_key(|(path, _)| path.exists());
     for (path, bytes) in all {
-        let Some(bytes) = bytes
-            .as_ref()
-            .filter(|it| !fs::read(&path).is_ok_and(|is| is == **it))
-        else {
-            continue;
-        };
-        let scratch = Scratch::file(&path)?;
-        fs::write(scratch.path(), bytes).with_context(|| format!("writing {}", path.display()))?;
-        scratch.publish(&path)?;
+        if let Some(bytes) = bytes {
+            scratch::replace(&path, bytes)?;
+        }
     }
     Ok(())
 }

@@ -26,10 +26,7 @@ pub fn is_applied(patch: &Path, folder: &Path) -> Result<bool> {
 /// What a patch does, in git's words: a line for each file, with numbers of lines, then what else happens to files.
 pub fn describe(patch: &Path) -> Result<String> {
     let folder = patch.parent().unwrap_or(patch);
-    let output = apply_command(patch, folder, &["--numstat", "--summary"])?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    anyhow::ensure!(output.status.success(), "git: {}", told.trim());
-    Ok(String::from_utf8(output.stdout)?)
+    out_of(&apply_command(patch, folder, &["--numstat", "--summary"])?)
 }
 
 fn run_apply(patch: &Path, folder: &Path, how: &[&str]) -> Result<Result<String, String>> {
@@ -88,8 +85,11 @@ pub fn unbound(command: Cmd<'_>) -> Cmd<'_> {
 pub fn text(command: Cmd<'_>) -> Result<String> {
     let command = command.quiet().ignore_status();
     let output = command.output();
-    let output = output.with_context(|| format!("running {command}"))?;
+    out_of(&output.with_context(|| format!("running {command}"))?)
+}
+
+fn out_of(output: &Output) -> Result<String> {
     let told = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "git: {}", told.trim());
-    Ok(String::from_utf8(output.stdout)?)
+    Ok(str::from_utf8(&output.stdout)?.to_owned())
 }

@@ -78,11 +78,7 @@ impl Tree {
     }
 
     fn unknown(&self, versions: &Versions) -> xtask_support::refusal::Refusal {
-        let known: Vec<_> = versions
-            .sorted()
-            .iter()
-            .map(|it| it.version.as_str())
-            .collect();
+        let known = versions.listed();
         let found = format!(
             "{VERSION}: {}\n{}: SHA-256 {}",
             self.version.as_deref().unwrap_or("not there"),
@@ -95,12 +91,11 @@ impl Tree {
         ))
         .found(found)
         .expected(format!(
-            "one of {}, or a header that one of them ships",
-            known.join(", ")
+            "one of {known}, or a header that one of them ships"
         ))
         .remedy(format!(
             "git checkout v{}, in a clone of pytorch; or see what moved: cargo xtask patch drift --source {}",
-            known.last().copied().unwrap_or_default(),
+            known.rsplit(", ").next().unwrap_or_default(),
             self.root.display()
         ))
     }

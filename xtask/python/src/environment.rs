@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use xtask_support::refusal::refuse;
+use xtask_support::refusal::{Refusal, refuse};
 
 /// The environment; dereferences to its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,16 +19,11 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Opens the environment in `folder`. `made_by` is the command that makes such an environment.
-    pub fn open(folder: &Path, made_by: &str) -> Result<Self> {
+    /// Opens the environment in `folder`.
+    pub fn open(folder: &Path) -> Result<Self> {
         let python = folder.join("bin/python");
         if !python.exists() {
-            return Err(
-                refuse(format!("{} is not a virtual environment", folder.display()))
-                    .expected(format!("{}", python.display()))
-                    .remedy(format!("{made_by} makes one and prints its path"))
-                    .into(),
-            );
+            return Err(lacks(folder, "no virtual environment").into());
         }
         let lib = folder.join("lib");
         let torch = fs::read_dir(&lib)
@@ -37,11 +32,7 @@ impl Environment {
             .map(|python| python.path().join("site-packages/torch"))
             .find(|torch| torch.is_dir());
         let Some(torch) = torch else {
-            return Err(refuse(format!("there is no torch in {}", folder.display()))
-                .remedy(format!(
-                    "{made_by} makes one that has it, and prints its path"
-                ))
-                .into());
+            return Err(lacks(folder, "no torch").into());
         };
         Ok(Self {
             folder: std::path::absolute(folder)?,
@@ -58,18 +49,11 @@ impl Environment {
     pub fn torch(&self) -> &Path {
         &self.torch
     }
+}
 
-    /// The version of its wheel's CUDA: `13.2`.
-    pub fn cuda(&self) -> Result<String> {
-        let before = "cuda: Optional[str] = ";
-        let file = self.torch.join("version.py");
-        let text =
-            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-        let mut lines = text.lines();
-        let value = lines.find_map(|it| it.strip_prefix(before));
-        let value = value.map(|it| it.trim_matches(['\'', '"']).to_owned());
-        value.with_context(|| format!("{} has no {before}", file.display()))
-    }
+fn lacks(folder: &Path, what: &str) -> Refusal {
+    refuse(format!("there is {what} in {}", folder.display()))
+        .remedy("cargo xtask venv, or with --stock, makes one with torch and prints its path")
 }
 
 impl Deref for Environment {
@@ -87,19 +71,16 @@ mod tests {
     #[test]
     fn only_a_folder_with_an_interpreter_and_torch_is_one() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Environment::open(folder.path(), "cargo xtask venv");
+        let open = || Environment::open(folder.path());
         let refused = || open().unwrap_err().to_string();
-        assert!(refused().contains("is not a virtual environment"));
+        assert!(refused().contains("there is no virtual environment in"));
         fs::create_dir_all(folder.path().join("bin")).unwrap();
         fs::write(folder.path().join("bin/python"), "").unwrap();
         let site = folder.path().join("lib/python3.11/site-packages");
         fs::create_dir_all(&site).unwrap();
         assert!(refused().contains("there is no torch in"));
         fs::create_dir_all(site.join("torch")).unwrap();
-        let text = "__version__ = '2.15.0+cu132'\ncuda: Optional[str] = '13.2'\n";
-        fs::write(site.join("torch/version.py"), text).unwrap();
         let environment = open().unwrap();
-        assert_eq!(environment.cuda().unwrap(), "13.2");
         assert_eq!(environment.torch(), site.join("torch"));
         assert_eq!(environment.join("bin/python"), environment.python());
     }

@@ -30,6 +30,7 @@ print(json.dumps({
     'system': platform.system(),
     'machine': platform.machine(),
     'libc': libc,
+    'headers': os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')),
 }))
 ";
 
@@ -53,6 +54,8 @@ pub struct Python {
     pub machine: String,
     /// `glibc 2.36`, or empty.
     pub libc: String,
+    /// Whether C extensions can be compiled: some systems have Python.h in a separate package.
+    pub headers: bool,
 }
 
 impl Python {
@@ -137,16 +140,6 @@ impl Python {
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     }
 
-    /// Whether C extensions can be compiled: some systems have Python.h in a separate package.
-    pub fn has_headers(&self) -> bool {
-        const INCLUDE: &str = "import sysconfig; print(sysconfig.get_path('include'))";
-        let (Ok(shell), python) = (Shell::new(), &self.executable) else {
-            return false;
-        };
-        let folder = cmd!(shell, "{python} -I -c {INCLUDE}").quiet().read();
-        folder.is_ok_and(|it| Path::new(&it).join("Python.h").exists())
-    }
-
     /// For a message: `Python 3.11.7 (cp311-cp311, glibc 2.36, x86_64)`.
     pub fn describe(&self) -> String {
         let (major, minor, micro) = self.version;
@@ -170,6 +163,7 @@ pub fn python311() -> Python {
         system: "Linux".into(),
         machine: "x86_64".into(),
         libc: "glibc 2.36".into(),
+        headers: true,
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use xshell::{Shell, cmd};
+use xshell::{Cmd, Shell, cmd};
 
 use crate::Python;
 use crate::pip;
@@ -59,31 +59,22 @@ pub fn ensure(python: &Python) -> Result<Tools> {
 /// Makes a virtual environment with pip, also on systems that package `ensurepip` separately.
 pub fn make_environment(python: &Path, folder: &Path) -> Result<()> {
     let shell = Shell::new()?;
-    let whole = cmd!(shell, "{python} -m venv --clear {folder}")
-        .quiet()
-        .ignore_status()
-        .output()?;
+    let run = |command: Cmd<'_>| command.quiet().ignore_status().output();
+    let whole = run(cmd!(shell, "{python} -m venv --clear {folder}"))?;
     if whole.status.success() {
         return Ok(());
     }
-    let bare = cmd!(shell, "{python} -m venv --clear --without-pip {folder}")
-        .quiet()
-        .ignore_status()
-        .output()?;
+    let bare = run(cmd!(
+        shell,
+        "{python} -m venv --clear --without-pip {folder}"
+    ))?;
     let inner = folder.join("bin/python");
     if bare.status.success() {
         let pip = cmd!(
             shell,
             "{python} -m pip --python {inner} install --quiet pip"
         );
-        if pip
-            .quiet()
-            .ignore_status()
-            .output()
-            .context("running pip")?
-            .status
-            .success()
-        {
+        if run(pip).context("running pip")?.status.success() {
             return Ok(());
         }
     }

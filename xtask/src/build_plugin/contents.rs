@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Library, Program};
 use crate::build_wheel::compile::LIBRARY;
@@ -20,43 +19,18 @@ use crate::wheel::writer::{Contents, NewFile};
 /// Where the manifest is that the Python package reads.
 pub const MANIFEST: &str = "pinbuddy/plugin.json";
 
-/// The manifest.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
-    format: u32,
-    libraries: Vec<Listed>,
-    version: String,
-}
-
-/// One library in the manifest.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Listed {
-    cuda: String,
-    file: String,
-    header_sha256: String,
-    sha256: String,
-    torch: String,
-}
-
-impl Manifest {
-    /// Of a plug-in of that version, with these libraries.
-    pub fn of(version: &str, libraries: &[Library]) -> Self {
-        let listed = libraries.iter().map(|library| {
-            let known = &library.provenance;
-            Listed {
-                cuda: library.cuda.clone(),
-                file: file(known),
-                header_sha256: known.header_sha256.0.clone(),
-                sha256: known.library_sha256.clone(),
-                torch: known.torch_version.clone(),
-            }
-        });
-        Self {
-            format: 1,
-            libraries: listed.collect(),
-            version: version.to_owned(),
-        }
-    }
+fn manifest(version: &str, libraries: &[Library]) -> Value {
+    let listed = libraries.iter().map(|library| {
+        let known = &library.provenance;
+        json!({
+            "cuda": library.cuda,
+            "file": file(known),
+            "header_sha256": known.header_sha256.0,
+            "sha256": known.library_sha256,
+            "torch": known.torch_version,
+        })
+    });
+    json!({ "format": 1, "libraries": listed.collect::<Vec<_>>(), "version": version })
 }
 
 /// The file of one library, within the package.
@@ -89,44 +63,42 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
         files.extend(defaults::beside(&path, of_library(library)));
         files.insert(path, NewFile::library(library.bytes.clone()));
     }
-    let manifest = Manifest::of(&name.version, libraries);
     let known: Vec<&Provenance> = libraries.iter().map(|it| &it.provenance).collect();
     let bill = sbom::document(
         (&name.name, &name.version),
         None,
         &library::crates(root, library::WHEEL)?,
         libraries.first().map_or(&Defaults::new(), of_library),
-    )?;
-    for (path, text) in [
-        (MANIFEST.to_owned(), lines(&manifest)?),
+    );
+    let papers = json!({
+        "format": 1,
+        "libraries": known,
+        "program_sha256": Digest::of(&program.bytes).hex(),
+    });
+    let entries = contents::entry_points(String::new());
+    for (path, file) in [
+        (
+            MANIFEST.to_owned(),
+            NewFile::json(&manifest(&name.version, libraries))?,
+        ),
         (
             format!("{dist_info}/METADATA"),
-            metadata(name, libraries, &licences)?.into(),
+            NewFile::text(metadata(name, libraries, &licences)?),
         ),
-        (format!("{dist_info}/WHEEL"), wheel(name).into()),
+        (format!("{dist_info}/WHEEL"), NewFile::text(wheel(name))),
         (
             format!("{dist_info}/entry_points.txt"),
-            contents::entry_points(String::new()).into(),
+            NewFile::text(entries),
         ),
         (
             format!("{dist_info}/{}", provenance::NAME),
-            lines(&json!({
-                "format": 1,
-                "libraries": known,
-                "program_sha256": Digest::of(&program.bytes).hex(),
-            }))?,
+            NewFile::json(&papers)?,
         ),
-        (format!("{dist_info}/{}", sbom::NAME), bill),
+        (format!("{dist_info}/{}", sbom::NAME), NewFile::json(&bill)?),
     ] {
-        files.insert(path, NewFile::text(text));
+        files.insert(path, file);
     }
     Ok(Contents { stem, files })
-}
-
-fn lines(value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut text = serde_json::to_vec_pretty(value)?;
-    text.push(b'\n');
-    Ok(text)
 }
 
 /// torch is not required: the user chooses it, and pip might replace it.
@@ -152,12 +124,10 @@ fn metadata(name: &WheelName, libraries: &[Library], licences: &[String]) -> Res
 }
 
 fn wheel(name: &WheelName) -> String {
-    let mut text = format!(
-        "Wheel-Version: 1.0\nGenerator: pinbuddy {}\nRoot-Is-Purelib: false\n",
-        name.version
-    );
-    for tag in name.tags() {
-        let _ = writeln!(text, "Tag: {tag}");
-    }
-    text
+    let tags = name.tags().into_iter().map(|it| format!("Tag: {it}\n"));
+    format!(
+        "Wheel-Version: 1.0\nGenerator: pinbuddy {}\nRoot-Is-Purelib: false\n{}",
+        name.version,
+        tags.collect::<String>()
+    )
 }

@@ -7,7 +7,6 @@ mod contents;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod verify;
 
 use std::env::consts;
 use std::fs;
@@ -15,19 +14,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::build_wheel::compile::{self, Flavour};
+use crate::build_wheel::compile::{self, Flavour, LIBRARY};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::program::{Compiling, IN_WHEEL};
-use crate::build_wheel::summary::print;
-use crate::build_wheel::{assemble, prepare};
+use crate::build_wheel::{Wanted, assemble, prepare};
 use crate::cli;
 use crate::support::hash::Digest;
-use crate::support::progress::Progress;
+use crate::support::progress::{Progress, Step, StepTime};
 use crate::support::{disk, lock, paths};
 use crate::wheel::name::{self, WheelName};
 use crate::wheel::platform::Floors;
 use crate::wheel::provenance::Provenance;
-use crate::wheel::writer;
+use crate::wheel::result;
+use crate::wheel::writer::{self, Contents};
+use summary::Libraries;
 pub use summary::Summary;
 use xtask_patchkit::release::Versions;
 
@@ -49,31 +49,29 @@ pub struct Library {
 }
 
 pub fn run(args: &cli::BuildPlugin) -> Result<()> {
-    print(&build(args, Flavour::Wheel)?, args.json)
+    build(args, Flavour::Wheel)?.print(args.json)
 }
 
 /// Builds the wheel with libraries of a flavour; progress goes to standard error.
 pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     let wanted = wanted(args)?;
-    disk::require_writable(&args.out)?;
-    disk::require(&args.out, ROOM, "write the plug-in")?;
+    disk::require_writable(&args.options.out)?;
+    disk::require(&args.options.out, ROOM, "write the plug-in")?;
     let _lock = lock::take("build")?;
     let wheels = paths::target().join(Flavour::Wheel.target());
     let compiling = Compiling::start(paths::root(), &wheels)?;
     let mut libraries: Vec<Library> = Vec::new();
-    let mut times = Vec::new();
+    let mut steps = Vec::new();
     for build in &wanted {
         let plan = Plan::make(build)?;
         eprintln!("for torch {}", plan.release.version);
         let progress = Progress::new(prepare::STEPS + 1);
         let library = library(&plan, flavour, &progress)?;
         let torch = &library.provenance.torch_version;
-        times.extend(
-            progress
-                .times()
-                .into_iter()
-                .map(|(step, took)| (format!("torch {torch}: {step}"), took)),
-        );
+        steps.extend(progress.times().into_iter().map(|it| StepTime {
+            step: format!("torch {torch}: {}", it.step),
+            ..it
+        }));
         // A release may be requested twice, by its version and by its wheel.
         if !libraries
             .iter()
@@ -84,18 +82,19 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     }
     let progress = Progress::new(3);
     let program = program(compiling, &progress)?;
-    let (path, sha256) = write(&libraries, &program, &args.out, &progress)?;
-    times.extend(progress.times());
-    Summary::new(&path, sha256, &libraries, times)
+    let (python, out) = (&args.options.python, &args.options.out);
+    let published = write(&libraries, &program, out, &progress)?;
+    steps.extend(progress.times());
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Summary::new(published, version, Libraries::of(&libraries), steps, python)
 }
 
-/// The requests, in the form of `build-wheel`'s.
-fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
-    let plain = |torch: Option<&str>| cli::BuildWheel {
-        default: args.default.clone(),
-        project_url: args.project_url.clone(),
-        build: args.build,
-        ..cli::BuildWheel::plain(torch, &args.python, &args.out)
+/// The requests.
+fn wanted(args: &cli::BuildPlugin) -> Result<Vec<Wanted>> {
+    let plain = |torch: Option<&str>| Wanted {
+        torch: torch.map(str::to_owned),
+        options: args.options.clone(),
+        ..Wanted::default()
     };
     let mut wanted = Vec::new();
     if args.all {
@@ -107,7 +106,7 @@ fn wanted(args: &cli::BuildPlugin) -> Result<Vec<cli::BuildWheel>> {
     for wheel in &args.wheel {
         let file = wheel.file_name().unwrap_or_default().to_string_lossy();
         let name = WheelName::parse(&file)?;
-        wanted.push(cli::BuildWheel {
+        wanted.push(Wanted {
             wheel: Some(wheel.clone()),
             ..plain(Some(name.public_version()))
         });
@@ -123,10 +122,10 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
     let ready = prepare::prepare(plan, progress)?;
     let path = progress.step("compile the library", |step| {
         let target = paths::target().join(flavour.target());
-        compile::compile(paths::root(), &target, &ready.against(), flavour, step)
+        compile::compile(paths::root(), &target, &ready, flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-    let floors = ready.require(&[(compile::LIBRARY, &bytes)])?;
+    let floors = ready.require(&[(LIBRARY, &bytes)])?;
     Ok(Library {
         provenance: ready.provenance(&plan.header, &bytes, &floors),
         platform: ready.base.name.platform.clone(),
@@ -171,10 +170,20 @@ fn write(
         progress,
         |file, _| {
             let contents = contents::contents(&name, libraries, program)?;
-            writer::write_new(&contents, file)
+            writer::write_new(&contents, file)?;
+            Ok(contents)
         },
-        |file, step| verify::verify(file, &name, libraries, program, step),
+        |file, contents, step| verify(file, &name, contents, step),
     )
+}
+
+/// Verifies every byte against RECORD and `contents`, and what the loader relies on.
+fn verify(file: &Path, name: &WheelName, contents: &Contents, step: &Step) -> Result<()> {
+    let mut wheel = result::open(file, name, contents)?;
+    for path in contents.files.keys().filter(|it| it.ends_with(LIBRARY)) {
+        result::check_soname(&mut wheel, path, LIBRARY)?;
+    }
+    wheel.verify_all(step, |_| Ok(None))
 }
 
 /// `0.1.0+torch2.11.0.2.15.0.h1a2b3c4d`: our version, the releases, and a digest of all that the wheel is made of. pip

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::support::progress::Step;
+use crate::build_wheel::Options;
 use crate::wheel::provenance::{Inputs, Named};
+use crate::wheel::writer::NewFile;
 
 fn library(torch: &str, platform: &str) -> Library {
     let bytes = format!("a library for {torch}").into_bytes();
@@ -93,6 +94,7 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
     let package = "pinbuddy/lib/2.8.0+cu128/libtorch_pinbuddy.so";
     assert!(contents.files[package].executable);
     assert!(contents.files["pinbuddy/bin/pinbuddy-tools"].executable);
+    assert!(contents.files.contains_key("pinbuddy/_plugin.py"));
     assert_eq!(
         text(&format!("{info}/entry_points.txt")),
         "[console_scripts]\npinbuddy = pinbuddy.__main__:main\n\n\
@@ -161,21 +163,25 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
     let name = name(&libraries);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wheel");
-    writer::write_new(
-        &contents::contents(&name, &libraries, &tools()).unwrap(),
-        &path,
-    )
-    .unwrap();
-    let refused = |libraries: &[Library]| {
-        let error = verify::verify(&path, &name, libraries, &tools(), &Step::silent()).unwrap_err();
-        error.to_string()
+    let mut contents = contents::contents(&name, &libraries, &tools()).unwrap();
+    writer::write_new(&contents, &path).unwrap();
+    let refused = |contents: &Contents| {
+        let error = verify(&path, &name, contents, &Step::silent()).unwrap_err();
+        format!("{error:#}")
     };
-    assert!(!refused(&libraries).is_empty());
-    let mut another = two();
-    another[0].provenance.header_sha256.0 = "45".repeat(32);
-    for libraries in [&libraries[..1], &another] {
-        let said = refused(libraries);
-        assert_eq!(said, "pinbuddy/plugin.json is not what was written");
+    let said = refused(&contents);
+    assert!(
+        !said.contains("is not what was written"),
+        "no library: {said}"
+    );
+    for path in contents.files.keys().cloned().collect::<Vec<_>>() {
+        let written = contents.files[&path].clone();
+        contents.files.insert(path.clone(), NewFile::text("other"));
+        assert_eq!(
+            refused(&contents),
+            format!("{path} is not what was written")
+        );
+        contents.files.insert(path, written);
     }
 }
 
@@ -183,19 +189,23 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
 fn releases_and_wheels_are_asked_for_together() {
     let args = cli::BuildPlugin {
         torch: vec!["2.8.0".into()],
-        all: false,
         wheel: vec!["w/torch-2.11.0+cu126-cp312-cp312-manylinux_2_28_x86_64.whl".into()],
-        python: "python3".into(),
-        out: "dist".into(),
-        default: Vec::new(),
-        project_url: Vec::new(),
-        build: Some(7),
-        json: false,
+        options: Options {
+            build: Some(7),
+            ..Options::default()
+        },
+        ..cli::BuildPlugin::default()
     };
     let asked: Vec<_> = wanted(&args)
         .unwrap()
         .into_iter()
-        .map(|it| (it.torch.unwrap_or_default(), it.wheel.is_some(), it.build))
+        .map(|it| {
+            (
+                it.torch.unwrap_or_default(),
+                it.wheel.is_some(),
+                it.options.build,
+            )
+        })
         .collect();
     assert_eq!(
         asked,

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
+use xshell::{Shell, cmd};
 
 use super::Cli;
 use crate::support::paths;
+use xtask_patchkit::git;
 
 /// The start of such a command line.
 const COMMAND: &str = "cargo xtask ";
@@ -60,22 +62,16 @@ fn complaint(words: Vec<String>) -> Option<String> {
     (!is_help).then(|| format!("{COMMAND}{}: {said}", words.join(" ")))
 }
 
-/// Documents, scripts and workflows.
+/// Documents, scripts and workflows of this checkout.
 fn files() -> Vec<PathBuf> {
-    let folders = [
-        "",
-        "ci",
-        "ci/gpu",
-        ".ci",
-        ".github/workflows",
-        "docs",
-        "examples",
-    ];
-    let entries = folders.map(|it| fs::read_dir(paths::root().join(it)).unwrap());
-    let files = entries.into_iter().flatten().map(|it| it.unwrap().path());
-    let is_read =
-        |it: &PathBuf| it.ends_with(".ci/run") || matches!(ending(it), "md" | "sh" | "yml");
-    files.filter(is_read).collect()
+    let shell = Shell::new().unwrap();
+    shell.change_dir(paths::root());
+    let listed = git::text(git::unbound(cmd!(
+        shell,
+        "git ls-files *.md *.sh *.yml .ci/run"
+    )));
+    let listed = listed.unwrap();
+    listed.lines().map(|it| paths::root().join(it)).collect()
 }
 
 fn ending(file: &Path) -> &str {

@@ -38,15 +38,18 @@ pub fn header(versions: &Versions, release: &Release, python: &Path) -> Result<V
         };
         Ok(verify::header_of(path, &expected)?.into_bytes())
     };
-    if let Some((path, name)) = fetch::cached(&cache, release, &python) {
+    let official = fetch::Wheel {
+        cache: &cache,
+        release,
+        python: &python,
+    };
+    if let Some((path, name)) = official.cached() {
         return read(&path, &name);
     }
     let _lock = lock::take("build")?;
     let progress = Progress::new(3);
     let tools = progress.step("check the tools", |_| tools::ensure(&python))?;
     let what = format!("fetch the official wheel of torch {}", release.version);
-    let wheel = progress.step(&what, |step| {
-        fetch::temporary(&cache, release, &python, &tools, step)
-    })?;
-    progress.step("keep its header", |_| read(&wheel.path, &wheel.name))
+    let (path, name, _scratch) = progress.step(&what, |step| official.fetch(&tools, step))?;
+    progress.step("keep its header", |_| read(&path, &name))
 }

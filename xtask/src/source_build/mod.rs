@@ -20,7 +20,7 @@ use xshell::{Shell, cmd};
 use crate::build_wheel::assemble::{self, Fork};
 use crate::build_wheel::compile::{self, LIBRARY};
 use crate::build_wheel::inputs;
-use crate::build_wheel::summary::{self, Summary};
+use crate::build_wheel::summary::Summary;
 use crate::cli;
 use crate::python::{pip, tools};
 use crate::support::hash::Digest;
@@ -57,7 +57,12 @@ fi | tar --create --null --no-recursion --files-from=- |
 
 pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let root = paths::root();
-    let plan = Plan::make(root, &Versions::read(root)?, source, args)?;
+    let plan = Plan::make(
+        root,
+        &Versions::read(root)?,
+        (source, args.keep),
+        &args.wanted.options,
+    )?;
     // Whether the series apply is found out first, before the long work.
     patched(&plan, &plan.tree)?;
     let missing = plan.missing()?;
@@ -74,7 +79,7 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let _lock = lock::take("source")?;
     disk::require(&plan.work, ROOM, "build PyTorch")?;
     disk::require_writable(&plan.out)?;
-    summary::print(&make(&plan, &Progress::new(STEPS))?, args.json)
+    make(&plan, &Progress::new(STEPS))?.print(args.json)
 }
 
 /// Everything after the checks.

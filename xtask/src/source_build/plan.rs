@@ -4,10 +4,9 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 use xshell::{Shell, cmd};
 
-use crate::cli::BuildWheel;
+use crate::build_wheel::Options;
 use crate::python::Python;
 use crate::support::hash::Digest;
 use crate::support::paths;
@@ -59,30 +58,17 @@ pub struct Plan {
     pub out: PathBuf,
 }
 
-#[derive(Deserialize)]
-struct Project {
-    #[serde(rename = "build-system")]
-    build_system: BuildSystem,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct BuildSystem {
-    requires: Vec<String>,
-    build_backend: Option<String>,
-}
-
 impl Plan {
-    /// Makes the plan, or refuses what cannot be built. `root` is this project's checkout.
+    /// Makes the plan, or refuses what cannot be built. `root` is this project's checkout; a tree may be built in itself.
     pub fn make(
         root: &Path,
         versions: &Versions,
-        source: &Path,
-        args: &BuildWheel,
+        (source, keep): (&Path, bool),
+        options: &Options,
     ) -> Result<Self> {
         let tree = Tree::open(source, versions)?;
         let release = tree.release(versions)?.clone();
-        let python = Python::probe(&args.python)?;
+        let python = Python::probe(&options.python)?;
         let (packages, legacy) = entry(&tree)?;
         let read = |name: &String| series::read(&root.join("patches").join(name));
         let source_series = release
@@ -114,9 +100,9 @@ impl Plan {
             legacy,
             nvcc,
             work,
-            keep: args.keep,
+            keep,
             version,
-            out: std::path::absolute(&args.out).context("finding the folder for the result")?,
+            out: std::path::absolute(&options.out).context("finding the folder for the result")?,
         })
     }
 
@@ -157,7 +143,7 @@ impl Plan {
         if let Err(why) = crate::build_wheel::compile::compilers() {
             missing.push(why.to_string());
         }
-        if !self.python.has_headers() {
+        if !self.python.headers {
             missing.push(format!(
                 "Python.h of {}: install python3-dev",
                 self.python.describe()
@@ -231,13 +217,12 @@ fn entry(tree: &Tree) -> Result<(Vec<String>, bool)> {
     let text = tree
         .read("pyproject.toml")?
         .with_context(|| format!("there is no {shown}"))?;
-    let project: Project = toml::from_str(&String::from_utf8_lossy(&text))
+    let project: toml::Table = toml::from_str(&String::from_utf8_lossy(&text))
         .with_context(|| format!("reading {shown}"))?;
-    let BuildSystem {
-        requires: mut packages,
-        build_backend,
-    } = project.build_system;
-    let legacy = build_backend.as_deref() == Some(LEGACY);
+    let of_build = |key| project.get("build-system")?.get(key).cloned();
+    let packages = of_build("requires").with_context(|| format!("{shown} requires nothing"))?;
+    let mut packages: Vec<String> = packages.try_into()?;
+    let legacy = of_build("build-backend").is_some_and(|it| it.as_str() == Some(LEGACY));
     for package in packages.iter_mut().filter(|_| legacy) {
         if let Some((_, bounded)) = OF_THEIR_TIME.iter().find(|(name, _)| package == name) {
             (*bounded).clone_into(package);

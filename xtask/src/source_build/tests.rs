@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::plan::Plan;
 use super::{make, patched};
-use crate::cli::BuildWheel;
+use crate::build_wheel::Options;
 use crate::support::hash::Digest;
 use crate::support::progress::Progress;
 use crate::wheel::provenance::Provenance;
@@ -40,14 +40,9 @@ impl StandIn {
     }
 
     fn plan(&self, keep: bool) -> Plan {
-        let args = BuildWheel {
-            python: "python3".into(),
-            out: self.path("dist"),
-            keep,
-            ..BuildWheel::default()
-        };
+        let options = Options::plain("python3".as_ref(), &self.path("dist"));
         let (ours, tree) = (self.0.ours(), self.0.tree());
-        let mut plan = Plan::make(&ours, &self.0.versions, &tree, &args).unwrap();
+        let mut plan = Plan::make(&ours, &self.0.versions, (&tree, keep), &options).unwrap();
         // A separate folder for each test.
         plan.work = self.path("scratch");
         plan

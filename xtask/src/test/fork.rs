@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::pytest;
-use crate::runtime::Runtime;
+use super::{Ready, pytest};
 use crate::support::tally::Tally;
 use crate::venv;
 
@@ -37,18 +36,11 @@ impl Pass {
 pub const ALL: &str = "PINBUDDY_TEST_ALL";
 
 /// pytest in the fork's environment: `pass`, with timing tests alone.
-pub fn python_tests(
-    pass: Pass,
-    all: bool,
-    fork: &Path,
-    stock: &Path,
-    python: &Path,
-    runtime: &Runtime,
-) -> Result<Tally> {
-    require(fork, stock, python)?;
+pub fn python_tests(pass: Pass, ready: &Ready<'_>) -> Result<Tally> {
+    require(ready)?;
     let mut tally = Tally::default();
     for pass in [pass, Pass::Timing] {
-        tally.add(run(pass, all, fork, stock, runtime, |command| {
+        tally.add(run(pass, ready, &ready.fork, |command| {
             command.env_remove("PINBUDDY_EXPECT_DEBUG");
         })?);
     }
@@ -56,30 +48,28 @@ pub fn python_tests(
 }
 
 /// Installs the tests' requirements besides torch.
-pub fn require(fork: &Path, stock: &Path, python: &Path) -> Result<()> {
-    venv::require(fork, python, &["pytest", "pytest-xdist", "numpy", "pyyaml"])?;
-    venv::require(stock, python, &["numpy"])
+pub fn require(ready: &Ready<'_>) -> Result<()> {
+    let of_fork = ["pytest", "pytest-xdist", "numpy", "pyyaml"];
+    venv::require(&ready.fork, ready.python, &of_fork)?;
+    venv::require(&ready.stock, ready.python, &["numpy"])
 }
 
 /// pytest on `tests/python` in an environment with our library; `adjust` changes the command.
 pub fn run(
     pass: Pass,
-    all: bool,
+    ready: &Ready<'_>,
     environment: &Path,
-    stock: &Path,
-    runtime: &Runtime,
     adjust: impl FnOnce(&mut Command),
 ) -> Result<Tally> {
+    let (runtime, all) = (&ready.runtime, ready.all);
     let python = runtime.command(environment.join("bin/python"))?;
+    let real = if runtime.is_real() { "1" } else { "0" };
     let mut command = pytest::command(python, "tests/python");
     command
         .args(["-m", pass.marks(all)])
         .envs(all.then_some((ALL, "1")))
-        .env(
-            "PINBUDDY_TEST_REAL",
-            if runtime.is_real() { "1" } else { "0" },
-        )
-        .env("PINBUDDY_STOCK_PYTHON", stock.join("bin/python"));
+        .env("PINBUDDY_TEST_REAL", real)
+        .env("PINBUDDY_STOCK_PYTHON", ready.stock.python());
     if pass != Pass::Timing {
         // More processes than cores, since tests mostly wait and start up. One that has nothing left to do takes another's
         // tests, behind one that takes minutes, too.

@@ -20,10 +20,10 @@ use std::thread;
 use anyhow::Result;
 
 use crate::bench;
-use crate::build_wheel::{self, plan::Plan};
+use crate::build_wheel::{self, Wanted, plan::Plan};
 use crate::cli;
 use crate::python::environment::Environment;
-use crate::runtime;
+use crate::runtime::{self, Runtime};
 use crate::sanitize;
 use crate::support::paths;
 use crate::support::refusal::refuse;
@@ -32,7 +32,6 @@ use crate::support::tally::Tally;
 use crate::support::typed;
 use crate::venv;
 use fork::Pass;
-use pytorch::Pytorch;
 
 pub fn run(args: &cli::Test) -> Result<()> {
     if !args.quick {
@@ -44,19 +43,14 @@ pub fn run(args: &cli::Test) -> Result<()> {
     if args.real {
         on_gpu(&mut table, source)?;
     } else if let Some(torch) = &args.torch {
-        let scope = Scope {
-            newest: false,
-            all: args.all,
-            source,
-        };
-        with_torch(&mut table, &build_args(Some(torch)), &scope);
+        with_torch(&mut table, &build_args(Some(torch)), args);
     } else {
         table.row("scripts and workflows", rules);
         if args.quick {
             table.row(RUST, || rust::whole(false));
             table.row(SANITIZED, sanitize::by_itself);
         } else {
-            whole(&mut table, args.all, source);
+            whole(&mut table, args);
         }
     }
     eprint!("\n{table}");
@@ -86,26 +80,23 @@ pub fn run(args: &cli::Test) -> Result<()> {
 }
 
 /// Compiles and runs everything.
-fn whole(table: &mut Table, all: bool, source: Option<&Path>) {
+fn whole(table: &mut Table, asked: &cli::Test) {
     let args = build_args(None);
+    let python = &args.options.python;
     // Making an environment is mostly waiting, so it runs beside the compilers. Its errors are reported by the row
     // of environments, which repeats it.
     thread::scope(|scope| {
         if wants_torch(table) {
-            scope.spawn(|| venv::ensure(None, true, &args.python));
+            scope.spawn(|| venv::ensure(None, true, python));
         }
-        table.row(RUST, || rust::whole(all));
+        table.row(RUST, || rust::whole(asked.all));
         table.row(SANITIZED, sanitize::by_itself);
     });
     table.row("the simulator's headers", || simulator::headers(&args));
-    table.row(PAGE, || page::in_a_browser(&args.python, source));
-    let scope = Scope {
-        newest: true,
-        all,
-        source,
-    };
-    with_torch(table, &args, &scope);
-    if all {
+    let source = asked.source.as_deref();
+    table.row(PAGE, || page::in_a_browser(python, source));
+    with_torch(table, &args, asked);
+    if asked.all {
         table.row(CMAKE, || source::cmake(&args));
         table.row(SANITIZED_LIBRARY, sanitize::library);
     }
@@ -143,128 +134,121 @@ fn rules() -> Result<Tally> {
 fn on_gpu(table: &mut Table, source: Option<&Path>) -> Result<()> {
     let args = build_args(None);
     let runtime = runtime::choose(true)?;
-    let python = args.python.as_path();
-    if let Some((fork, stock)) = table.value(ENVIRONMENTS, || environments(&args, python)) {
+    let ready = table.value(ENVIRONMENTS, || Ready::make(&args, runtime, true, source));
+    if let Some(ready) = ready {
         table.row("the fork on this machine", || {
-            fork::python_tests(Pass::Behaviour, true, &fork, &stock, python, &runtime)
+            fork::python_tests(Pass::Behaviour, &ready)
         });
         if source.is_some() {
-            let pytorch = Pytorch {
-                fork: &fork,
-                stock: &stock,
-                python,
-                runtime: &runtime,
-                source,
-                all: true,
-            };
-            table.row(UPSTREAM, || pytorch.own(&["test_pinned.py"]));
+            table.row(UPSTREAM, || pytorch::own(&ready, &["test_pinned.py"]));
         }
     }
     Ok(())
 }
 
-/// Runs the tests of a release.
-struct Scope<'a> {
-    /// Whether this is the newest release, which is also tried with the model, the benchmark, the GPU run and clients.
-    newest: bool,
-    /// Whether to run what proves a release rather than a change.
+/// What tests of a release run in and with.
+#[derive(Debug)]
+struct Ready<'a> {
+    fork: Environment,
+    stock: Environment,
+    /// The interpreter that made the environments.
+    python: &'a Path,
+    runtime: Runtime,
+    /// Whether to run what proves a release, too.
     all: bool,
-    /// The source of PyTorch's own tests.
+    /// A tree with PyTorch's own tests.
     source: Option<&'a Path>,
 }
 
-impl Scope<'_> {
-    fn has(&self, row: &str) -> bool {
-        let of_newest = [MODEL, BENCH, GPU, CLIENTS, SEAM];
-        let newest = self.newest || !of_newest.contains(&row);
-        newest && (self.all || ![SAME_BYTES, GPU, SEAM].contains(&row))
+impl<'a> Ready<'a> {
+    fn make(
+        args: &'a Wanted,
+        runtime: Runtime,
+        all: bool,
+        source: Option<&'a Path>,
+    ) -> Result<Self> {
+        let (torch, python) = (args.torch.as_deref(), args.options.python.as_path());
+        Ok(Self {
+            fork: venv::ensure(torch, false, python)?,
+            stock: venv::ensure(torch, true, python)?,
+            python,
+            runtime,
+            all,
+            source,
+        })
     }
 }
 
-/// The rows that need the fork wheel.
-fn of_torch() -> impl Iterator<Item = &'static str> {
-    let first = [INVARIANTS, SAME_BYTES, PLUGIN, ENVIRONMENTS];
-    first.into_iter().chain(IN_ENVIRONMENTS)
-}
-
+/// Whether a row is to be run that needs the fork wheel.
 fn wants_torch(table: &Table) -> bool {
-    table.wants(FORK_WHEEL) || of_torch().any(|row| table.wants(row))
+    let all = [
+        FORK_WHEEL,
+        INVARIANTS,
+        SAME_BYTES,
+        PLUGIN,
+        ENVIRONMENTS,
+        SIMULATOR,
+        MODEL,
+        FORK,
+        BENCH,
+        GPU,
+        CLIENTS,
+        ASSERTING,
+        UPSTREAM,
+        SEAM,
+    ];
+    all.iter().any(|row| table.wants(row))
 }
 
 /// Tests of the wheel: its contents and its behaviour.
-fn with_torch(table: &mut Table, args: &cli::BuildWheel, scope: &Scope<'_>) {
+fn with_torch(table: &mut Table, args: &Wanted, asked: &cli::Test) {
     if !wants_torch(table) {
         return;
     }
-    let Some(built) = table.value(FORK_WHEEL, || build_wheel::build(args)) else {
-        for row in of_torch().filter(|row| scope.has(row)) {
-            table.not_run(row, "there is no fork wheel");
-        }
-        return;
-    };
-    let (python, torch) = (args.python.as_path(), args.torch.as_deref());
-    table.row(INVARIANTS, || wheel::invariants(args, &built));
-    if scope.has(SAME_BYTES) {
-        table.row(SAME_BYTES, || wheel::reproducible(args, &built));
+    let (torch, python, all) = (args.torch.as_deref(), &args.options.python, asked.all);
+    let built = table.value(FORK_WHEEL, || build_wheel::build(args));
+    table.given(&built, INVARIANTS, |it| wheel::invariants(args, it));
+    if all {
+        table.given(&built, SAME_BYTES, |it| wheel::reproducible(args, it));
     }
-    table.row(PLUGIN, || plugin::wheel(torch, python, &built, scope.all));
-    let ready = table.value(ENVIRONMENTS, || {
-        Ok((environments(args, python)?, runtime::choose(false)?))
+    table.given(&built, PLUGIN, |it| plugin::wheel(torch, python, it, all));
+    let ready = built.and_then(|_| {
+        table.value(ENVIRONMENTS, || {
+            Ready::make(args, runtime::choose(false)?, all, asked.source.as_deref())
+        })
     });
-    let Some(((fork, stock), runtime)) = ready else {
-        for row in IN_ENVIRONMENTS.into_iter().filter(|row| scope.has(row)) {
-            table.not_run(row, "there are no environments");
-        }
-        return;
-    };
-    let pytorch = Pytorch {
-        fork: &fork,
-        stock: &stock,
-        python,
-        runtime: &runtime,
-        source: scope.source,
-        all: scope.all,
-    };
-    let runs = |row: &str| -> Result<Tally> {
-        match row {
-            SIMULATOR => simulator::under_stock(&stock, python),
-            MODEL => simulator::model_beside(&stock, scope.all),
-            FORK => fork::python_tests(Pass::Release, scope.all, &fork, &stock, python, &runtime),
-            BENCH => bench::smoke(&fork, &stock),
-            GPU => gpu::trial(&fork, &stock, python),
-            CLIENTS => pytorch.clients(),
-            ASSERTING => plugin::python_tests(torch, &fork, &stock, python, scope.all),
-            UPSTREAM => {
-                let files = ["test_outcomes.py", "test_pinned.py", "test_device.py"];
-                pytorch.own(&files[..if scope.newest { 3 } else { 2 }])
-            }
-            SEAM => pytorch.own(&["test_seam.py"]),
-            _ => anyhow::bail!("nobody runs it"),
-        }
-    };
-    for row in IN_ENVIRONMENTS.into_iter().filter(|row| scope.has(row)) {
-        table.row(row, || runs(row));
+    // The newest release is also tried with the model, the benchmark, the GPU run and clients.
+    let newest = asked.torch.is_none();
+    table.given(&ready, SIMULATOR, simulator::under_stock);
+    if newest {
+        table.given(&ready, MODEL, simulator::model_beside);
+    }
+    table.given(&ready, FORK, |it| fork::python_tests(Pass::Release, it));
+    if newest {
+        table.given(&ready, BENCH, |it| bench::smoke(&it.fork, &it.stock));
+    }
+    if newest && all {
+        table.given(&ready, GPU, gpu::trial);
+    }
+    if newest {
+        table.given(&ready, CLIENTS, pytorch::clients);
+    }
+    table.given(&ready, ASSERTING, |it| plugin::python_tests(torch, it));
+    let files = ["test_outcomes.py", "test_pinned.py", "test_device.py"];
+    let files = &files[..if newest { 3 } else { 2 }];
+    table.given(&ready, UPSTREAM, |it| pytorch::own(it, files));
+    if newest && all {
+        table.given(&ready, SEAM, |it| pytorch::own(it, &["test_seam.py"]));
     }
 }
 
-fn environments(args: &cli::BuildWheel, python: &Path) -> Result<(Environment, Environment)> {
-    let torch = args.torch.as_deref();
-    let fork = venv::ensure(torch, false, python)?;
-    Ok((fork, venv::ensure(torch, true, python)?))
-}
-
-fn build_args(torch: Option<&str>) -> cli::BuildWheel {
-    cli::BuildWheel::plain(torch, Path::new("python3"), &paths::root().join("dist"))
+fn build_args(torch: Option<&str>) -> Wanted {
+    venv::wanted(torch, Path::new("python3"))
 }
 
 const UPSTREAM: &str = "PyTorch's own tests";
 const PAGE: &str = "reports in a browser";
 const SEAM: &str = "PyTorch's own tests with the seam alone, no fork";
-
-/// Rows of what runs in environments, in their order.
-const IN_ENVIRONMENTS: [&str; 9] = [
-    SIMULATOR, MODEL, FORK, BENCH, GPU, CLIENTS, ASSERTING, UPSTREAM, SEAM,
-];
 
 #[cfg(test)]
 mod tests {

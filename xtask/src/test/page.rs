@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::pytest;
-use crate::programs::TOOLS;
+use crate::programs;
 use crate::support::tally::Tally;
 
 /// Opens pages, moves their sliders, and looks for complaints. Skipped where there is no npm. `source` is a tree of
@@ -14,7 +14,7 @@ use crate::support::tally::Tally;
 pub fn in_a_browser(python: &Path, source: Option<&Path>) -> Result<Tally> {
     let mut command = pytest::command(Command::new(python), "tests/page");
     command
-        .env("PINBUDDY_TOOLS", TOOLS.ensure()?)
+        .env("PINBUDDY_TOOLS", programs::tools()?)
         .env("PYTHONPATH", pytest::packages(python, &pytest::TWO)?);
     if let Some(source) = source {
         command.arg("--source").arg(std::path::absolute(source)?);

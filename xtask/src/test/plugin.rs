@@ -10,13 +10,13 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::fork::{self, Pass};
+use super::{Ready, wheel};
 use crate::build_plugin::{self, Summary as Plugin};
+use crate::build_wheel::Options;
 use crate::build_wheel::compile::Flavour;
 use crate::build_wheel::summary::Summary;
 use crate::cli;
-use crate::runtime;
 use crate::support::paths;
-use crate::support::refusal::refuse;
 use crate::support::scratch::Scratch;
 use crate::support::tally::Tally;
 use crate::venv;
@@ -26,26 +26,13 @@ use crate::wheel::provenance::Provenance;
 pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) -> Result<Tally> {
     let first = build(torch, python, Flavour::Wheel, &paths::root().join("dist"))?;
     let library = Provenance::read(&fork.path)?.library_sha256;
-    let mut same = vec![(
-        "the plug-in's library is not the fork's",
-        first.libraries[0].sha256.clone(),
-        library,
-    )];
+    let own = &first.of.libraries[0].sha256;
+    let mut tally = wheel::same("the plug-in's library is not the fork's", own, &library)?;
     if twice {
         let again = Scratch::folder(&paths::target().join("wheel/again"))?;
         let second = build(torch, python, Flavour::Wheel, again.path())?;
         let what = "two builds of the plug-in differ";
-        same.push((what, second.sha256, first.sha256));
-    }
-    let mut tally = Tally::default();
-    for (what, found, expected) in same {
-        if found != expected {
-            return Err(refuse(what)
-                .found(format!("SHA-256 {found}"))
-                .expected(format!("SHA-256 {expected}"))
-                .into());
-        }
-        tally.add(Tally::one());
+        tally.add(wheel::same(what, &second.sha256, &first.sha256)?);
     }
     Ok(tally)
 }
@@ -53,13 +40,8 @@ pub fn wheel(torch: Option<&str>, python: &Path, fork: &Summary, twice: bool) ->
 /// pytest with the debug build as a plug-in, without timing tests. A test fails if another library is loaded. With
 /// `all` no program is forked (`tests/python/start.py`). `PINBUDDY_TEST_LIBRARY=coverage` has the library count its
 /// lines (`ci/coverage.sh`).
-pub fn python_tests(
-    torch: Option<&str>,
-    fork: &Path,
-    stock: &Path,
-    python: &Path,
-    all: bool,
-) -> Result<Tally> {
+pub fn python_tests(torch: Option<&str>, ready: &Ready<'_>) -> Result<Tally> {
+    let (stock, python) = (&ready.stock, ready.python);
     let counts = env::var_os("PINBUDDY_TEST_LIBRARY").is_some_and(|it| it == "coverage");
     let (flavour, name) = match counts {
         true => (Flavour::Coverage, "coverage"),
@@ -68,7 +50,7 @@ pub fn python_tests(
     let folder = paths::target().join("wheel").join(name);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let plugin = build(torch, python, flavour, &folder)?;
-    fork::require(fork, stock, python)?;
+    fork::require(ready)?;
     let stock_name = stock.file_name().unwrap_or_default().to_string_lossy();
     let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
     venv::share(stock, &folder)?;
@@ -78,25 +60,18 @@ pub fn python_tests(
         python,
         &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
     )?;
-    let runtime = runtime::choose(false)?;
-    fork::run(Pass::Behaviour, all, &folder, stock, &runtime, |command| {
+    fork::run(Pass::Behaviour, ready, &folder, |command| {
         command
             .env("PINBUDDY_EXPECT_DEBUG", "1")
-            .env("PINBUDDY_FORK_PYTHON", fork.join("bin/python"));
+            .env("PINBUDDY_FORK_PYTHON", ready.fork.python());
     })
 }
 
 fn build(torch: Option<&str>, python: &Path, flavour: Flavour, out: &Path) -> Result<Plugin> {
     let args = cli::BuildPlugin {
         torch: torch.map(str::to_owned).into_iter().collect(),
-        all: false,
-        wheel: Vec::new(),
-        python: python.to_path_buf(),
-        out: out.to_path_buf(),
-        default: Vec::new(),
-        project_url: Vec::new(),
-        build: None,
-        json: false,
+        options: Options::plain(python, out),
+        ..cli::BuildPlugin::default()
     };
     build_plugin::build(&args, flavour)
 }

@@ -74,7 +74,7 @@ mod tests {
     fn counts(script: &str) -> (usize, usize) {
         let folder = tempfile::tempdir().unwrap();
         let report = folder.path().join("report.xml");
-        fs::write(&report, "<testsuite tests=\"7\">").unwrap();
+        fs::write(&report, "<testsuite tests=\"7\"/>").unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh"]).arg(&report);
         let tally = run(&mut command, &report).unwrap();
@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn what_is_not_counted_by_this_run_has_failed() {
-        let write = "echo '<testsuites><testsuite tests=\"3\" failures=\"1\">' >\"$1\"";
+        let write =
+            "echo '<testsuites><testsuite tests=\"3\" failures=\"1\"/></testsuites>' >\"$1\"";
         assert_eq!(counts(&format!("{write}; exit 1")), (2, 1));
         assert_eq!(counts("exit 0"), (0, 1), "an earlier run's report");
         assert_eq!(counts("exit 2"), (0, 1));

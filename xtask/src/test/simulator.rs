@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::tree;
-use crate::cli;
+use crate::build_wheel::{Wanted, tree};
 use crate::python::{pip, tools};
 use crate::support::paths;
 use crate::support::progress::Progress;
 use crate::support::tally::Tally;
 use xtask_patchkit::release::Versions;
 
-use super::pytest;
+use super::{Ready, pytest};
 
 /// Reads C headers for bindgen. Pinned, since the output is compared byte for byte.
 const LIBCLANG: &str = "libclang==18.1.1";
@@ -22,7 +21,7 @@ const LIBCLANG: &str = "libclang==18.1.1";
 const CUDA_12: &str = "12.8";
 
 /// The committed bindings are current, and a C program with the real headers works.
-pub fn headers(args: &cli::BuildWheel) -> Result<Tally> {
+pub fn headers(args: &Wanted) -> Result<Tally> {
     let plan = Plan::make(args)?;
     let tools = tools::ensure(&plan.python)?;
     let versions = Versions::read(paths::root())?;
@@ -60,21 +59,21 @@ fn joined(folders: &[PathBuf]) -> Result<String> {
 }
 
 /// Copies, streams, events and pinned memory with the official wheel, on two simulated GPUs.
-pub fn under_stock(stock: &Path, python: &Path) -> Result<Tally> {
-    let interpreter = crate::sim::build()?.command(stock.join("bin/python"), 2)?;
+pub fn under_stock(ready: &Ready<'_>) -> Result<Tally> {
+    let interpreter = crate::sim::build()?.command(ready.stock.python(), 2)?;
     let mut command = pytest::command(interpreter, "tests/cuda-sim/python");
-    let packages = pytest::packages(python, &pytest::TWO)?;
+    let packages = pytest::packages(ready.python, &pytest::TWO)?;
     pytest::counted(pytest::by_file(command.env("PYTHONPATH", packages)))
 }
 
 /// The model of PyTorch's device allocator replays what programs did with the official wheel.
-pub fn model_beside(stock: &Path, all: bool) -> Result<Tally> {
+pub fn model_beside(ready: &Ready<'_>) -> Result<Tally> {
     let simulator = crate::sim::build()?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut variables = vec![
-        ("PINBUDDY_STOCK_PYTHON", text(&stock.join("bin/python"))),
+        ("PINBUDDY_STOCK_PYTHON", text(&ready.stock.python())),
         ("PINBUDDY_SIM_FOLDER", text(simulator.folder())),
     ];
-    variables.extend(all.then(|| (super::fork::ALL, "1".to_owned())));
+    variables.extend(ready.all.then(|| (super::fork::ALL, "1".to_owned())));
     super::rust::ignored("pinbuddy-replay", &variables)
 }

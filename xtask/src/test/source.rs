@@ -7,8 +7,7 @@ use serde_json::json;
 
 use super::pytest;
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::prepare;
-use crate::cli;
+use crate::build_wheel::{Wanted, prepare};
 use crate::support::lock;
 use crate::support::progress::Progress;
 use crate::support::tally::Tally;
@@ -17,7 +16,7 @@ use crate::support::tally::Tally;
 const TOOLS: [&str; 3] = ["pytest", "cmake>=3.27,<4", "ninja"];
 
 /// With the option, without it, and again without changes.
-pub fn cmake(args: &cli::BuildWheel) -> Result<Tally> {
+pub fn cmake(args: &Wanted) -> Result<Tally> {
     let plan = Plan::make(args)?;
     ensure!(
         plan.release.source_series.iter().any(|it| it == "source"),
@@ -26,12 +25,12 @@ pub fn cmake(args: &cli::BuildWheel) -> Result<Tally> {
     );
     let _lock = lock::take("build")?;
     let ready = prepare::prepare(&plan, &Progress::new(prepare::STEPS))?;
-    let (against, tools) = (ready.against(), pytest::packages(&args.python, &TOOLS)?);
+    let tools = pytest::packages(&args.options.python, &TOOLS)?;
     let needed = json!({
-        "wheel": against.tree, "overlay": against.overlay, "cuda": against.cuda,
-        "version": against.fork_version, "tools": tools,
+        "wheel": ready.tree, "overlay": ready.overlay, "cuda": ready.cuda,
+        "version": ready.fork_version, "tools": tools,
     });
-    let mut command = pytest::command(Command::new(&args.python), "tests/source-build");
+    let mut command = pytest::command(Command::new(&args.options.python), "tests/source-build");
     command
         .env("PINBUDDY_SOURCE_BUILD", needed.to_string())
         .env("PYTHONPATH", tools);

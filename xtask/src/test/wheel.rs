@@ -7,8 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::summary::Summary;
-use crate::build_wheel::{self, fetch};
-use crate::cli;
+use crate::build_wheel::{self, Options, Wanted};
 use crate::python::tools;
 use crate::support::paths;
 use crate::support::refusal::refuse;
@@ -17,14 +16,16 @@ use crate::support::tally::Tally;
 use crate::wheel::provenance::Provenance;
 
 /// An independent reader compares the fork wheel with the official one, and so one with defaults and a link, which has the same library.
-pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
+pub fn invariants(args: &Wanted, built: &Summary) -> Result<Tally> {
     let mut tally = checked(args, built, &[])?;
     let out = Scratch::folder(&paths::target().join("wheel/with-defaults"))?;
-    let args = cli::BuildWheel {
-        out: out.path().to_path_buf(),
-        default: vec!["BUDDY_LOG=info".into(), "BUDDY_PLAN=a \\ \"b\"".into()],
-        build: Some(7),
-        project_url: vec!["Source=https://git.example/torch".into()],
+    let args = Wanted {
+        options: Options {
+            default: vec!["BUDDY_LOG=info".into(), "BUDDY_PLAN=a \\ \"b\"".into()],
+            build: Some(7),
+            project_url: vec!["Source=https://git.example/torch".into()],
+            ..Options::plain(&args.options.python, out.path())
+        },
         ..args.clone()
     };
     let other = build_wheel::build(&args)?;
@@ -40,11 +41,13 @@ pub fn invariants(args: &cli::BuildWheel, built: &Summary) -> Result<Tally> {
 }
 
 /// What that reader finds, with these options.
-fn checked(args: &cli::BuildWheel, built: &Summary, options: &[&str]) -> Result<Tally> {
+fn checked(args: &Wanted, built: &Summary, options: &[&str]) -> Result<Tally> {
     let plan = Plan::make(args)?;
     let tools = tools::ensure(&plan.python)?;
-    let official = fetch::cached(&plan.cache, &plan.release, &plan.python);
-    let (official, _) = official.context("the official wheel is no longer in the cache")?;
+    let (official, _) = plan
+        .official()
+        .cached()
+        .context("the official wheel is no longer in the cache")?;
     let mut command = Command::new(&tools.python);
     command
         .arg(paths::root().join("tests/python/check_wheel.py"))
@@ -66,25 +69,26 @@ fn checked(args: &cli::BuildWheel, built: &Summary, options: &[&str]) -> Result<
 }
 
 /// Builds again from scratch, and compares.
-pub fn reproducible(args: &cli::BuildWheel, first: &Summary) -> Result<Tally> {
+pub fn reproducible(args: &Wanted, first: &Summary) -> Result<Tally> {
     let folder = paths::target().join("wheel");
     let out = Scratch::folder(&folder.join("again"))?;
     let fresh = Scratch::folder(&folder.join("cargo-again"))?;
-    let args = cli::BuildWheel {
-        out: out.path().to_path_buf(),
+    let second = build_wheel::build(&Wanted {
         wheel: None,
+        options: Options::plain(&args.options.python, out.path()),
+        cargo: Some(fresh.path().to_path_buf()),
         ..args.clone()
-    };
-    let second = build_wheel::build_in(&args, fresh.path())?;
-    if second.sha256 == first.sha256 {
+    })?;
+    same("two builds differ", &second.sha256, &first.sha256)
+}
+
+/// One test: two wheels or libraries have one hash.
+pub fn same(what: &str, found: &str, expected: &str) -> Result<Tally> {
+    if found == expected {
         return Ok(Tally::one());
     }
-    Err(refuse("two builds on the same inputs differ")
-        .found(format!("SHA-256 {}", second.sha256))
-        .expected(format!(
-            "SHA-256 {} ({})",
-            first.sha256,
-            first.path.display()
-        ))
+    Err(refuse(what)
+        .found(format!("SHA-256 {found}"))
+        .expected(format!("SHA-256 {expected}"))
         .into())
 }

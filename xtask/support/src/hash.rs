@@ -1,8 +1,8 @@
 //! SHA-256 in hexadecimal and in RECORD's base64.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
-use std::path::Path;
+use std::io::{self, BufReader, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
@@ -21,9 +21,11 @@ impl Digest {
 
     /// Of a file, streamed.
     pub fn of_file(path: &Path) -> Result<Self> {
-        let mut file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+        let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
         let mut hasher = Hasher::default();
-        copy(&mut file, &mut hasher).with_context(|| format!("reading {}", path.display()))?;
+        // A buffer that suits gigabytes.
+        let mut file = BufReader::with_capacity(256 << 10, file);
+        io::copy(&mut file, &mut hasher).with_context(|| format!("reading {}", path.display()))?;
         Ok(hasher.finish())
     }
 
@@ -38,50 +40,41 @@ impl Digest {
     }
 }
 
+/// `FILE.sha256` beside a file.
+pub fn beside(file: &Path) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(".sha256");
+    path.into()
+}
+
 /// Writes `FILE.sha256` beside a file whose hash is known, as sha256sum does: who has both can check every byte.
 pub fn write_beside(file: &Path, hex: &str) -> Result<()> {
     let name = file.file_name().unwrap_or_default().display();
-    let mut path = file.as_os_str().to_owned();
-    path.push(".sha256");
-    let path = Path::new(&path);
-    std::fs::write(path, format!("{hex}  {name}\n"))
+    let path = beside(file);
+    std::fs::write(&path, format!("{hex}  {name}\n"))
         .with_context(|| format!("writing {}", path.display()))
 }
 
-/// A SHA-256 in progress, and the number of bytes so far.
+/// A SHA-256 in progress.
 #[derive(Default)]
-pub struct Hasher {
-    state: Sha256,
-    bytes: u64,
-}
+pub struct Hasher(Sha256);
 
 impl Hasher {
-    /// How many bytes went in.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// The result.
     pub fn finish(self) -> Digest {
-        Digest(self.state.finalize().into())
+        Digest(self.0.finalize().into())
     }
 }
 
 impl Write for Hasher {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.state.update(buffer);
-        self.bytes += buffer.len() as u64;
+        self.0.update(buffer);
         Ok(buffer.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// `io::copy` with a buffer that suits gigabytes.
-pub fn copy(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<u64> {
-    io::copy(&mut BufReader::with_capacity(256 << 10, from), to)
 }
 
 #[cfg(test)]

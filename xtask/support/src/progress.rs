@@ -6,12 +6,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 
 /// The steps of one command, and how long each took.
 pub struct Progress {
     count: usize,
     terminal: bool,
-    times: RefCell<Vec<(String, Duration)>>,
+    times: RefCell<Vec<StepTime>>,
+}
+
+/// The duration of a step that succeeded.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepTime {
+    /// The step's name.
+    pub step: String,
+    /// Its seconds.
+    pub seconds: f64,
 }
 
 /// The step that is running.
@@ -43,13 +53,16 @@ impl Progress {
         let outcome = if result.is_ok() { "" } else { "failed after " };
         eprintln!("{label}: {outcome}{:.1} s", took.as_secs_f64());
         if result.is_ok() {
-            self.times.borrow_mut().push((what.to_owned(), took));
+            self.times.borrow_mut().push(StepTime {
+                step: what.to_owned(),
+                seconds: (took.as_secs_f64() * 1000.0).round() / 1000.0,
+            });
         }
         result
     }
 
     /// The duration of each step that succeeded.
-    pub fn times(&self) -> Vec<(String, Duration)> {
+    pub fn times(&self) -> Vec<StepTime> {
         self.times.borrow().clone()
     }
 

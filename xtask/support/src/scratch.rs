@@ -149,6 +149,16 @@ impl Drop for Scratch {
     }
 }
 
+/// Replaces a file in one step, unless it has these bytes.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|present| present == bytes) {
+        return Ok(());
+    }
+    let scratch = Scratch::file(path)?;
+    fs::write(scratch.path(), bytes).with_context(|| format!("writing {}", path.display()))?;
+    scratch.publish(path)
+}
+
 fn remove(path: &Path) {
     let _ = if path.is_dir() {
         fs::remove_dir_all(path)
@@ -220,17 +230,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_run_left_is_swept() {
+    fn what_a_killed_run_left_is_swept_and_not_what_another_container_has_in_hand() {
         let folder = tempfile::tempdir().unwrap();
         drop(of_another(folder.path(), "killed"));
-        let scratch = Scratch::file(&folder.path().join("wheel")).unwrap();
-        fs::write(scratch.path(), "text").unwrap();
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn what_another_container_has_in_hand_is_not_swept() {
-        let folder = tempfile::tempdir().unwrap();
         let at_work = of_another(folder.path(), "working");
         at_work.lock().unwrap();
         let destination = folder.path().join("wheel");
@@ -262,16 +264,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let destination = folder.path().join("wheel");
         let mut names = BTreeSet::new();
-        for _ in 0..3 {
-            for scratch in [Scratch::file(&destination), Scratch::folder(&destination)] {
-                let scratch = scratch.unwrap();
-                assert!(scratch.path().exists());
-                let name = scratch.path().file_name().unwrap().to_str().unwrap();
-                let own = format!("{PREFIX}{}-", std::process::id());
-                let random = name.strip_prefix(&own).unwrap();
-                assert_eq!(random.strip_suffix("-wheel").unwrap().len(), 12);
-                assert!(names.insert(random.to_owned()), "{random} again");
-            }
+        for make in [Scratch::file, Scratch::folder, Scratch::file] {
+            let scratch = make(&destination).unwrap();
+            let name = scratch.path().file_name().unwrap().to_str().unwrap();
+            let own = format!("{PREFIX}{}-", std::process::id());
+            let random = name.strip_prefix(&own).unwrap();
+            assert_eq!(random.strip_suffix("-wheel").unwrap().len(), 12);
+            assert!(names.insert(random.to_owned()), "{random} again");
         }
         // Whatever is at the first name that is tried stays as it is, a link too.
         let (victim, mut taken) = (folder.path().join("victim"), None);

@@ -90,8 +90,21 @@ impl Table {
         result.ok()
     }
 
-    /// Adds a failed row for a step that could not start.
-    pub fn not_run(&mut self, name: &str, why: &str) {
+    /// Adds a row for a step that needs what another one has made; a failed one if that has failed.
+    pub fn given<T>(
+        &mut self,
+        made: &Option<T>,
+        name: &str,
+        run: impl FnOnce(&T) -> Result<Tally>,
+    ) {
+        match made {
+            Some(made) => self.row(name, || run(made)),
+            None if self.wants(name) => self.not_run(name),
+            None => {}
+        }
+    }
+
+    fn not_run(&mut self, name: &str) {
         let tally = Tally {
             failed: 1,
             ..Tally::default()
@@ -100,7 +113,7 @@ impl Table {
             name: name.to_owned(),
             tally,
             took: Duration::ZERO,
-            note: format!("not run: {why}"),
+            note: "not run: what it needs has failed".to_owned(),
         });
     }
 
@@ -194,7 +207,7 @@ mod tests {
         table.row("same bytes twice", || {
             anyhow::bail!("two builds differ\n  found x")
         });
-        table.not_run("three clients", "there is no wheel");
+        table.given(&None::<u32>, "three clients", |_| Ok(Tally::one()));
         for row in &mut table.rows {
             row.took = Duration::from_millis(1234);
         }

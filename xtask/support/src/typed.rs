@@ -20,16 +20,8 @@ pub fn with(arguments: &[String], option: &str, value: &str) -> String {
         (_, Some(at)) => words[at] = format!("{option}={value}"),
         _ => words.extend([option.to_owned(), value.to_owned()]),
     }
-    shown(&words)
-}
-
-fn shown(words: &[String]) -> String {
-    let mut text = "cargo xtask".to_owned();
-    for word in words {
-        text.push(' ');
-        text += &quoted(word);
-    }
-    text
+    let quoted = words.iter().map(|it| format!(" {}", quoted(it)));
+    format!("cargo xtask{}", quoted.collect::<String>())
 }
 
 /// A word, quoted for a shell if necessary.

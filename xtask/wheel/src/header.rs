@@ -1,13 +1,13 @@
 //! Checks that the upstream header is the one that the patches were written against.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::verify::Expected;
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
+use xtask_support::scratch;
 
 /// The path in upstream's tree of a file under `torch/include/` in a wheel.
 pub fn in_wheel(upstream: &str) -> Option<String> {
@@ -24,7 +24,8 @@ pub fn in_wheel(upstream: &str) -> Option<String> {
 /// Stores a copy in the cache by its hash, and refuses a header other than the pinned one.
 pub fn check(text: &str, expected: &Expected<'_>, shown: &str) -> Result<String> {
     let found = Digest::of(text.as_bytes()).hex();
-    let kept = keep(expected, &found, text)?;
+    let kept = place(expected.cache, expected.header, &found);
+    scratch::replace(&kept, text.as_bytes())?;
     let pinned = expected.header_sha256;
     if found == pinned {
         return Ok(found);
@@ -41,17 +42,6 @@ pub fn check(text: &str, expected: &Expected<'_>, shown: &str) -> Result<String>
         expected.release
     ))
     .into())
-}
-
-fn keep(expected: &Expected<'_>, hash: &str, text: &str) -> Result<PathBuf> {
-    let path = place(expected.cache, expected.header, hash);
-    if fs::read_to_string(&path).is_ok_and(|kept| kept == text) {
-        return Ok(path);
-    }
-    let scratch = xtask_support::scratch::Scratch::file(&path)?;
-    fs::write(scratch.path(), text).with_context(|| format!("writing {}", path.display()))?;
-    scratch.publish(&path)?;
-    Ok(path)
 }
 
 /// The cache path of a copy of `header` with that hash.

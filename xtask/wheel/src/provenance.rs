@@ -94,21 +94,12 @@ impl Provenance {
         }
     }
 
-    /// As it stands in the wheel.
-    pub fn to_json(&self) -> Result<Vec<u8>> {
-        let mut text = serde_json::to_vec_pretty(self)?;
-        text.push(b'\n');
-        Ok(text)
-    }
-
     /// Of a fork wheel.
     pub fn read(wheel: &Path) -> Result<Self> {
         let mut archive = Archive::open(wheel)?;
         let tail = format!(".dist-info/{NAME}");
-        let name = archive
-            .files()
-            .map(|entry| entry.name.clone())
-            .find(|name| name.ends_with(&tail));
+        let entry = archive.files().find(|it| it.name.ends_with(&tail));
+        let name = entry.map(|it| it.name.clone());
         let name = name.with_context(|| format!("{} has no {NAME}", wheel.display()))?;
         let text = archive.text(&name)?.unwrap_or_default();
         serde_json::from_str(&text).with_context(|| format!("{name} in {}", wheel.display()))

@@ -2,6 +2,7 @@
 //! another, and entries that unpack to more than the limit. Knows nothing of torch.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
@@ -9,8 +10,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use zip::{CompressionMethod, ZipArchive};
 
-use xtask_support::hash::{Digest, Hasher, copy};
-use xtask_support::refusal::refuse;
+use xtask_support::hash::{Digest, Hasher};
+use xtask_support::refusal::{Refusal, refuse};
 
 /// Unpacked size limits of one entry, and of all together.
 const LARGEST_ENTRY: u64 = 8 << 30;
@@ -58,11 +59,8 @@ impl Archive {
                 .into());
         }
         let zip = ZipArchive::new(BufReader::with_capacity(256 << 10, file)).map_err(|error| {
-            corrupt(
-                &shown,
-                &format!("{bytes} bytes, and: {error}"),
-                "a whole zip archive",
-            )
+            let found = format!("{bytes} bytes, and: {error}");
+            corrupt(&shown, &found, "a whole zip archive")
         })?;
         let mut archive = Self {
             zip,
@@ -71,7 +69,7 @@ impl Archive {
         };
         archive
             .check()
-            .map_err(|reason| corrupt(&archive.shown, &reason, "a wheel as pip would take it"))?;
+            .map_err(|reason| archive.corrupt(&reason, "a wheel as pip would take it"))?;
         Ok(archive)
     }
 
@@ -134,6 +132,11 @@ impl Archive {
         Ok(())
     }
 
+    /// The refusal of this archive as damaged or malicious.
+    pub fn corrupt(&self, found: &str, expected: &str) -> Refusal {
+        corrupt(&self.shown, found, expected)
+    }
+
     /// The entries except folders.
     pub fn files(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| !entry.folder)
@@ -142,30 +145,29 @@ impl Archive {
     /// Streams one entry into `sink`; returns the digest of the bytes that were read.
     pub fn stream(&mut self, index: usize, sink: &mut dyn Write) -> Result<(Digest, u64)> {
         let Entry { name, size, .. } = self.entries[index].clone();
-        let file = self
-            .zip
-            .by_index(index)
-            .map_err(|error| self_corrupt(&self.shown, &name, &error))?;
-        let mut hasher = Hasher::default();
-        let mut tee = Tee {
-            sink,
-            hasher: &mut hasher,
-            sink_failed: false,
+        let shown = &self.shown;
+        let unsound = |error: &dyn fmt::Display| {
+            corrupt(shown, &format!("{name}: {error}"), "an entry that unpacks")
         };
+        let file = self.zip.by_index(index).map_err(|error| unsound(&error))?;
+        let (mut hasher, mut bytes, mut buffer) = (Hasher::default(), 0, vec![0; 256 << 10]);
         // Reads at most one byte more than announced, which is enough to refuse it.
-        let copied = copy(&mut file.take(size + 1), &mut tee);
-        match copied {
-            Ok(_) => {}
-            Err(error) if tee.sink_failed => {
-                return Err(error).context(format!("extracting {name}"));
+        let mut file = file.take(size + 1);
+        loop {
+            let read = file.read(&mut buffer).map_err(|error| unsound(&error))?;
+            if read == 0 {
+                break;
             }
-            Err(error) => return Err(self_corrupt(&self.shown, &name, &error).into()),
+            let part = &buffer[..read];
+            sink.write_all(part)
+                .with_context(|| format!("extracting {name}"))?;
+            hasher.write_all(part)?;
+            bytes += read as u64;
         }
-        let bytes = hasher.bytes();
         if bytes != size {
             let than = if bytes > size { "more" } else { "less" };
             let found = format!("{name} unpacks to {than} than the {size} bytes that it announces");
-            return Err(corrupt(&self.shown, &found, "entries as long as they say").into());
+            return Err(corrupt(shown, &found, "entries as long as they say").into());
         }
         Ok((hasher.finish(), bytes))
     }
@@ -177,17 +179,19 @@ impl Archive {
         };
         if self.entries[index].size > LARGEST_TEXT {
             let found = format!("{name} of {} bytes", self.entries[index].size);
-            return Err(corrupt(&self.shown, &found, "a text of a few megabytes at most").into());
+            return Err(self
+                .corrupt(&found, "a text of a few megabytes at most")
+                .into());
         }
         let mut bytes = Vec::new();
         self.stream(index, &mut bytes)?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| corrupt(&self.shown, &format!("{name} in another encoding"), "UTF-8"))?;
+            .map_err(|_| self.corrupt(&format!("{name} in another encoding"), "UTF-8"))?;
         Ok(Some(text))
     }
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+fn said(error: impl fmt::Display) -> String {
     error.to_string()
 }
 
@@ -206,39 +210,9 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// The refusal of a damaged or malicious archive.
-pub fn corrupt(shown: &str, found: &str, expected: &str) -> xtask_support::refusal::Refusal {
+fn corrupt(shown: &str, found: &str, expected: &str) -> Refusal {
     refuse(format!("{shown} is corrupt, truncated or tampered with"))
         .found(found)
         .expected(expected)
         .remedy("delete it and fetch it again; without --wheel, `cargo xtask build-wheel` does so")
-}
-
-fn self_corrupt(
-    shown: &str,
-    name: &str,
-    error: &dyn std::fmt::Display,
-) -> xtask_support::refusal::Refusal {
-    corrupt(shown, &format!("{name}: {error}"), "an entry that unpacks")
-}
-
-/// Writes to two sinks, and remembers which of them failed.
-struct Tee<'a> {
-    sink: &'a mut dyn Write,
-    hasher: &'a mut Hasher,
-    sink_failed: bool,
-}
-
-impl Write for Tee<'_> {
-    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
-        if let Err(error) = self.sink.write_all(buffer) {
-            self.sink_failed = true;
-            return Err(error);
-        }
-        self.hasher.write(buffer)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.sink.flush()
-    }
 }

@@ -22,14 +22,10 @@ pub struct Row {
 impl Row {
     /// A row for a file with these contents.
     pub fn of(path: &str, bytes: &[u8]) -> Self {
-        Self::with(path, Digest::of(bytes), bytes.len() as u64)
-    }
-
-    /// A row for a file that was hashed elsewhere.
-    pub fn with(path: &str, digest: Digest, size: u64) -> Self {
+        let hash = format!("sha256={}", Digest::of(bytes).base64());
         Self {
             path: path.to_owned(),
-            fingerprint: Some((format!("sha256={}", digest.base64()), size)),
+            fingerprint: Some((hash, bytes.len() as u64)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a finished fork wheel from scratch and verifies it, before it gets its name.
+//! Reads a finished wheel of ours from scratch and verifies it, before it gets its name.
 
 use std::path::Path;
 
@@ -7,32 +7,26 @@ use anyhow::{Result, ensure};
 use super::metadata::{self, TorchVersion};
 use super::name::WheelName;
 use super::platform::needed;
-use super::provenance::{self, Provenance};
-use super::{sbom, verify};
+use super::writer::Contents;
+use super::{provenance, sbom, verify};
 use xtask_support::hash::Digest;
 use xtask_support::progress::Step;
 
-/// What the finished wheel must contain.
+/// What a finished fork wheel must contain.
 pub struct Promise<'a> {
     /// Its future file name.
     pub name: &'a WheelName,
     /// The patched header's path and expected hash.
     pub header: (&'a str, &'a str),
-    /// Its expected provenance.
-    pub provenance: &'a Provenance,
-    /// Our library's name in torch/lib.
-    pub library: &'a str,
+    /// Our library's name in torch/lib, and its expected hash.
+    pub library: (&'a str, &'a str),
     /// The path in the wheel of the library that has ours in its NEEDED list.
     pub asks: &'a str,
-    /// The file of defaults beside our library, if there is one: its path and its bytes.
-    pub beside: Option<(&'a str, &'a [u8])>,
-    /// The program's path in the wheel, if there is one.
-    pub program: Option<&'a str>,
 }
 
-/// Opens a wheel of ours that is to have that name; refuses one whose metadata says something else. Returns its
-/// .dist-info folder, too.
-pub fn open(path: &Path, name: &WheelName) -> Result<(verify::Checked, String)> {
+/// Opens a wheel of ours that is to have that name; refuses one whose metadata says something else, or in which a file is
+/// not as in `contents`.
+pub fn open(path: &Path, name: &WheelName, contents: &Contents) -> Result<verify::Checked> {
     let mut wheel = verify::open(path)?;
     let (info, version) = (format!("{}.dist-info", wheel.stem), &name.version);
     ensure!(
@@ -50,14 +44,21 @@ pub fn open(path: &Path, name: &WheelName) -> Result<(verify::Checked, String)> 
         metadata::tags(&tags) == name.tags(),
         "WHEEL's tags are not those of {name}"
     );
-    wheel.text(&format!("{info}/{}", provenance::NAME))?;
-    wheel.text(&format!("{info}/{}", sbom::NAME))?;
-    Ok((wheel, info))
+    for needed in [provenance::NAME, sbom::NAME] {
+        wheel.text(&format!("{info}/{needed}"))?;
+    }
+    for (path, file) in &contents.files {
+        ensure!(
+            wheel.bytes(path)? == file.bytes,
+            "{path} is not what was written"
+        );
+    }
+    Ok(wheel)
 }
 
-/// Verifies every byte against RECORD, and the expectations above.
-pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
-    let (mut wheel, info) = open(path, promise.name)?;
+/// Verifies every byte of a fork wheel against RECORD, those of `contents` against these, and the promise.
+pub fn verify(path: &Path, promise: &Promise<'_>, contents: &Contents, step: &Step) -> Result<()> {
+    let mut wheel = open(path, promise.name, contents)?;
     let version = &promise.name.version;
     let torch = TorchVersion::parse(&wheel.text("torch/version.py")?)?;
     ensure!(
@@ -65,53 +66,28 @@ pub fn verify(path: &Path, promise: &Promise<'_>, step: &Step) -> Result<()> {
         "torch/version.py has {} instead of {version}",
         torch.version
     );
-    let header = Digest::of(wheel.text(promise.header.0)?.as_bytes()).hex();
-    ensure!(
-        header == promise.header.1,
-        "{} has the SHA-256 {header}",
-        promise.header.0
-    );
-    let written: Provenance =
-        serde_json::from_str(&wheel.text(&format!("{info}/{}", provenance::NAME))?)?;
-    ensure!(
-        written == *promise.provenance,
-        "{} is not what was written",
-        provenance::NAME
-    );
-    check_loading(&mut wheel, promise)?;
-    if let Some((path, bytes)) = promise.beside {
-        ensure!(
-            wheel.bytes(path)? == bytes,
-            "{path} is not what was written"
-        );
-    }
-    if let Some(path) = promise.program {
+    let (ours, library) = promise.library;
+    let ours_path = format!("torch/lib/{ours}");
+    for (path, expected) in [promise.header, (&ours_path, library)] {
         let found = Digest::of(&wheel.bytes(path)?).hex();
-        ensure!(
-            promise.provenance.program_sha256.as_ref() == Some(&found),
-            "{path} is not the program that was compiled"
-        );
+        ensure!(found == expected, "{path} has the SHA-256 {found}");
     }
-    wheel.verify_all(step, |_| Ok(None))
-}
-
-/// A library that programs load has ours in its NEEDED list, under our SONAME.
-fn check_loading(wheel: &mut verify::Checked, promise: &Promise<'_>) -> Result<()> {
-    let (asks, ours) = (promise.asks, promise.library);
+    let asks = promise.asks;
     let (names, _) = needed(&wheel.bytes(asks)?)?;
     ensure!(
         names.iter().any(|name| name == ours),
         "{asks} needs {names:?}, not {ours}"
     );
-    let bytes = wheel.bytes(&format!("torch/lib/{ours}"))?;
+    check_soname(&mut wheel, &ours_path, ours)?;
+    wheel.verify_all(step, |_| Ok(None))
+}
+
+/// Refuses a library that programs would not find loaded under its name.
+pub fn check_soname(wheel: &mut verify::Checked, path: &str, name: &str) -> Result<()> {
+    let (_, own) = needed(&wheel.bytes(path)?)?;
     ensure!(
-        Digest::of(&bytes).hex() == promise.provenance.library_sha256,
-        "{ours} is not the library that was compiled"
-    );
-    let (_, own) = needed(&bytes)?;
-    ensure!(
-        own.as_deref() == Some(ours),
-        "the SONAME of {ours} is {own:?}"
+        own.as_deref() == Some(name),
+        "the SONAME of {path} is {own:?}"
     );
     Ok(())
 }

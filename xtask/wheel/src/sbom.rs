@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 /// Its place in the .dist-info.
@@ -47,7 +46,7 @@ pub fn document(
     base: Option<(&str, &str, &str)>,
     crates: &[Crate],
     defaults: &BTreeMap<String, String>,
-) -> Result<Vec<u8>> {
+) -> Value {
     let (name, version) = wheel;
     let root = format!("pkg:pypi/{name}@{}", version.replace('+', "%2B"));
     let torch = base.map(|(file, version, sha256)| {
@@ -81,17 +80,14 @@ pub fn document(
             |(name, value)| json!({ "name": format!("pinbuddy:default:{name}"), "value": value });
         about["properties"] = defaults.iter().map(one).collect();
     }
-    let document = json!({
+    json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": { "component": about },
         "components": components,
         "dependencies": dependencies,
-    });
-    let mut text = serde_json::to_vec_pretty(&document)?;
-    text.push(b'\n');
-    Ok(text)
+    })
 }
 
 fn component(it: &Crate) -> Value {
@@ -112,6 +108,7 @@ fn component(it: &Crate) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::writer::NewFile;
 
     fn one(name: &str, depends_on: &[&str]) -> Crate {
         Crate {
@@ -143,8 +140,8 @@ mod tests {
             Some(base),
             &crates,
             &BTreeMap::from([("BUDDY_LOG".to_owned(), "info".to_owned())]),
-        )
-        .unwrap();
-        insta::assert_snapshot!(String::from_utf8(document).unwrap());
+        );
+        let text = NewFile::json(&document).unwrap().bytes;
+        insta::assert_snapshot!(String::from_utf8(text).unwrap());
     }
 }

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::metadata::{self, TorchVersion};
 use super::name::WheelName;
-use super::reader::{Archive, corrupt};
+use super::reader::Archive;
 use super::record::{self, Fingerprint};
 use crate::header;
 use xtask_support::hash::Digest;
@@ -26,8 +26,6 @@ pub struct Facts {
     pub torch_version: String,
     /// `13.2`.
     pub cuda: String,
-    /// `torch-2.15.0`, the stem of its .dist-info folder.
-    pub stem: String,
     /// Of the header that the series changes.
     pub header_sha256: String,
 }
@@ -53,26 +51,17 @@ pub fn open(path: &Path) -> Result<Checked> {
         .collect();
     let [stem] = <[String; 1]>::try_from(stems).map_err(|stems| {
         let found = format!("{} .dist-info folders with a RECORD", stems.len());
-        corrupt(
-            &archive.shown,
-            &found,
-            "one, with a list of every file and its hash",
-        )
+        archive.corrupt(&found, "one, with a list of every file and its hash")
     })?;
     let own = format!("{stem}.dist-info/RECORD");
     let text = archive.text(&own)?.unwrap_or_default();
-    let rows = record::parse(&text).map_err(|error| {
-        corrupt(
-            &archive.shown,
-            &format!("{error:#}"),
-            "a RECORD that can be read",
-        )
-    })?;
+    let rows = record::parse(&text)
+        .map_err(|error| archive.corrupt(&format!("{error:#}"), "a RECORD that can be read"))?;
     for entry in archive.files() {
         // Only RECORD's signatures may be missing from it.
         if !rows.contains_key(&entry.name) && !is_signature(&entry.name) {
             let found = format!("{} is in the archive, but not in RECORD", entry.name);
-            return Err(corrupt(&archive.shown, &found, "every file listed").into());
+            return Err(archive.corrupt(&found, "every file listed").into());
         }
     }
     let unhashed = rows
@@ -80,13 +69,13 @@ pub fn open(path: &Path) -> Result<Checked> {
         .find(|(path, row)| row.is_none() && **path != own && !is_signature(path));
     if let Some((path, _)) = unhashed {
         let found = format!("{path} has no hash in RECORD");
-        return Err(corrupt(&archive.shown, &found, "a hash for every file").into());
+        return Err(archive.corrupt(&found, "a hash for every file").into());
     }
     let present: std::collections::HashSet<&str> =
         archive.files().map(|entry| entry.name.as_str()).collect();
     if let Some(missing) = rows.keys().find(|path| !present.contains(path.as_str())) {
         let found = format!("{missing} is in RECORD, but not in the archive");
-        return Err(corrupt(&archive.shown, &found, "every listed file").into());
+        return Err(archive.corrupt(&found, "every listed file").into());
     }
     Ok(Checked {
         archive,
@@ -104,9 +93,8 @@ impl Checked {
     /// A small text whose hash is RECORD's.
     pub fn text(&mut self, name: &str) -> Result<String> {
         let Some(text) = self.archive.text(name)? else {
-            return Err(
-                corrupt(&self.archive.shown, &format!("no {name}"), "a torch wheel").into(),
-            );
+            let found = format!("no {name}");
+            return Err(self.archive.corrupt(&found, "a torch wheel").into());
         };
         self.compare(name, Digest::of(text.as_bytes()), text.len() as u64)?;
         Ok(text)
@@ -143,29 +131,17 @@ impl Checked {
         Ok(())
     }
 
-    /// Whether RECORD has nothing against contents with that digest and size.
-    pub(crate) fn promises(&self, name: &str, digest: Digest, size: u64) -> bool {
-        let Some(Some((hash, length))) = self.rows.get(name) else {
-            return true;
-        };
-        *hash == format!("sha256={}", digest.base64()) && *length == size
-    }
-
     fn compare(&self, name: &str, digest: Digest, size: u64) -> Result<()> {
-        let found = format!("sha256={}", digest.base64());
         let Some(Some((hash, length))) = self.rows.get(name) else {
             return Ok(());
         };
-        if self.promises(name, digest, size) {
+        let found = format!("sha256={}", digest.base64());
+        if *hash == found && *length == size {
             return Ok(());
         }
         let found = format!("{name}: {found}, {size} bytes");
-        Err(corrupt(
-            &self.archive.shown,
-            &found,
-            &format!("{hash}, {length} bytes (RECORD)"),
-        )
-        .into())
+        let expected = format!("{hash}, {length} bytes (RECORD)");
+        Err(self.archive.corrupt(&found, &expected).into())
     }
 }
 
@@ -187,17 +163,13 @@ pub struct Expected<'a> {
 pub fn verify(path: &Path, expected: &Expected<'_>, tree: &Path, step: &Step) -> Result<Facts> {
     let mut wheel = open(path)?;
     let facts = check_identity(&mut wheel, expected)?;
-    let mut made: BTreeMap<PathBuf, ()> = BTreeMap::new();
     wheel.verify_all(step, |name| {
         if !needed_to_compile(name) {
             return Ok(None);
         }
         let file = tree.join(name);
-        let parent = file.parent().unwrap_or(tree).to_path_buf();
-        if made.insert(parent.clone(), ()).is_none() {
-            fs::create_dir_all(&parent)
-                .with_context(|| format!("creating {}", parent.display()))?;
-        }
+        let parent = file.parent().unwrap_or(tree);
+        fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         let file = File::create(&file).with_context(|| format!("creating {}", file.display()))?;
         Ok(Some(Box::new(BufWriter::new(file))))
     })?;
@@ -262,7 +234,6 @@ fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts>
     Ok(Facts {
         torch_version: torch.version,
         cuda,
-        stem: wheel.stem.clone(),
         header_sha256,
     })
 }

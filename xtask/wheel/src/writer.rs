@@ -9,6 +9,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
@@ -32,6 +33,13 @@ impl NewFile {
             bytes: contents.into(),
             executable: false,
         }
+    }
+
+    /// A value as JSON, for people, too.
+    pub fn json(value: &impl Serialize) -> Result<Self> {
+        let mut text = serde_json::to_vec_pretty(value)?;
+        text.push(b'\n');
+        Ok(Self::text(text))
     }
 
     /// A shared library.
@@ -169,9 +177,7 @@ impl Writer {
             fingerprint: None,
         });
         let text = record::format(&self.rows);
-        let rows = std::mem::take(&mut self.rows);
         self.add(&name, &NewFile::text(text))?;
-        drop(rows);
         let file = self
             .zip
             .finish()?

@@ -28,8 +28,7 @@ impl Versions {
     }
 
     fn unknown(&self, asked: &str) -> Refusal {
-        let known: Vec<_> = self.sorted().iter().map(|it| it.version.as_str()).collect();
-        let expected = format!("one of {}", known.join(", "));
+        let expected = format!("one of {}", self.listed());
         let refusal = refuse(format!("torch {asked} is not a supported release")).found(asked);
         if self.source_releases.iter().any(|it| it.version == asked) {
             let build = format!("cargo xtask build-wheel --source DIR  # a tree of torch {asked}");

@@ -3,7 +3,6 @@
 //! They are written by hand, header by header, since the zip crate writes only what is sound.
 
 use std::io::Write as _;
-use std::path::Path;
 
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -154,21 +153,23 @@ fn record(rows: &[Row]) -> Entry {
     Entry::stored(path, record::format(&rows).as_bytes())
 }
 
-/// Verifies a wheel of these entries, every byte of it.
-fn verify(entries: &[Entry]) -> Result<(), String> {
+/// Opens a wheel of these bytes.
+fn open(bytes: &[u8]) -> anyhow::Result<verify::Checked> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("torch-1-py3-none-any.whl");
-    std::fs::write(&file, archive(entries)).unwrap();
-    verify_file(&file).map_err(|why| format!("{why:#}"))
+    std::fs::write(&file, bytes).unwrap();
+    verify::open(&file)
 }
 
-fn verify_file(file: &Path) -> anyhow::Result<()> {
-    verify::open(file)?.verify_all(&Step::silent(), |_| Ok(None))
+/// Verifies every byte of it.
+fn verify(bytes: &[u8]) -> Result<(), String> {
+    let verified = open(bytes).and_then(|mut it| it.verify_all(&Step::silent(), |_| Ok(None)));
+    verified.map_err(|why| format!("{why:#}"))
 }
 
 /// Asserts that the refusal says all of this.
 fn assert_refused(entries: &[Entry], said: &[&str]) {
-    let refusal = verify(entries).unwrap_err();
+    let refusal = verify(&archive(entries)).unwrap_err();
     for words in said {
         assert!(refusal.contains(words), "{words:?} in {refusal}");
     }
@@ -185,7 +186,7 @@ fn what_is_written_by_hand_is_sound_before_it_is_not() {
         Row::of("torch/b.py", &[b'b'; 5000]),
     ];
     let [a, b] = files;
-    assert_eq!(verify(&[a, b, record(&rows)]), Ok(()));
+    assert_eq!(verify(&archive(&[a, b, record(&rows)])), Ok(()));
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn sizes_beyond_the_limits_are_refused_before_anything_is_unpacked() {
     let mut five: Vec<Entry> = (0..4)
         .map(|n| bomb(&format!("torch/{n}"), largest))
         .collect();
-    let allowed = verify(&five).unwrap_err();
+    let allowed = verify(&archive(&five)).unwrap_err();
     assert!(!allowed.contains("unpacks to"), "{allowed}");
     five.push(bomb("torch/last", 1));
     assert_refused(&five, &["\"torch/last\" unpacks to 1 bytes"]);
@@ -235,16 +236,13 @@ fn what_unpacks_to_more_or_less_than_it_says_is_refused() {
 
 #[test]
 fn a_bomb_is_unpacked_no_further_than_to_see_that_it_is_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("torch-1-py3-none-any.whl");
     let whole = vec![0; 16 << 20];
     let bomb = Entry {
         size: 10,
         ..Entry::deflated("torch/a", &whole)
     };
     let entries = [bomb, record(&[Row::of("torch/a", &whole)])];
-    std::fs::write(&file, archive(&entries)).unwrap();
-    let mut wheel = verify::open(&file).unwrap();
+    let mut wheel = open(&archive(&entries)).unwrap();
     let mut unpacked = Vec::new();
     assert!(wheel.archive.stream(0, &mut unpacked).is_err());
     assert!(unpacked.len() <= 11, "{}", unpacked.len());
@@ -294,16 +292,13 @@ fn what_is_encrypted_or_packed_as_wheels_are_not_is_refused() {
 #[test]
 fn headers_that_disagree_are_refused() {
     let entry = Entry::stored("torch/a", b"text");
-    let good = [entry.clone(), record(&[Row::of("torch/a", b"text")])];
+    let good = archive(&[entry, record(&[Row::of("torch/a", b"text")])]);
     assert_eq!(verify(&good), Ok(()));
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("torch-1-py3-none-any.whl");
     // Of the first local header: the method, the size, a letter of the name.
     for (at, byte) in [(8, 8), (22, 5), (36, b'b')] {
-        let mut bytes = archive(&good);
+        let mut bytes = good.clone();
         assert_ne!(bytes[at], byte);
         bytes[at] = byte;
-        std::fs::write(&file, &bytes).unwrap();
-        assert!(verify_file(&file).is_err(), "byte {at}");
+        assert!(verify(&bytes).is_err(), "byte {at}");
     }
 }
