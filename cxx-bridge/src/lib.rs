@@ -46,7 +46,7 @@ use {
         process::{
             device_absent, device_begins, device_borrowed, device_emptied, device_gave_back,
             device_longest, device_planned, device_record_catch_up, device_records, device_retired,
-            device_streams_known, device_threshold, device_traces, stream_plan,
+            device_threshold, device_traces, stream_plan,
         },
         stream::StreamPlan,
         tally::{Tally, device_passed, device_passes, device_tally},
@@ -304,7 +304,6 @@ mod ffi {
         fn device_longest() -> usize;
         fn device_threshold() -> usize;
         fn device_emptied();
-        fn device_streams_known() -> bool;
         fn device_counted(device: i8) -> [Counter; 10];
         fn device_reset_peaks(device: i8);
         fn device_reset_accumulated(device: i8);
