@@ -63,7 +63,7 @@ void StreamMemory::settle(Settle how) {
   }
   record();
   settle_all(how);
-  const auto idle = plan_.take_rest();
+  const auto idle = plan_.take_dropped();
   // The allocator below may wait for Python's lock.
   turn.unlock();
   give_back(idle);
