@@ -11,7 +11,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 17] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
@@ -28,7 +28,6 @@ const SOURCES: [&str; 18] = [
     "cpp/host_memory.cpp",
     "cpp/in_place.cpp",
     "cpp/block_cache.cpp",
-    "cpp/planned_blocks.cpp",
     "cpp/quick_backend.cpp",
 ];
 

@@ -1,6 +1,7 @@
 #include "block_cache.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -56,30 +57,26 @@ Block* BlockCache::take_last(std::size_t bytes) {
   return nullptr;
 }
 
-std::size_t BlockCache::bytes() const {
-  std::size_t bytes = 0;
-  for (const ThreadCache& cache : caches_in_use()) {
-    bytes += cache.bytes();
+template <typename Of>
+std::size_t BlockCache::sum(Of of, std::size_t first, std::size_t step) const {
+  std::size_t sum = 0;
+  const auto caches = caches_in_use();
+  for (std::size_t at = first; at < caches.size(); at += step) {
+    sum += of(caches[at]);
   }
-  return bytes;
+  return sum;
+}
+
+std::size_t BlockCache::bytes() const {
+  return sum(std::mem_fn(&ThreadCache::bytes), 0, 1);
 }
 
 std::size_t BlockCache::bytes_at(std::size_t home) const {
-  std::size_t bytes = 0;
-  const auto caches = caches_in_use();
-  for (std::size_t at = home; at < caches.size(); at += homes_) {
-    bytes += caches[at].bytes();
-  }
-  return bytes;
+  return sum(std::mem_fn(&ThreadCache::bytes), home, homes_);
 }
 
 std::size_t BlockCache::alike(std::size_t bytes, std::size_t home) const {
-  std::size_t alike = 0;
-  const auto caches = caches_in_use();
-  for (std::size_t at = home; at < caches.size(); at += homes_) {
-    alike += caches[at].alike(bytes);
-  }
-  return alike;
+  return sum([bytes](const ThreadCache& it) { return it.alike(bytes); }, home, homes_);
 }
 
 std::size_t BlockCache::served() {
@@ -104,10 +101,7 @@ bool BlockCache::is_worth_a_flush() {
   if (bytes() == 0) {
     return false;
   }
-  std::size_t blocks = 0;
-  for (const ThreadCache& cache : caches_in_use()) {
-    blocks += cache.blocks();
-  }
+  const std::size_t blocks = sum(std::mem_fn(&ThreadCache::blocks), 0, 1);
   return blocks != 0 && news >= kNewsABlock * blocks;
 }
 

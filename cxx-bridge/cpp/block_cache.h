@@ -178,6 +178,9 @@ class BlockCache {
   std::span<const ThreadCache> caches_in_use() const {
     return {caches_.data(), in_use()};
   }
+  // What `of` says of every `step`-th cache in use; the locks are not taken.
+  template <typename Of>
+  std::size_t sum(Of of, std::size_t first, std::size_t step) const;
   Block* take_elsewhere(std::size_t bytes, std::size_t mine);
   bool begin_flush();
   void end_flush(bool alone);

@@ -56,16 +56,10 @@ class BuddyAllocator final : public QuickBackend {
   // What thread caches have now. Flushes nothing.
   Caches caches();
 
-  // Memory for the engine, counted and traced; `fallback` as for `pin`. Throws c10::Error.
-  void* pin_segment(std::size_t bytes, c10::DeviceIndex fallback);
-  void unpin_segment(void* address, std::size_t bytes);
-
-  // Counts and traces memory that Rust pinned; traces that it is about to be unpinned.
-  void segment_pinned(void* address, std::size_t bytes, int64_t microseconds);
+  // Memory of the engine's was pinned; is about to be unpinned; is unpinned. Traces it.
+  void segment_came(void* address, std::size_t bytes);
   void segment_goes(void* address, std::size_t bytes);
-
-  // Counts the time that unpinning took.
-  void segment_gone(int64_t microseconds);
+  void segment_went();
 
   HostStats getStats() override;
   void resetAccumulatedStats() override;

@@ -72,22 +72,7 @@ std::vector<HostSegmentInfo> BuddyAllocator::getSegments() {
   return segments;
 }
 
-void* BuddyAllocator::pin_segment(std::size_t bytes, c10::DeviceIndex fallback) {
-  void* address = pin_counted(bytes, fallback);
-  trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
-  refusals_.forget();
-  return address;
-}
-
-void BuddyAllocator::unpin_segment(void* address, std::size_t bytes) {
-  // First, since another region may get this address as soon as this one is unmapped.
-  segment_goes(address, bytes);
-  unpin_counted(address);
-  refusals_.forget();
-}
-
-void BuddyAllocator::segment_pinned(void* address, std::size_t bytes, int64_t microseconds) {
-  count_pin(microseconds);
+void BuddyAllocator::segment_came(void* address, std::size_t bytes) {
   trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
   refusals_.forget();
 }
@@ -99,8 +84,7 @@ void BuddyAllocator::segment_goes(void* address, std::size_t bytes) {
   trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
 }
 
-void BuddyAllocator::segment_gone(int64_t microseconds) {
-  count_unpin(microseconds);
+void BuddyAllocator::segment_went() {
   refusals_.forget();
 }
 

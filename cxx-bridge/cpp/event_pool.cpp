@@ -4,7 +4,8 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 
-#include <utility>
+#include <mutex>
+#include <vector>
 
 #include "lock.h"
 
@@ -58,7 +59,7 @@ PooledEvent PooledEvent::record(c10::cuda::CUDAStream stream) {
 
 bool PooledEvent::completed() const {
   assert_no_lock_held("querying an event");
-  const cudaError_t status = cudaEventQuery(event_);
+  const cudaError_t status = cudaEventQuery(event_.get());
   if (status == cudaErrorNotReady) {
     // Not an error, but CUDA keeps it as the last one: clear it.
     (void)cudaGetLastError();
@@ -70,31 +71,11 @@ bool PooledEvent::completed() const {
 
 void PooledEvent::wait() const {
   assert_no_lock_held("waiting for an event");
-  C10_CUDA_CHECK(cudaEventSynchronize(event_));
+  C10_CUDA_CHECK(cudaEventSynchronize(event_.get()));
 }
 
-std::size_t PooledEvent::release() noexcept {
-  return reinterpret_cast<std::size_t>(std::exchange(event_, nullptr));
-}
-
-PooledEvent::PooledEvent(PooledEvent&& other) noexcept
-    : counted(std::exchange(other.counted, false)),
-      allocation(std::exchange(other.allocation, 0)),
-      event_(std::exchange(other.event_, nullptr)),
-      device_(other.device_) {}
-
-PooledEvent& PooledEvent::operator=(PooledEvent&& other) noexcept {
-  std::swap(event_, other.event_);
-  std::swap(device_, other.device_);
-  std::swap(counted, other.counted);
-  std::swap(allocation, other.allocation);
-  return *this;
-}
-
-PooledEvent::~PooledEvent() {
-  if (event_ != nullptr) {
-    pool_of(device_).put(event_);
-  }
+void PooledEvent::Return::operator()(cudaEvent_t event) const {
+  pool_of(device).put(event);
 }
 
 } // namespace pinbuddy

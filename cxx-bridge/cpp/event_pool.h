@@ -11,8 +11,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <vector>
+#include <memory>
+#include <type_traits>
 
 namespace pinbuddy {
 
@@ -22,12 +22,6 @@ class PooledEvent {
   // Takes an event of the stream's device and records it there. Throws c10::Error.
   static PooledEvent record(c10::cuda::CUDAStream stream);
 
-  PooledEvent(PooledEvent&& other) noexcept;
-  PooledEvent& operator=(PooledEvent&& other) noexcept;
-  PooledEvent(const PooledEvent&) = delete;
-  PooledEvent& operator=(const PooledEvent&) = delete;
-  ~PooledEvent();
-
   // Whether the event is complete. Throws c10::Error on any CUDA failure.
   bool completed() const;
 
@@ -35,7 +29,9 @@ class PooledEvent {
   void wait() const;
 
   // An event as a number, and back: who has the number holds the event meanwhile.
-  std::size_t release() noexcept;
+  std::size_t release() noexcept {
+    return reinterpret_cast<std::size_t>(event_.release());
+  }
   PooledEvent(std::size_t released, c10::DeviceIndex device) noexcept
       : PooledEvent(reinterpret_cast<cudaEvent_t>(released), device) {}
 
@@ -44,10 +40,15 @@ class PooledEvent {
   std::uint64_t allocation = 0;
 
  private:
-  PooledEvent(cudaEvent_t event, c10::DeviceIndex device) : event_(event), device_(device) {}
+  // The way back to the device's pool.
+  struct Return {
+    c10::DeviceIndex device;
+    void operator()(cudaEvent_t event) const;
+  };
 
-  cudaEvent_t event_;
-  c10::DeviceIndex device_;
+  PooledEvent(cudaEvent_t event, c10::DeviceIndex device) noexcept : event_(event, {device}) {}
+
+  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Return> event_;
 };
 
 } // namespace pinbuddy

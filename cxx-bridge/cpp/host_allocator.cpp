@@ -136,11 +136,16 @@ bool adopt_context() {
 std::size_t pin_region(std::size_t bytes, int32_t device) {
   const auto fallback = static_cast<c10::DeviceIndex>(device);
   close_before_the_driver_does(fallback);
-  return reinterpret_cast<std::size_t>(the_allocator->impl_->pin_segment(bytes, fallback));
+  void* address = the_allocator->impl_->pin_counted(bytes, fallback);
+  the_allocator->impl_->segment_came(address, bytes);
+  return reinterpret_cast<std::size_t>(address);
 }
 
 void unpin_region(std::size_t address, std::size_t bytes) {
-  the_allocator->impl_->unpin_segment(reinterpret_cast<void*>(address), bytes);
+  // First, since another region may get this address as soon as this one is unmapped.
+  segment_goes(address, bytes);
+  the_allocator->impl_->unpin_counted(reinterpret_cast<void*>(address));
+  the_allocator->impl_->segment_went();
 }
 
 void initialise(int32_t device) {
@@ -148,7 +153,8 @@ void initialise(int32_t device) {
 }
 
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds) {
-  the_allocator->impl_->segment_pinned(reinterpret_cast<void*>(address), bytes, microseconds);
+  the_allocator->impl_->count_pin(microseconds);
+  the_allocator->impl_->segment_came(reinterpret_cast<void*>(address), bytes);
 }
 
 void segment_goes(std::size_t address, std::size_t bytes) {
@@ -156,7 +162,8 @@ void segment_goes(std::size_t address, std::size_t bytes) {
 }
 
 void count_unpin(int64_t microseconds) {
-  the_allocator->impl_->segment_gone(microseconds);
+  the_allocator->impl_->count_unpin(microseconds);
+  the_allocator->impl_->segment_went();
 }
 
 void reap_completed() {

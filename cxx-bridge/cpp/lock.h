@@ -33,8 +33,6 @@ class Lock {
   ~Lock() {
     count_held(-1);
   }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
 
  private:
   std::lock_guard<std::mutex> guard_;
@@ -108,19 +106,6 @@ class SpinLock {
 };
 
 // Holds a spin lock.
-class SpinLocked {
- public:
-  explicit SpinLocked(SpinLock& lock) : lock_(lock) {
-    lock_.lock();
-  }
-  ~SpinLocked() {
-    lock_.unlock();
-  }
-  SpinLocked(const SpinLocked&) = delete;
-  SpinLocked& operator=(const SpinLocked&) = delete;
-
- private:
-  SpinLock& lock_;
-};
+using SpinLocked = std::lock_guard<SpinLock>;
 
 } // namespace pinbuddy

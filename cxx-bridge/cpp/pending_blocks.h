@@ -5,6 +5,7 @@
 #pragma once
 
 #include <c10/cuda/CUDAStream.h>
+#include <c10/util/ScopeExit.h>
 
 #include <atomic>
 #include <cstddef>
@@ -23,6 +24,36 @@ inline std::uint64_t name_of(c10::cuda::CUDAStream stream) {
   return static_cast<std::uint64_t>(stream.id()) << 8 | device;
 }
 
+// Asks the streams' events, oldest first, with `is_over(event)`: of each stream up to the first that is not over, until `most` streams
+// were found busy or all were asked. Skips streams that another thread asks. An event of which that throws is kept, or not as
+// `keeps` says. Then `ended(stream, over)` has to call `PendingQueues::end`; `done(block)` follows each event that is over.
+template <typename IsOver, typename Ended, typename Done>
+void ask_pending(const PendingQueues& queues, std::size_t most, bool keeps, IsOver is_over, Ended ended, Done done) {
+  std::size_t left = queues.streams();
+  std::uint64_t stream = 0;
+  std::size_t number = 0;
+  std::size_t block = 0;
+  while (most > 0 && queues.begin(left, stream, number, block)) {
+    PooledEvent event(number, static_cast<c10::DeviceIndex>(stream));
+    bool over = !keeps;
+    {
+      const auto asked = c10::make_scope_exit([&] {
+        if (!over) {
+          // The queue has it still.
+          (void)event.release();
+          --left;
+          --most;
+        }
+        ended(stream, over);
+      });
+      over = is_over(event);
+    }
+    if (over) {
+      done(block);
+    }
+  }
+}
+
 class PendingBlocks {
  public:
   static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
@@ -39,44 +70,22 @@ class PendingBlocks {
     return waiting_.load(std::memory_order_relaxed) == 0;
   }
 
-  // Queries each stream's events with `completed(event)`, oldest first, up to the first that is not
-  // complete, and calls `done(block)` for each that is. Ends once `most` streams were found busy or all were
-  // queried; skips streams that another thread is querying. An exception of `completed` is rethrown: as with
-  // upstream, the event is dropped, and its block is never used again.
+  // Calls `done(block)` for each event that is complete, as `ask_pending` finds them. An exception of `completed` is rethrown: as
+  // with upstream, the event is dropped, and its block is never used again.
   template <typename Completed, typename Done>
   void reap(std::size_t most, Completed completed, Done done) {
-    std::size_t left = queues_.streams();
-    std::uint64_t stream = 0;
-    std::size_t handle = 0;
-    std::size_t block = 0;
-    while (most > 0 && queues_.begin(left, stream, handle, block)) {
-      PooledEvent event(handle, static_cast<c10::DeviceIndex>(stream));
-      bool ready = false;
-      try {
-        ready = completed(event);
-      } catch (...) {
-        end(stream);
-        throw;
+    const auto ended = [this](std::uint64_t stream, bool over) {
+      queues_.end(stream, over);
+      if (over) {
+        waiting_.fetch_sub(1, std::memory_order_relaxed);
       }
-      if (ready) {
-        end(stream);
-        done(reinterpret_cast<Block*>(block));
-      } else {
-        // The queue has it still.
-        (void)event.release();
-        queues_.end(stream, /*over=*/false);
-        --left;
-        --most;
-      }
-    }
+    };
+    ask_pending(queues_, most, /*keeps=*/false, completed, ended, [&](std::size_t block) {
+      done(reinterpret_cast<Block*>(block));
+    });
   }
 
  private:
-  void end(std::uint64_t stream) {
-    queues_.end(stream, /*over=*/true);
-    waiting_.fetch_sub(1, std::memory_order_relaxed);
-  }
-
   const PendingQueues& queues_ = engine_pending();
   std::atomic<std::size_t> waiting_{0};
 };

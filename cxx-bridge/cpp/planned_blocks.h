@@ -56,7 +56,17 @@ class PlannedBlocks {
   using Place = std::atomic<Block*>;
 
   // The block of a slot that is used for the first time, or whose region was pinned anew.
-  Block* place(const Grant& grant, Block* block);
+  [[gnu::noinline]] Block* place(const Grant& grant, Block* block) {
+    if (block == nullptr) {
+      block = table_.make(grant);
+      block->planned = true;
+      blocks_[grant.offset].store(block, std::memory_order_release);
+    } else {
+      block->grant = grant;
+      block->ptr_ = reinterpret_cast<void*>(grant.address);
+    }
+    return block;
+  }
 
   BlockTable& table_;
   const std::size_t count_;

@@ -46,7 +46,7 @@ use {
         process::{
             device_absent, device_begins, device_borrowed, device_emptied, device_gave_back,
             device_longest, device_planned, device_record_catch_up, device_records, device_retired,
-            device_streams_known, device_threshold, device_traces, stream_plan,
+            device_threshold, device_traces, stream_plan,
         },
         stream::StreamPlan,
         tally::{Tally, device_passed, device_passes, device_tally},
@@ -69,7 +69,8 @@ use {
     },
 };
 
-#[cfg(feature = "torch")]
+// Without `torch` only its types are here, which the Rust side has as its own.
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
 #[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications)]
 #[cxx::bridge(namespace = "pinbuddy")]
 mod ffi {
@@ -127,14 +128,15 @@ mod ffi {
     }
 
     /// A block in planned device memory, or memory that is pinned in place.
-    #[derive(Clone, Copy, Debug, Default)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     struct Place {
         address: usize,
         bytes: usize,
     }
 
-    /// What is done before a request for planned memory is asked again, in this order; or what became of it.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    /// What is done before a request for planned memory is asked again, in this order, each at most once, but for peaks behind regions:
+    /// events asked, wanted regions taken, peaks read. Or the end: it has no place, the plan has panicked, it has one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum Step {
         Begin,
         Settle,
@@ -145,8 +147,9 @@ mod ffi {
         Served,
     }
 
-    /// A request for planned memory: its bytes, also as PyTorch rounds them, and from where on a block is not split there.
+    /// A request for planned memory: its bytes, not 0, also as PyTorch rounds them, and from where on a block is not split there.
     /// `borrows`: it takes what is idle, whoever wants that next. `needs`: the slot of which the region is taken for it; -1 is none.
+    #[derive(Clone, Copy, Debug)]
     struct Ask {
         bytes: usize,
         rounded: usize,
@@ -156,23 +159,31 @@ mod ffi {
         after: Step,
     }
 
-    /// A region that lies in no plan any more: as long as it was asked for, and as PyTorch's allocator has it.
-    struct IdleRegion {
-        region: usize,
-        base: usize,
+    /// How long a block or a region is to PyTorch's allocator, also as it was asked for, and whether that would not split it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    struct Length {
         bytes: usize,
-        held: usize,
+        requested: usize,
         is_oversize: bool,
     }
 
+    /// A region that lies in no plan any more: its number, and where it begins.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct IdleRegion {
+        region: usize,
+        base: usize,
+        held: Length,
+    }
+
     /// The length of a block that is freed, 0 if there is none; whether other streams still use it; and whether regions may go with it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     struct FreedBlock {
         bytes: usize,
         waits: bool,
         is_last: bool,
     }
 
-    /// Why regions are given back: the cache is emptied, memory is short, or the plan is dropped.
+    /// Why regions are given back: the cache is emptied, memory is short, or the plan is not used any more.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum GiveBack {
         Cleared,
@@ -180,7 +191,8 @@ mod ffi {
         ForGood,
     }
 
-    /// A block of a stream's plan.
+    /// A block of a stream's plan. Not `live`: other streams still use it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     struct StreamPart {
         address: usize,
         bytes: usize,
@@ -203,6 +215,7 @@ mod ffi {
     }
 
     // None of these panics into C++: the handle turns a panic into a retired engine.
+    #[cfg(feature = "torch")]
     extern "Rust" {
         fn engine_enabled() -> bool;
         fn engine_report_settings();
@@ -238,10 +251,8 @@ mod ffi {
         fn engine_arm_record();
         fn engine_record_begin();
         fn engine_record_close();
-    }
 
-    // What is recorded.
-    extern "Rust" {
+        // What is recorded.
         fn record_is_on() -> bool;
         fn record_request(bytes: usize, is_private: bool, allocation: &mut u64) -> bool;
         fn record_free(allocation: u64, pending: usize);
@@ -253,10 +264,8 @@ mod ffi {
 
         fn device_note(note: &Note) -> bool;
         fn device_uses(device: i8, address: usize, stream: usize);
-    }
 
-    // Mistakes of programs. All but the first look at memory, or write it.
-    extern "Rust" {
+        // Mistakes of programs. All but the first look at memory, or write it.
         type Guard;
 
         fn engine_guard() -> &'static Guard;
@@ -266,10 +275,8 @@ mod ffi {
         unsafe fn idle(self: &Guard, address: usize, bytes: usize);
         unsafe fn unpins(self: &Guard, address: usize, bytes: usize);
         unsafe fn check_all(self: &Guard);
-    }
 
-    // Freed blocks that wait for events.
-    extern "Rust" {
+        // Freed blocks that wait for events.
         type PendingQueues;
 
         fn engine_pending() -> &'static PendingQueues;
@@ -283,10 +290,8 @@ mod ffi {
             block: &mut usize,
         ) -> bool;
         fn end(self: &PendingQueues, stream: u64, over: bool);
-    }
 
-    // Planned device memory.
-    extern "Rust" {
+        // Planned device memory.
         type StreamPlan;
 
         fn device_planned() -> bool;
@@ -304,7 +309,6 @@ mod ffi {
         fn device_longest() -> usize;
         fn device_threshold() -> usize;
         fn device_emptied();
-        fn device_streams_known() -> bool;
         fn device_counted(device: i8) -> [Counter; 10];
         fn device_reset_peaks(device: i8);
         fn device_reset_accumulated(device: i8);
@@ -331,17 +335,15 @@ mod ffi {
         fn lacks(self: &StreamPlan, region: usize) -> bool;
         fn reserved(self: &StreamPlan, region: usize, base: usize, held: usize, is_oversize: bool);
         fn region_refused(self: &StreamPlan, device: i8, why: &str);
-        fn reserve_ends(self: &StreamPlan, all: bool) -> Vec<IdleRegion>;
-        fn take_back(self: &StreamPlan, why: GiveBack) -> Vec<IdleRegion>;
-        fn take_rest(self: &StreamPlan) -> Vec<IdleRegion>;
-        fn region_went(self: &StreamPlan, region: &IdleRegion);
+        fn end_reserve(self: &StreamPlan, all: bool) -> Vec<IdleRegion>;
+        fn give_back(self: &StreamPlan, why: GiveBack) -> Vec<IdleRegion>;
+        fn take_dropped(self: &StreamPlan) -> Vec<IdleRegion>;
+        fn gone(self: &StreamPlan, held: Length);
         fn is_dropped(self: &StreamPlan) -> bool;
         fn reset_peaks(self: &StreamPlan);
-        fn parts(self: &StreamPlan) -> Vec<StreamPart>;
-    }
+        fn shown(self: &StreamPlan) -> Vec<StreamPart>;
 
-    // What a device's planned memory counts.
-    extern "Rust" {
+        // What a device's planned memory counts.
         type Tally;
 
         fn device_tally(device: i8) -> &'static Tally;
@@ -353,15 +355,13 @@ mod ffi {
         fn forgiven(self: &Tally) -> [u64; 3];
     }
 
+    #[cfg(feature = "torch")]
     unsafe extern "C++" {
         include!("device/device_allocator.h");
-
         fn install_device_allocator();
         fn device_initialised() -> bool;
         fn device_begun() -> bool;
-    }
 
-    unsafe extern "C++" {
         include!("host_allocator.h");
         include!("in_place.h");
         fn memory_of_storage(storage: usize, shared: bool, pin: &mut u64) -> Result<Place>;

@@ -106,12 +106,7 @@ class DeviceAllocator final : public Planning {
     } else {
       // The allocator below knows its own memory by its deleter.
       c10::DataPtr alias(data.get(), data.get_context(), deleter_below_, data.device());
-      struct Release {
-        c10::DataPtr& it;
-        ~Release() {
-          it.release_context();
-        }
-      } release{alias};
+      const auto released = c10::make_scope_exit([&alias] { alias.release_context(); });
       below_->recordStream(alias, stream);
     }
   }

@@ -6,7 +6,6 @@
 #include "device_history.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "../lock.h"
 
@@ -37,12 +36,12 @@ constexpr std::optional<Entry::Action> annotation() {
   return std::nullopt;
 }
 
-std::optional<Entry::Action> action_named(const std::string& name) {
-  return name == "alloc"     ? std::optional(Entry::ALLOC)
-      : name == "free_requested" ? std::optional(Entry::FREE_REQUESTED)
-      : name == "free_completed" ? std::optional(Entry::FREE_COMPLETED)
-      : name == "annotate"       ? annotation<Entry>()
-                                 : std::nullopt;
+// As the settings name those that are skipped.
+const char* name_of(Entry::Action action) {
+  return action == Entry::ALLOC          ? "alloc"
+      : action == Entry::FREE_REQUESTED ? "free_requested"
+      : action == Entry::FREE_COMPLETED ? "free_completed"
+                                        : "annotate";
 }
 
 } // namespace
@@ -59,12 +58,7 @@ void DeviceHistory::record(
   recorder_.store(enabled ? recorder : nullptr);
   when_.store(enabled ? when : When::NEVER);
   most_ = std::max<std::size_t>(most, 1);
-  skipped_.clear();
-  for (const std::string& name : skip) {
-    if (const auto action = action_named(name)) {
-      skipped_.push_back(*action);
-    }
-  }
+  skipped_ = skip;
   if (!enabled || clear) {
     entries_.clear();
     calls_.clear();
@@ -137,7 +131,7 @@ void DeviceHistory::asked_for_region(c10::approx_time_t since, std::size_t addre
 
 // Under the lock.
 void DeviceHistory::push(Entry::Action action, const Block& block, Context context, std::string metadata) {
-  if (!enabled_ || std::find(skipped_.begin(), skipped_.end(), action) != skipped_.end()) {
+  if (!enabled_ || std::find(skipped_.begin(), skipped_.end(), name_of(action)) != skipped_.end()) {
     return;
   }
   const auto device = static_cast<std::size_t>(block.device);
@@ -197,26 +191,18 @@ void DeviceHistory::add_to(c10::cuda::CUDACachingAllocator::SnapshotInfo& info) 
   for (std::size_t device = 0; device < info.device_traces.size(); ++device) {
     auto& theirs = info.device_traces[device];
     std::erase_if(theirs, is_of_a_region);
-    std::vector<Entry> ours;
+    const auto ours = static_cast<std::ptrdiff_t>(theirs.size());
     if (device < entries_.size()) {
-      ours.assign(entries_[device].begin(), entries_[device].end());
+      theirs.insert(theirs.end(), entries_[device].begin(), entries_[device].end());
     }
-    for (Entry& entry : ours) {
-      entry.time_.t_ = us(entry.time_.approx_t_);
+    for (auto entry = theirs.begin() + ours; entry != theirs.end(); ++entry) {
+      entry->time_.t_ = us(entry->time_.approx_t_);
     }
-    std::vector<Entry> all;
-    all.reserve(theirs.size() + ours.size());
-    std::merge(
-        std::make_move_iterator(theirs.begin()),
-        std::make_move_iterator(theirs.end()),
-        std::make_move_iterator(ours.begin()),
-        std::make_move_iterator(ours.end()),
-        std::back_inserter(all),
-        [](const Entry& one, const Entry& other) { return one.time_.t_ < other.time_.t_; });
-    if (all.size() > most_) {
-      all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(most_));
+    const auto earlier = [](const Entry& one, const Entry& other) { return one.time_.t_ < other.time_.t_; };
+    std::inplace_merge(theirs.begin(), theirs.begin() + ours, theirs.end(), earlier);
+    if (theirs.size() > most_) {
+      theirs.erase(theirs.begin(), theirs.end() - static_cast<std::ptrdiff_t>(most_));
     }
-    theirs = std::move(all);
   }
 }
 

@@ -99,7 +99,8 @@ class DeviceHistory {
   std::mutex mutex_;
   bool enabled_ = false;
   std::size_t most_ = 1;
-  std::vector<Entry::Action> skipped_;
+  // Names of actions.
+  std::vector<std::string> skipped_;
   // By device.
   std::vector<std::deque<Entry>> entries_;
   ska::flat_hash_map<std::size_t, Live> live_;

@@ -63,7 +63,7 @@ void show_planned(
     c10::cuda::CUDACachingAllocator::SnapshotInfo& info,
     StreamMemory& memory,
     DeviceHistory& history) {
-  const auto parts = memory.plan().parts();
+  const auto parts = memory.plan().shown();
   for (auto& segment : info.segments) {
     std::vector<c10::CachingDeviceAllocator::BlockInfo> blocks;
     std::size_t address = segment.address;

@@ -26,7 +26,7 @@ namespace pinbuddy {
 
 class Planning : public Forwarding<device_memory::CUDAAllocator> {
  public:
-  Planning(device_memory::CUDAAllocator* below, bool planned) : Forwarding(below), planned_(planned), streams_(planned) {}
+  Planning(device_memory::CUDAAllocator* below, bool planned) : Forwarding(below), planned_(planned) {}
 
   void beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool, Captures::Filter filter) override {
     below_->beginAllocateToPool(device, pool, filter);

@@ -7,8 +7,6 @@
 
 #include "stream_memory.h"
 
-#include <c10/util/ScopeExit.h>
-
 #include <vector>
 
 #include "../pending_blocks.h"
@@ -65,7 +63,7 @@ void StreamMemory::settle(Settle how) {
   }
   record();
   settle_all(how);
-  const auto idle = plan_.take_rest();
+  const auto idle = plan_.take_dropped();
   // The allocator below may wait for Python's lock.
   turn.unlock();
   give_back(idle);
@@ -78,32 +76,19 @@ void StreamMemory::settle_all(Settle how) {
     return;
   }
   const PendingQueues& queues = plan_.pending();
-  std::size_t left = queues.streams();
-  std::uint64_t stream = 0;
-  std::size_t number = 0;
-  std::size_t block = 0;
-  while (queues.begin(left, stream, number, block)) {
-    PooledEvent event(number, static_cast<c10::DeviceIndex>(stream));
-    bool is_over = false;
-    const auto asked = c10::make_scope_exit([&] {
-      if (!is_over) {
-        // The queue has it still.
-        (void)event.release();
-        --left;
-      }
-      queues.end(stream, is_over);
-    });
+  const auto is_over = [how](const PooledEvent& event) {
     if (how == Settle::kWait) {
       event.wait();
     }
-    is_over = how == Settle::kWait || event.completed();
-    if (is_over) {
-      if (const std::size_t requested = plan_.event_over(block); requested > 0) {
-        note_completed(block, requested);
-        plan_.done(block);
-      }
+    return how == Settle::kWait || event.completed();
+  };
+  const auto ended = [&queues](std::uint64_t stream, bool over) { queues.end(stream, over); };
+  ask_pending(queues, PendingBlocks::kAll, /*keeps=*/true, is_over, ended, [this](std::size_t block) {
+    if (const std::size_t requested = plan_.event_over(block); requested > 0) {
+      note_completed(block, requested);
+      plan_.done(block);
     }
-  }
+  });
 }
 
 } // namespace pinbuddy

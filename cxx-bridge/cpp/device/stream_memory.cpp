@@ -71,7 +71,7 @@ std::size_t StreamMemory::free(void* address) {
     record();
   }
   if (C10_UNLIKELY(freed.is_last)) {
-    give_back(plan_.take_rest());
+    give_back(plan_.take_dropped());
   }
   return freed.bytes;
 }

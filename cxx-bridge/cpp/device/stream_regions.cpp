@@ -62,14 +62,14 @@ void StreamMemory::reserve(bool releases) {
   } catch (const c10::OutOfMemoryError& error) {
     tally_.forgive(Failures::counted(releases));
     plan_.region_refused(device, error.what_without_backtrace());
-    give_back(plan_.reserve_ends(/*all=*/false));
+    give_back(plan_.end_reserve(/*all=*/false));
     return;
   } catch (...) {
     // The program's, of a call before: CUDA tells of it with the next one. The next request tries again.
-    give_back(plan_.reserve_ends(/*all=*/false));
+    give_back(plan_.end_reserve(/*all=*/false));
     throw;
   }
-  give_back(plan_.reserve_ends(/*all=*/true));
+  give_back(plan_.end_reserve(/*all=*/true));
 }
 
 void StreamMemory::take_region(std::size_t index) {
@@ -89,7 +89,7 @@ void StreamMemory::take_region(std::size_t index) {
 }
 
 bool StreamMemory::give_back(GiveBack why) {
-  const auto idle = plan_.take_back(why);
+  const auto idle = plan_.give_back(why);
   give_back(idle);
   return !idle.empty();
 }
@@ -106,15 +106,15 @@ void StreamMemory::give_back(const rust::Vec<IdleRegion>& regions) {
     // Another thread may have taken it again, elsewhere.
     std::size_t base = it.base;
     regions_[it.region].base.compare_exchange_strong(base, 0);
-    plan_.region_went(it);
+    plan_.gone(it.held);
   }
   for (const IdleRegion& it : regions) {
     assert_no_lock_held("giving a region back");
     auto* const base = reinterpret_cast<void*>(it.base);
-    tell_of(around_.whole, base, static_cast<std::int64_t>(it.held), device);
+    tell_of(around_.whole, base, static_cast<std::int64_t>(it.held.bytes), device);
     const auto since = c10::getApproximateTime();
     delete_below_.load(std::memory_order_relaxed)(base);
-    around_.history.asked_for_region(since, it.base, it.bytes);
+    around_.history.asked_for_region(since, it.base, it.held.requested);
   }
   around_.below.resetPeakStats(device);
 }

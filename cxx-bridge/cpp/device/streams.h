@@ -87,9 +87,6 @@ class Streams {
 // Those of all devices.
 class AllStreams {
  public:
-  // Nothing is served where no plan is used.
-  explicit AllStreams(bool planned) : least_(planned ? device_threshold() : kAll) {}
-
   // There are so many devices. Before that there are none.
   void begin(int devices) {
     devices_.store(std::min<int>(devices, all_.size()), std::memory_order_release);
@@ -108,14 +105,13 @@ class AllStreams {
     return bytes >= least_ && bytes <= most_.load(std::memory_order_relaxed);
   }
 
-  // The stream's memory; null if there are too many. Streams are numbered by the requests that are asked about: once each that has a
-  // plan has its number, requests that are too long for all are turned away.
+  // The stream's memory; null if there are too many. Streams are numbered by the requests that are asked about.
   StreamMemory* of(const Around& around, c10::cuda::CUDAStream stream) {
     Streams& own = (*this)[stream.device_index()];
     StreamMemory* found = own.find(stream);
     if (C10_UNLIKELY(found == nullptr)) {
       found = own.add(around, stream);
-      if (found != nullptr && device_streams_known()) {
+      if (found != nullptr) {
         most_.store(device_longest(), std::memory_order_relaxed);
       }
     }
@@ -145,10 +141,8 @@ class AllStreams {
   }
 
  private:
-  static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-
-  const std::size_t least_;
-  std::atomic<std::size_t> most_{kAll};
+  const std::size_t least_ = device_threshold();
+  std::atomic<std::size_t> most_{std::numeric_limits<std::size_t>::max()};
   Span span_;
   std::atomic<int> devices_{0};
   // As many as an index of c10 can name: none is out of bounds.

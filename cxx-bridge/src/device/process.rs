@@ -158,7 +158,7 @@ pub(crate) fn device_planned() -> bool {
     matches!(device_memory().choice(), Choice::Use(_))
 }
 
-/// Requests from so many bytes on are planned.
+/// Requests from so many bytes on are planned; none where no plan is used.
 pub(crate) fn device_threshold() -> usize {
     let Choice::Use(plan) = device_memory().choice() else {
         return usize::MAX;
@@ -171,24 +171,20 @@ pub(crate) fn device_emptied() {
     let _ = on_record(super::Recording::emptied);
 }
 
-/// The length of the longest region of all plans.
+/// Requests that are longer have no place: the longest region of all plans, once each stream that has a plan has its number, as far
+/// as its device is there. Until then a request has to be asked about, since that numbers its stream.
 pub(crate) fn device_longest() -> usize {
     let Choice::Use(plan) = device_memory().choice() else {
         return 0;
     };
-    let regions = plan.plans.iter().flat_map(|(_, plan)| &plan.regions);
-    regions.max().map_or(0, |&bytes| bytes as usize)
-}
-
-/// Whether each stream that has a plan has its number, as far as its device is there.
-pub(crate) fn device_streams_known() -> bool {
-    let Choice::Use(plan) = device_memory().choice() else {
-        return true;
-    };
     let known = all();
     let devices = ffi::device_count() as u32;
     let mut here = plan.plans.iter().filter(|(it, _)| it.device < devices);
-    here.all(|(it, _)| known.iter().any(|(known, _)| known == it))
+    if !here.all(|(it, _)| known.iter().any(|(known, _)| known == it)) {
+        return usize::MAX;
+    }
+    let regions = plan.plans.iter().flat_map(|(_, plan)| &plan.regions);
+    regions.max().map_or(0, |&bytes| bytes as usize)
 }
 
 /// Whether the run is recorded.

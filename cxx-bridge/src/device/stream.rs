@@ -13,7 +13,8 @@ use pinbuddy_slots::{Counts, Slots};
 use rustc_hash::FxHashMap;
 
 use super::places::{Answer, Placed, Places};
-use super::tally::{Counted, Length, Tally, device_tally};
+use super::tally::{Counted, Tally, device_tally};
+pub use crate::ffi::{Ask, FreedBlock, GiveBack, IdleRegion, Length, Place, Step, StreamPart};
 use crate::lock::Lock;
 use crate::pending::PendingQueues;
 use crate::record::device::DeviceTrace;
@@ -22,7 +23,6 @@ mod events;
 mod regions;
 
 use regions::Region;
-pub use regions::{GiveBack, Idle};
 
 /// PyTorch counts blocks as whole numbers of so many bytes.
 const COUNTED: usize = 512;
@@ -81,67 +81,6 @@ struct Block {
     events: usize,
 }
 
-/// A request.
-#[derive(Clone, Copy, Debug)]
-pub struct Ask {
-    /// Its bytes, not 0.
-    pub bytes: usize,
-    /// The same, rounded as PyTorch's settings say.
-    pub rounded: usize,
-    /// From here on PyTorch's allocator splits no block.
-    pub oversize_from: usize,
-    /// Its slot, of which the region is taken: set with [`Step::Reserve`].
-    pub needs: Option<u32>,
-}
-
-/// What a request gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// Where the block begins.
-    pub address: usize,
-    /// How long it counts.
-    pub bytes: usize,
-}
-
-/// What was a block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Freed {
-    /// How long it counted.
-    pub bytes: usize,
-    /// Other streams still use it: their events are to be recorded.
-    pub waits: bool,
-    /// The plan was dropped: [`StreamPlan::take_dropped`] may have regions.
-    pub is_last: bool,
-}
-
-/// What the caller does before a request is asked again, each at most once, but for the peaks behind regions; or why there is no
-/// memory. `ffi::Step` has the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// Nothing was done yet.
-    Begin,
-    /// Ask which events are complete.
-    Settle,
-    /// Take the regions that are wanted.
-    Reserve,
-    /// Read the peaks.
-    Peaks,
-    /// There is no place.
-    Unserved,
-    /// The plan has panicked and is given up.
-    Retire,
-}
-
-/// A block, for snapshots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
-    pub(crate) address: usize,
-    pub(crate) bytes: usize,
-    pub(crate) requested: usize,
-    /// Else other streams still use it.
-    pub(crate) live: bool,
-}
-
 impl StreamPlan {
     /// Of a stream of this device; without slots nothing is planned for it.
     pub fn new(slots: Option<Slots>, device: i8) -> Self {
@@ -183,7 +122,7 @@ impl StreamPlan {
 
     /// A planned place, or what the plan leaves idle. `after`: what was done for the request before.
     #[inline]
-    pub fn request(&self, ask: &mut Ask, after: Step) -> Result<Given, Step> {
+    pub fn request(&self, ask: &mut Ask, after: Step) -> Result<Place, Step> {
         let mut state = self.state.lock();
         // First, since a region of a plan that is not in force goes with its last block.
         if after < Step::Settle && !state.freed.is_empty() {
@@ -199,13 +138,13 @@ impl StreamPlan {
         }
         self.unless_peaks(ask, after)?;
         let mut placed = None;
-        if let Some(slot) = ask.needs {
+        if let Ok(slot) = u32::try_from(ask.needs) {
             placed = state.places.serve_needed(slot);
         } else if is_ready {
             match state.places.request(ask.rounded) {
                 Answer::Has(it) => placed = Some(it),
                 Answer::Needs(slot, region) => {
-                    ask.needs = Some(slot);
+                    ask.needs = slot.into();
                     state.wants(region);
                     return Err(Step::Reserve);
                 }
@@ -226,7 +165,7 @@ impl StreamPlan {
     /// The same of what is idle in the regions that there are, whoever wants it next: for a request that finds no other memory. The
     /// next requests, as many as an iteration has, get such memory, too, before PyTorch's allocator is asked, which would give back
     /// its cache for each of them.
-    pub fn borrow(&self, ask: &Ask, after: Step) -> Result<Given, Step> {
+    pub fn borrow(&self, ask: &Ask, after: Step) -> Result<Place, Step> {
         self.unless_peaks(ask, after)?;
         let mut state = self.state.lock();
         let placed = state.places.borrow(ask.rounded).ok_or(Step::Unserved)?;
@@ -240,7 +179,7 @@ impl StreamPlan {
     }
 
     #[inline]
-    fn hand_out(&self, state: &mut State, placed: Placed, ask: &Ask) -> Given {
+    fn hand_out(&self, state: &mut State, placed: Placed, ask: &Ask) -> Place {
         let bytes = ask.rounded.next_multiple_of(COUNTED);
         let length = Length {
             bytes,
@@ -261,12 +200,12 @@ impl StreamPlan {
             events: 0,
         };
         state.live.insert(address, block);
-        Given { address, bytes }
+        Place { address, bytes }
     }
 
     /// The block at this address is freed; none if there is no such block.
     #[inline]
-    pub fn free(&self, address: usize) -> Option<Freed> {
+    pub fn free(&self, address: usize) -> Option<FreedBlock> {
         let mut state = self.state.lock();
         let block = state.live.remove(&address)?;
         let Length { bytes, .. } = block.length;
@@ -284,7 +223,7 @@ impl StreamPlan {
             self.finish(&mut state, &block);
         }
         let is_last = !waits && state.phase == Phase::Dropped;
-        Some(Freed {
+        Some(FreedBlock {
             bytes,
             waits,
             is_last,
@@ -344,10 +283,10 @@ impl StreamPlan {
     }
 
     /// The blocks, by address.
-    pub(crate) fn shown(&self) -> Vec<Shown> {
+    pub(crate) fn shown(&self) -> Vec<StreamPart> {
         let state = self.state.lock();
         let show = |live: bool| {
-            move |(&address, block): (&usize, &Block)| Shown {
+            move |(&address, block): (&usize, &Block)| StreamPart {
                 address,
                 bytes: block.length.bytes,
                 requested: block.length.requested,

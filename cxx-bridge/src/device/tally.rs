@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use pinbuddy_core::Gauge;
 
+use crate::ffi::Length;
+
 /// As many devices as an index of PyTorch's can name.
 const DEVICES: usize = 128;
 
@@ -129,15 +131,6 @@ const REGION_REQUESTED: usize = 7;
 /// Blocks and regions longer than what PyTorch's allocator splits.
 const OVERSIZE: usize = 8;
 const OVERSIZE_REGIONS: usize = 9;
-
-/// The lengths of a block or a region.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Length {
-    pub(crate) bytes: usize,
-    pub(crate) requested: usize,
-    /// PyTorch's allocator would not split it.
-    pub(crate) is_oversize: bool,
-}
 
 impl Length {
     fn of(self, names: [usize; 3]) -> [(usize, u64); 3] {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use pinbuddy_bridge::device::stream::{Ask, GiveBack, Idle, Step, StreamPlan};
+use pinbuddy_bridge::device::stream::{Ask, GiveBack, IdleRegion, Step, StreamPlan};
 use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 use shuttle::thread;
 
@@ -48,7 +48,7 @@ impl Tested {
         }
     }
 
-    fn give_back(&self, idle: &[Idle]) {
+    fn give_back(&self, idle: &[IdleRegion]) {
         for it in idle {
             thread::yield_now();
             let was = self.regions.lock().unwrap().remove(&it.base);
@@ -113,7 +113,9 @@ impl Tested {
             bytes: 4 * MIB,
             rounded: 4 * MIB,
             oversize_from: usize::MAX,
-            needs: None,
+            borrows: false,
+            needs: -1,
+            after: Step::Begin,
         };
         let mut after = Step::Begin;
         let given = loop {

@@ -6,8 +6,7 @@
 use std::mem;
 
 use super::super::moves;
-use super::super::tally::Length;
-use super::{Phase, State, StreamPlan};
+use super::{GiveBack, IdleRegion, Length, Phase, State, StreamPlan};
 
 /// Where memory was short, regions are left for an iteration, and for twice as many each time, up to 2^DOUBLINGS.
 const DOUBLINGS: u64 = 3;
@@ -22,28 +21,6 @@ pub(super) struct Region {
     has_slots: bool,
     /// It is to be taken: a request has a place there, or all of it is lent.
     is_wanted: bool,
-}
-
-/// A region that lies in no plan any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Idle {
-    /// The region's number.
-    pub region: usize,
-    /// Where it begins.
-    pub base: usize,
-    /// How long it is to PyTorch's allocator.
-    pub(crate) held: Length,
-}
-
-/// Why regions in which nothing lies are given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GiveBack {
-    /// The cache is emptied: each is taken again with the next request that needs it.
-    Cleared,
-    /// A request has no room: whoever it is for needs them for a while.
-    Short,
-    /// The same, and the plan is not used any more: the others are given back once their last block is freed.
-    ForGood,
 }
 
 impl StreamPlan {
@@ -89,7 +66,7 @@ impl StreamPlan {
     }
 
     /// All that were wanted were taken, or not; returns those that are given back then. The caller says `device_moved` in any case.
-    pub fn end_reserve(&self, all: bool) -> Vec<Idle> {
+    pub fn end_reserve(&self, all: bool) -> Vec<IdleRegion> {
         let mut state = self.state.lock();
         state.phase = match (state.drops, all) {
             (true, _) => Phase::Dropped,
@@ -103,7 +80,9 @@ impl StreamPlan {
     }
 
     /// Takes the regions in which nothing lies; the caller gives them back, and says `device_moved` if there are any.
-    pub fn give_back(&self, why: GiveBack) -> Vec<Idle> {
+    /// Where the cache was emptied, each is taken again with the next request that needs it; where memory was short, a while later;
+    /// where the plan is not used any more, the others are given back, too, once their last block is freed.
+    pub fn give_back(&self, why: GiveBack) -> Vec<IdleRegion> {
         let mut state = self.state.lock();
         if state.phase == Phase::Reserving {
             // Nothing lies in them yet, but they may be on their way: whoever takes them looks.
@@ -142,7 +121,7 @@ impl StreamPlan {
     }
 
     /// The same of a plan that was dropped before, of which a block has gone.
-    pub fn take_dropped(&self) -> Vec<Idle> {
+    pub fn take_dropped(&self) -> Vec<IdleRegion> {
         let mut state = self.state.lock();
         match state.phase {
             Phase::Dropped => state.take_idle(),
@@ -198,7 +177,7 @@ impl State {
     }
 
     /// The regions in which nothing lies; they are the caller's.
-    pub(super) fn take_idle(&mut self) -> Vec<Idle> {
+    pub(super) fn take_idle(&mut self) -> Vec<IdleRegion> {
         let numbers = self.places.take_idle();
         if !numbers.is_empty() {
             moves::begin();
@@ -208,7 +187,7 @@ impl State {
         let idle = |region: usize| {
             let it = &mut self.regions[region];
             it.is_wanted = !it.has_slots;
-            Idle {
+            IdleRegion {
                 region,
                 base: mem::take(&mut it.base),
                 held: mem::take(&mut it.held),

@@ -41,7 +41,9 @@ fn ask(bytes: usize) -> Ask {
         bytes,
         rounded: bytes,
         oversize_from: 6 * MIB,
-        needs: None,
+        borrows: false,
+        needs: -1,
+        after: Step::Begin,
     }
 }
 
