@@ -167,7 +167,9 @@ impl DevicePlanned {
         let [stock, expandable] = [&self.stock, &self.expandable].map(|it| it.efficiency);
         let better = match self.needs_order {
             0 => "no plan is better",
-            _ => "a plan would reserve more when batches come in another order, or phases last longer",
+            _ => {
+                "a plan would reserve more when batches come in another order, or phases last longer"
+            }
         };
         if self.best == "stock" {
             return format!(
