@@ -52,12 +52,12 @@ fn fate(kind: Kind) -> Fate {
     fate
 }
 
-/// Of 120 runs 5 are worse off over stock; before plans were tried in other orders 21 were, and 27 over expandable segments.
+/// Of 120 runs 4 are worse off over stock; before plans were tried in other orders 21 were, and 27 over expandable segments.
 #[test]
 fn trainings_whose_batches_come_in_another_order_are_not_worse_off() {
     let stock = fate(Kind::Torch);
-    assert!(stock.planned >= 5 && stock.worse <= 5, "{stock:?}");
-    assert!(stock.mean < -0.01 && stock.recorded < -0.02, "{stock:?}");
+    assert!(stock.planned >= 5 && stock.worse <= 4, "{stock:?}");
+    assert!(stock.mean < -0.03 && stock.recorded < -0.02, "{stock:?}");
     let expandable = fate(Kind::TorchExpandable);
     assert!(
         expandable.worse == 0 && expandable.mean <= 0.0,
