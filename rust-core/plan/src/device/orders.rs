@@ -63,14 +63,18 @@ struct Lives {
     stay: HashSet<usize>,
 }
 
-/// The acts in other orders; none where iterations are not found, are few, or come in an order that is the program's.
-pub(super) fn other_orders(acts: &[Act]) -> Vec<Vec<Act>> {
+/// What follows is the program's end.
+fn up_to_the_last_request(acts: &[Act]) -> &[Act] {
     let is_request = |it: &Act| matches!(it, Act::Alloc { .. });
     let end = acts.iter().rposition(is_request).map_or(0, |it| it + 1);
-    let acts = &acts[..end];
+    &acts[..end]
+}
+
+/// The acts in other orders; none where iterations are not found, are few, or come in an order that is the program's.
+pub(super) fn other_orders(acts: &[Act]) -> Vec<Vec<Act>> {
+    let acts = up_to_the_last_request(acts);
     let lives = Lives::of(acts);
-    let iterations = lives.iterations();
-    let shapes: Vec<Vec<u64>> = iterations.iter().map(|it| lives.shape(it)).collect();
+    let (iterations, shapes) = lives.iterations();
     let loops = loops(&shapes);
     let movable: usize = loops.iter().map(Vec::len).sum();
     if movable < FEWEST || lives.has_own_order(&iterations, &shapes) {
@@ -98,12 +102,9 @@ pub(super) fn other_orders(acts: &[Act]) -> Vec<Vec<Act>> {
 /// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
 /// run. None where there are no phases.
 pub(super) fn longer_phases(acts: &[Act]) -> Option<Vec<Act>> {
-    let is_request = |it: &Act| matches!(it, Act::Alloc { .. });
-    let end = acts.iter().rposition(is_request).map_or(0, |it| it + 1);
-    let acts = &acts[..end];
+    let acts = up_to_the_last_request(acts);
     let lives = Lives::of(acts);
-    let iterations = lives.iterations();
-    let shapes: Vec<Vec<u64>> = iterations.iter().map(|it| lives.shape(it)).collect();
+    let (iterations, shapes) = lives.iterations();
     let phases = shapes.chunk_by(|one, next| one == next).count();
     if phases < 2 || phases > shapes.iter().collect::<HashSet<_>>().len() {
         return None;
@@ -179,7 +180,8 @@ impl Lives {
         passing
     }
 
-    fn iterations(&self) -> Vec<Range<usize>> {
+    /// Iterations, and how long the requests of each are ([`Lives::shape`]).
+    fn iterations(&self) -> (Vec<Range<usize>>, Vec<Vec<u64>>) {
         let passing = self.passing();
         let most = passing.iter().max().copied().unwrap_or(0);
         let is_rest = |at: &usize| {
@@ -197,7 +199,8 @@ impl Lives {
                 _ => iterations.push(part[0]..part[1]),
             }
         }
-        iterations
+        let shapes = iterations.iter().map(|it| self.shape(it)).collect();
+        (iterations, shapes)
     }
 
     fn in_order(&self, acts: &[Act], iterations: &[Range<usize>], order: &[usize]) -> Vec<Act> {
