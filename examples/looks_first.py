@@ -39,8 +39,8 @@ def measure() -> dict:
     torch.cuda.empty_cache()
     reserved = torch.cuda.memory_reserved() // MIB
     free, total = torch.cuda.mem_get_info()
-    # Of a large device a part, so that this ends soon.
-    share = min(free, MIB << 10) - 128 * MIB
+    # As on a device of 4 GiB at most, so that this ends soon.
+    share = free - max(total - (MIB << 12), 0) - 128 * MIB
     pool = [block(share // BLOCKS // MIB) for _ in range(BLOCKS)]
     for number in range(40):
         forward([24, 6, 12, 3][number % 4])

@@ -46,7 +46,7 @@ def compare() -> list[str]:
     for gpu, ((_, _, of_stock), (own, serves, lies)) in enumerate(zip(stock, ours)):
         lines.append(f"{gpu:3}{shown(own):>6}{shown(of_stock):>16}{shown(serves):>23}{shown(lies):>14}")
     nodes = {own for own, _, _ in ours} - {-1}
-    require(len(nodes) < 2 or all(serves == own for own, serves, _ in ours), "memory of each GPU's own node", ours)
+    require(len(nodes) < 2 or all(own < 0 or serves == own for own, serves, _ in ours), "memory of each GPU's own node", ours)
     return lines if len(nodes) > 1 else [*lines, "All GPUs are on one node: there is nothing to choose."]
 
 

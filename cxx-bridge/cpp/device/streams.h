@@ -111,8 +111,9 @@ class AllStreams {
     StreamMemory* found = own.find(stream);
     if (C10_UNLIKELY(found == nullptr)) {
       found = own.add(around, stream);
-      if (found != nullptr) {
-        most_.store(device_longest(), std::memory_order_relaxed);
+      // Another thread may have found it before: then nobody forgets it.
+      if (const std::size_t longest = found == nullptr ? kAll : device_longest(); longest != kAll) {
+        most_.store(longest, std::memory_order_relaxed);
       }
     }
     return found;
@@ -141,8 +142,10 @@ class AllStreams {
   }
 
  private:
+  static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
   const std::size_t least_ = device_threshold();
-  std::atomic<std::size_t> most_{std::numeric_limits<std::size_t>::max()};
+  std::atomic<std::size_t> most_{kAll};
   Span span_;
   std::atomic<int> devices_{0};
   // As many as an index of c10 can name: none is out of bounds.

@@ -90,11 +90,11 @@ impl Tested {
         let (mut stream, mut event, mut block) = (0, 0, 0);
         while queues.begin(&mut left, &mut stream, &mut event, &mut block) {
             thread::yield_now();
+            queues.end(stream, true);
             if self.plan.event_over(block) > 0 {
                 self.leave(block);
                 self.plan.done(block);
             }
-            queues.end(stream, true);
         }
         let idle = self.plan.take_dropped();
         self.give_back(&idle);

@@ -70,7 +70,8 @@ pub fn folders(root: &Path, roots: &[&str]) -> Result<Vec<String>> {
     let mut folders = Vec::new();
     for (package, _) in ours {
         let inside = folder(package)?.strip_prefix(root);
-        let inside = inside.with_context(|| format!("{} is outside", package.name))?;
+        let inside =
+            inside.with_context(|| format!("{} is outside of {}", package.name, root.display()))?;
         folders.push(inside.display().to_string());
     }
     folders.sort();

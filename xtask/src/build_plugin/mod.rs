@@ -12,7 +12,7 @@ use std::env::consts;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::build_wheel::compile::{self, Flavour, LIBRARY};
 use crate::build_wheel::plan::Plan;
@@ -173,14 +173,25 @@ fn write(
             writer::write_new(&contents, file)?;
             Ok(contents)
         },
-        |file, contents, step| verify(file, &name, contents, step),
+        |file, contents, step| verify(file, &name, (libraries.len(), contents), step),
     )
 }
 
 /// Verifies every byte against RECORD and `contents`, and what the loader relies on.
-fn verify(file: &Path, name: &WheelName, contents: &Contents, step: &Step) -> Result<()> {
+fn verify(
+    file: &Path,
+    name: &WheelName,
+    (count, contents): (usize, &Contents),
+    step: &Step,
+) -> Result<()> {
     let mut wheel = result::open(file, name, contents)?;
-    for path in contents.files.keys().filter(|it| it.ends_with(LIBRARY)) {
+    let files = contents.files.keys();
+    let libraries: Vec<&String> = files.filter(|it| it.ends_with(LIBRARY)).collect();
+    ensure!(
+        libraries.len() == count && contents.files.contains_key(IN_WHEEL),
+        "{count} libraries and {IN_WHEEL} belong into the wheel, not {libraries:?}"
+    );
+    for path in libraries {
         result::check_soname(&mut wheel, path, LIBRARY)?;
     }
     wheel.verify_all(step, |_| Ok(None))

@@ -221,7 +221,9 @@ fn entry(tree: &Tree) -> Result<(Vec<String>, bool)> {
         .with_context(|| format!("reading {shown}"))?;
     let of_build = |key| project.get("build-system")?.get(key).cloned();
     let packages = of_build("requires").with_context(|| format!("{shown} requires nothing"))?;
-    let mut packages: Vec<String> = packages.try_into()?;
+    let mut packages: Vec<String> = packages
+        .try_into()
+        .with_context(|| format!("reading what {shown} requires"))?;
     let legacy = of_build("build-backend").is_some_and(|it| it.as_str() == Some(LEGACY));
     for package in packages.iter_mut().filter(|_| legacy) {
         if let Some((_, bounded)) = OF_THEIR_TIME.iter().find(|(name, _)| package == name) {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -154,10 +154,11 @@ impl Archive {
         // Reads at most one byte more than announced, which is enough to refuse it.
         let mut file = file.take(size + 1);
         loop {
-            let read = file.read(&mut buffer).map_err(|error| unsound(&error))?;
-            if read == 0 {
-                break;
-            }
+            let read = match file.read(&mut buffer) {
+                Ok(0) => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read.map_err(|error| unsound(&error))?,
+            };
             let part = &buffer[..read];
             sink.write_all(part)
                 .with_context(|| format!("extracting {name}"))?;

@@ -5,7 +5,7 @@
 //! is. Iterations with equally many requests take each other's turns: steps of one loop, whatever lengths their batches have.
 //! Others, such as evaluation or phases of the program, stay where the record has them; and phases may last longer.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use pinbuddy_device::Act;
@@ -114,7 +114,7 @@ pub(super) fn longer_phases(acts: &[Act]) -> Option<Vec<Act>> {
     for iteration in iterations {
         iteration.clone().for_each(|at| run.act(&lives, acts, at));
         // What the next one would free.
-        run.end(&lives);
+        run.end();
         let again = iteration.filter(|it| !lives.stay.contains(it));
         again.for_each(|at| run.act(&lives, acts, at));
     }
@@ -227,7 +227,7 @@ impl Lives {
             }
             made.iter().rev().for_each(|it| run.act(self, acts, it.1));
             // What another iteration would free.
-            run.end(self);
+            run.end();
         }
         run.acts
     }
@@ -237,14 +237,17 @@ impl Lives {
 #[derive(Default)]
 struct Run {
     acts: Vec<Act>,
-    live: Vec<usize>,
+    /// Without what is never freed.
+    live: BTreeSet<usize>,
 }
 
 impl Run {
     fn act(&mut self, lives: &Lives, acts: &[Act], at: usize) {
         match (acts[at], lives.births[at]) {
             (Act::Alloc { bytes, stream, .. }, _) => {
-                self.live.push(at);
+                if !lives.stay.contains(&at) {
+                    self.live.insert(at);
+                }
                 let block = at as u32;
                 self.acts.push(Act::Alloc {
                     block,
@@ -252,28 +255,20 @@ impl Run {
                     stream,
                 });
             }
-            (Act::Free { .. }, Some(birth)) => self.free(birth),
+            // What is not live was freed when its own iteration ended.
+            (Act::Free { .. }, Some(birth)) if self.live.remove(&birth) => {
+                let block = birth as u32;
+                self.acts.push(Act::Free { block });
+            }
             (Act::Iter | Act::Clear, _) => self.acts.push(acts[at]),
             _ => {}
         }
     }
 
-    /// What is not live was freed when its own iteration ended.
-    fn free(&mut self, birth: usize) {
-        if let Some(at) = self.live.iter().rposition(|it| *it == birth) {
-            self.live.remove(at);
-            self.acts.push(Act::Free {
-                block: birth as u32,
-            });
-        }
-    }
-
-    fn end(&mut self, lives: &Lives) {
-        let stays = |it: &usize| lives.stay.contains(it);
-        let (stay, over): (Vec<usize>, Vec<usize>) = self.live.iter().partition(|it| stays(it));
-        self.live = stay;
+    fn end(&mut self) {
+        let over = std::mem::take(&mut self.live).into_iter();
         self.acts
-            .extend(over.iter().map(|&it| Act::Free { block: it as u32 }));
+            .extend(over.map(|it| Act::Free { block: it as u32 }));
     }
 }
 

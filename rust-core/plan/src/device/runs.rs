@@ -23,7 +23,7 @@ const SEEN: u64 = 100;
 /// The longest segment of PyTorch's that requests share.
 const SEGMENT: u64 = 20 << 20;
 
-/// So many percent may be lost in a run that differs.
+/// So many percent may be lost in a run that differs, beside what is gained in others.
 const LOST: u64 = 3;
 
 /// What is replayed.
@@ -132,7 +132,7 @@ impl Runs {
     }
 
     /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
-    /// not worth their gain in the record: as much, and a segment or [`LOST`].
+    /// not worth their gain in the other runs: as much, and a segment or [`LOST`].
     pub(super) fn needs_order(&self, plans: &[Option<Layout>], gain: u64) -> bool {
         let last_longer = self.phases.as_ref().is_some_and(|(run, without)| {
             let most = without + gain + SEGMENT.max(without / 100 * LOST);
