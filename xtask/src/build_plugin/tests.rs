@@ -165,10 +165,13 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
     let path = folder.path().join("wheel");
     let mut contents = contents::contents(&name, &libraries, &tools()).unwrap();
     writer::write_new(&contents, &path).unwrap();
-    let refused = |contents: &Contents| {
-        let error = verify(&path, &name, contents, &Step::silent()).unwrap_err();
+    let refused_of = |count, contents: &Contents| {
+        let error = verify(&path, &name, (count, contents), &Step::silent()).unwrap_err();
         format!("{error:#}")
     };
+    let refused = |contents: &Contents| refused_of(2, contents);
+    let said = refused_of(3, &contents);
+    assert!(said.starts_with("3 libraries"), "one is missing: {said}");
     let said = refused(&contents);
     assert!(
         !said.contains("is not what was written"),
