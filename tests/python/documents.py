@@ -22,7 +22,7 @@ class Elsewhere:
 _ROWS = "xtask/src/test/mod.rs"
 _FORK = Elsewhere(_ROWS, '"build the fork wheel"')
 _BENCH = Elsewhere(_ROWS, 'BENCH: &str = "a few turns of the benchmark"')
-_SEAM = Elsewhere("xtask/src/test/mod.rs", 'SEAM => pytorch.own(&["test_seam.py"])')
+_SEAM = Elsewhere(_ROWS, 'SEAM, |it| pytorch::own(it, &["test_seam.py"])')
 _GPU = Elsewhere(_ROWS, 'GPU: &str = "a run for a GPU, tried in the simulator"')
 _PROPOSAL = Elsewhere("tests/checkout/test_upstream_pr.py", "def test_a_branch_and_patches_and_nothing_else_changes")
 _RANKS = Elsewhere("tests/python/test_ranks.py", '("ddp", "fork"), ("fsdp", "fork")', "a GPU for each rank, with NCCL")

@@ -12,7 +12,7 @@ def test_idle_memory_goes_back_and_comes_again(example):
 def test_a_server_finds_as_much_with_a_plan(example):
     stock, first, second = example("looks_first", PINBUDDY_SIM_DEVICE_MB="1024")[1:]
     assert first.split()[2:] == stock.split()[1:]
-    host, device = second.split()[3], second.split()[5]
+    host, device = second.split()[4], second.split()[6]
     assert int(host) > 40 and int(device) > 400, second
 
 

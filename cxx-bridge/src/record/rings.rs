@@ -21,7 +21,8 @@ const PATIENCE: u32 = 1024;
 type ThreadRing = Ring<ENTRIES>;
 pub(super) type Own = Owner<'static, ENTRIES>;
 
-static RINGS: [OnceLock<ThreadRing>; MOST] = [const { OnceLock::new() }; MOST];
+// Boxes, since what is not all zeros is in the library's file.
+static RINGS: [OnceLock<Box<ThreadRing>>; MOST] = [const { OnceLock::new() }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Held where a ring is made: once for each of them.
 static MAKING: Mutex<()> = Mutex::new(());
@@ -95,7 +96,7 @@ fn claim_any() -> Option<Own> {
         // What destructors do after the thread has given its number back is lost: nobody would leave the ring.
         return None;
     }
-    let claim = |ring: &'static OnceLock<ThreadRing>| ring.get()?.claim(thread);
+    let claim = |ring: &'static OnceLock<Box<ThreadRing>>| ring.get()?.claim(thread);
     if let Some(own) = RINGS[..count()].iter().find_map(claim) {
         return Some(own);
     }
@@ -103,7 +104,7 @@ fn claim_any() -> Option<Own> {
     let index = COUNT.load(Ordering::Relaxed);
     let place = RINGS.get(index)?;
     let ring = ThreadRing::new(index)?;
-    let own = place.get_or_init(|| ring).claim(thread);
+    let own = place.get_or_init(|| Box::new(ring)).claim(thread);
     COUNT.store(index + 1, Ordering::Release);
     own
 }
