@@ -63,64 +63,90 @@ struct Lives {
     stay: HashSet<usize>,
 }
 
-/// What follows is the program's end.
-fn up_to_the_last_request(acts: &[Act]) -> &[Act] {
-    let is_request = |it: &Act| matches!(it, Act::Alloc { .. });
-    let end = acts.iter().rposition(is_request).map_or(0, |it| it + 1);
-    &acts[..end]
+/// The iterations of a record.
+pub(super) struct Iterations<'a> {
+    /// Up to the last request: what follows is the program's end.
+    acts: &'a [Act],
+    lives: Lives,
+    iterations: Vec<Range<usize>>,
+    /// How long the requests of each are ([`Lives::shape`]).
+    shapes: Vec<Vec<u64>>,
 }
 
-/// The acts in other orders; none where iterations are not found, are few, or come in an order that is the program's.
-pub(super) fn other_orders(acts: &[Act]) -> Vec<Vec<Act>> {
-    let acts = up_to_the_last_request(acts);
-    let lives = Lives::of(acts);
-    let (iterations, shapes) = lives.iterations();
-    let loops = loops(&shapes);
-    let movable: usize = loops.iter().map(Vec::len).sum();
-    if movable < FEWEST || lives.has_own_order(&iterations, &shapes) {
-        return Vec::new();
-    }
-    let order = |seed| {
-        let mut order: Vec<usize> = (0..iterations.len()).collect();
-        let mut random = Random::new(seed);
-        for turns in &loops {
-            let mut taken = turns.clone();
-            taken.reverse();
-            for at in (1..taken.len()).rev().filter(|_| seed > 0) {
-                taken.swap(at, random.below(at + 1));
-            }
-            turns
-                .iter()
-                .zip(taken)
-                .for_each(|(turn, it)| order[*turn] = it);
+impl<'a> Iterations<'a> {
+    pub(super) fn of(acts: &'a [Act]) -> Self {
+        let is_request = |it: &Act| matches!(it, Act::Alloc { .. });
+        let end = acts.iter().rposition(is_request).map_or(0, |it| it + 1);
+        let acts = &acts[..end];
+        let lives = Lives::of(acts);
+        let iterations = lives.iterations();
+        let shapes = iterations.iter().map(|it| lives.shape(it)).collect();
+        Self {
+            acts,
+            lives,
+            iterations,
+            shapes,
         }
-        lives.in_order(acts, &iterations, &order)
-    };
-    (0..TRIED).map(order).collect()
-}
+    }
 
-/// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
-/// run. None where there are no phases, or one iteration has all but one in twenty requests: then some were not found.
-pub(super) fn longer_phases(acts: &[Act]) -> Option<Vec<Act>> {
-    let acts = up_to_the_last_request(acts);
-    let lives = Lives::of(acts);
-    let (iterations, shapes) = lives.iterations();
-    let phases = shapes.chunk_by(|one, next| one == next).count();
-    let most = shapes.iter().map(Vec::len).max().unwrap_or(0);
-    let has_all = most * 20 > shapes.iter().map(Vec::len).sum::<usize>() * 19;
-    if has_all || phases < 2 || phases > shapes.iter().collect::<HashSet<_>>().len() {
-        return None;
+    /// The acts in other orders; none where iterations are not found, are few, or come in an order that is the program's.
+    pub(super) fn other_orders(&self) -> Vec<Vec<Act>> {
+        let Self {
+            acts,
+            lives,
+            iterations,
+            shapes,
+        } = self;
+        let loops = loops(shapes);
+        let movable: usize = loops.iter().map(Vec::len).sum();
+        if movable < FEWEST || lives.has_own_order(iterations, shapes) {
+            return Vec::new();
+        }
+        let order = |seed| {
+            let mut order: Vec<usize> = (0..iterations.len()).collect();
+            let mut random = Random::new(seed);
+            for turns in &loops {
+                let mut taken = turns.clone();
+                taken.reverse();
+                for at in (1..taken.len()).rev().filter(|_| seed > 0) {
+                    taken.swap(at, random.below(at + 1));
+                }
+                turns
+                    .iter()
+                    .zip(taken)
+                    .for_each(|(turn, it)| order[*turn] = it);
+            }
+            lives.in_order(acts, iterations, &order)
+        };
+        (0..TRIED).map(order).collect()
     }
-    let mut run = Run::default();
-    (0..iterations[0].start).for_each(|at| run.act(&lives, acts, at));
-    for iteration in iterations {
-        iteration.clone().for_each(|at| run.act(&lives, acts, at));
-        // What the next one would free.
-        run.end();
-        let again = iteration.filter(|it| !lives.stay.contains(it));
-        again.for_each(|at| run.act(&lives, acts, at));
+
+    /// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
+    /// run. None where there are no phases, or one iteration has all but one in twenty requests: then some were not found.
+    pub(super) fn longer_phases(&self) -> Option<Vec<Act>> {
+        let Self {
+            acts,
+            lives,
+            iterations,
+            shapes,
+        } = self;
+        let phases = shapes.chunk_by(|one, next| one == next).count();
+        let most = shapes.iter().map(Vec::len).max().unwrap_or(0);
+        let has_all = most * 20 > shapes.iter().map(Vec::len).sum::<usize>() * 19;
+        if has_all || phases < 2 || phases > shapes.iter().collect::<HashSet<_>>().len() {
+            return None;
+        }
+        let mut run = Run::default();
+        (0..iterations[0].start).for_each(|at| run.act(lives, acts, at));
+        for iteration in iterations {
+            iteration.clone().for_each(|at| run.act(lives, acts, at));
+            // What the next one would free.
+            run.end();
+            let again = iteration.clone().filter(|it| !lives.stay.contains(it));
+            again.for_each(|at| run.act(lives, acts, at));
+        }
+        Some(run.acts)
     }
-    Some(run.acts)
 }
 
 impl Lives {
@@ -182,8 +208,7 @@ impl Lives {
         passing
     }
 
-    /// Iterations, and how long the requests of each are ([`Lives::shape`]).
-    fn iterations(&self) -> (Vec<Range<usize>>, Vec<Vec<u64>>) {
+    fn iterations(&self) -> Vec<Range<usize>> {
         let passing = self.passing();
         let most = passing.iter().max().copied().unwrap_or(0);
         let is_rest = |at: &usize| {
@@ -201,8 +226,7 @@ impl Lives {
                 _ => iterations.push(part[0]..part[1]),
             }
         }
-        let shapes = iterations.iter().map(|it| self.shape(it)).collect();
-        (iterations, shapes)
+        iterations
     }
 
     fn in_order(&self, acts: &[Act], iterations: &[Range<usize>], order: &[usize]) -> Vec<Act> {
@@ -291,7 +315,9 @@ mod tests {
             };
             [ask, Act::Free { block }]
         });
-        other_orders(&acts.collect::<Vec<_>>()).len()
+        Iterations::of(&acts.collect::<Vec<_>>())
+            .other_orders()
+            .len()
     }
 
     #[test]
@@ -323,12 +349,14 @@ mod tests {
             });
             sizes.collect()
         };
-        let longer = longer_phases(&acts(&[12, 12, 20])).expect("there are two phases");
+        let longer = Iterations::of(&acts(&[12, 12, 20]))
+            .longer_phases()
+            .expect("there are two phases");
         assert_eq!(sizes(&longer), [3, 12, 12, 12, 12, 20, 1, 20]);
         let frees = longer.iter().filter(|it| matches!(it, Act::Free { .. }));
         assert!(frees.count() >= 5, "{longer:?}");
         for turns in [[12, 20, 12, 20], [12; 4]] {
-            assert_eq!(longer_phases(&acts(&turns)), None);
+            assert_eq!(Iterations::of(&acts(&turns)).longer_phases(), None);
         }
     }
 

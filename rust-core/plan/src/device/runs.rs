@@ -8,7 +8,7 @@ use pinbuddy_slots::Layout;
 
 use super::acts::most_and_whether_let_go;
 use super::longer::longer;
-use super::orders::{longer_phases, other_orders};
+use super::orders::Iterations;
 use super::trial::{Reserved, above};
 use super::{OneDevice, StreamRecord};
 use crate::record::Record;
@@ -65,7 +65,8 @@ impl Runs {
         let in_use = |acts: &[Act]| most_and_whether_let_go(acts.iter().copied()).0;
         let most = in_use(&acts);
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
-        let (orders, phases) = (other_orders(&acts), longer_phases(&acts));
+        let iterations = Iterations::of(&acts);
+        let (orders, phases) = (iterations.other_orders(), iterations.longer_phases());
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
         let (runs, record) = match longer {
             // It has all of the record.
