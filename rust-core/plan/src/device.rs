@@ -5,6 +5,7 @@
 //! requests, small ones too.
 
 mod acts;
+mod lives;
 mod longer;
 mod orders;
 mod runs;

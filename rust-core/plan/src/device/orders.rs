@@ -1,8 +1,9 @@
 //! Other orders of a record's iterations, where their order looks like chance: batches of several shapes, drawn at random.
 //!
-//! An iteration lies between two moments at which nearly nothing is live but what the record never frees. That, such as an
-//! optimizer's state, is asked for in the same turn as in the record, as long before the iteration's end, whichever iteration it
-//! is. Iterations with equally many requests take each other's turns: steps of one loop, whatever lengths their batches have.
+//! An iteration lies between two moments at which nearly nothing is live but what the record never frees; or, where few are found
+//! so, between two at which far less is live than before and behind. What lives on from one to the next, such as an optimizer's
+//! state, is asked for and freed in the same turn as in the record, as long before the iteration's end, whichever iteration it is.
+//! Iterations with equally many requests take each other's turns: steps of one loop, whatever lengths their batches have.
 //! Others, such as evaluation or phases of the program, stay where the record has them; and phases may last longer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,11 +15,7 @@ use crate::file::GRANULE;
 use crate::random::Random;
 use crate::script::{exact, near};
 
-/// Between two iterations as much may be live of what is freed later: one part in so many of the most.
-const SLACK: u64 = 64;
-
-/// What has less than this part of the most at once belongs to the iteration before it.
-const SHORT: u64 = 16;
+use super::lives::{Lives, Run};
 
 /// So few iterations that could change places say nothing of their order.
 const FEWEST: usize = 5;
@@ -53,16 +50,6 @@ fn take_turns(shapes: &[Vec<u64>]) -> bool {
     distances.any(|it| requests(it..ids.len(), it) * 4 >= requests(it..ids.len(), 0) * 3)
 }
 
-/// Requests, by their acts. Blocks of the orders have the same numbers.
-#[derive(Default)]
-struct Lives {
-    /// Of each act that asks or frees: the request.
-    births: Vec<Option<usize>>,
-    bytes: HashMap<usize, u64>,
-    /// Requests that are never freed: what follows the last request is the program's end.
-    stay: HashSet<usize>,
-}
-
 /// The iterations of a record.
 pub(super) struct Iterations<'a> {
     /// Up to the last request: what follows is the program's end.
@@ -78,8 +65,16 @@ impl<'a> Iterations<'a> {
         let is_request = |it: &Act| matches!(it, Act::Alloc { .. });
         let end = acts.iter().rposition(is_request).map_or(0, |it| it + 1);
         let acts = &acts[..end];
-        let lives = Lives::of(acts);
-        let iterations = lives.iterations();
+        let mut lives = Lives::of(acts);
+        let mut iterations = lives.iterations();
+        let longest = iterations.iter().map(Range::len).max().unwrap_or(0);
+        if iterations.len() < FEWEST || longest * 2 > acts.len() {
+            let valleys = lives.valleys();
+            if valleys.len() > FEWEST {
+                lives.carry(&valleys);
+                iterations = valleys.windows(2).map(|it| it[0]..it[1]).collect();
+            }
+        }
         let shapes = iterations.iter().map(|it| lives.shape(it)).collect();
         Self {
             acts,
@@ -99,7 +94,7 @@ impl<'a> Iterations<'a> {
         } = self;
         let loops = loops(shapes);
         let movable: usize = loops.iter().map(Vec::len).sum();
-        if movable < FEWEST || lives.has_own_order(iterations, shapes) {
+        if movable < FEWEST || self.has_own_order() {
             return Vec::new();
         }
         let order = |seed| {
@@ -111,14 +106,31 @@ impl<'a> Iterations<'a> {
                 for at in (1..taken.len()).rev().filter(|_| seed > 0) {
                     taken.swap(at, random.below(at + 1));
                 }
-                turns
-                    .iter()
-                    .zip(taken)
-                    .for_each(|(turn, it)| order[*turn] = it);
+                for (turn, it) in turns.iter().zip(taken) {
+                    order[*turn] = it;
+                }
             }
             lives.in_order(acts, iterations, &order)
         };
         (0..TRIED).map(order).collect()
+    }
+
+    /// Whether the program has its iterations in just this order: most requests come by turns, or each shape in one phase.
+    fn has_own_order(&self) -> bool {
+        let Self {
+            lives,
+            iterations,
+            shapes,
+            ..
+        } = self;
+        let all: Vec<u32> = lives
+            .requests(iterations[0].start..lives.births.len())
+            .map(|it| lives.bytes[&it].div_ceil(GRANULE) as u32)
+            .collect();
+        let repeat = exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3);
+        let kinds = shapes.iter().collect::<HashSet<_>>().len();
+        let phases = shapes.chunk_by(|one, next| one == next).count();
+        repeat || take_turns(shapes) || phases == kinds && kinds * 2 <= shapes.len()
     }
 
     /// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
@@ -137,165 +149,17 @@ impl<'a> Iterations<'a> {
             return None;
         }
         let mut run = Run::default();
-        (0..iterations[0].start).for_each(|at| run.act(lives, acts, at));
+        (0..iterations[0].start).for_each(|at| run.act(lives, acts[at], at));
         for iteration in iterations {
-            iteration.clone().for_each(|at| run.act(lives, acts, at));
+            iteration
+                .clone()
+                .for_each(|at| run.act(lives, acts[at], at));
             // What the next one would free.
             run.end();
-            let again = iteration.clone().filter(|it| !lives.stay.contains(it));
-            again.for_each(|at| run.act(lives, acts, at));
+            let again = iteration.clone().filter(|it| !lives.stays(*it));
+            again.for_each(|at| run.act(lives, acts[at], at));
         }
         Some(run.acts)
-    }
-}
-
-impl Lives {
-    fn of(acts: &[Act]) -> Self {
-        let mut lives = Self::default();
-        let mut live: HashMap<u32, usize> = HashMap::new();
-        for (at, act) in acts.iter().enumerate() {
-            lives.births.push(match *act {
-                Act::Alloc { block, bytes, .. } => {
-                    lives.bytes.insert(at, bytes);
-                    live.insert(block, at);
-                    Some(at)
-                }
-                Act::Free { block } => live.remove(&block),
-                _ => None,
-            });
-        }
-        lives.stay = live.into_values().collect();
-        lives
-    }
-
-    fn requests(&self, acts: Range<usize>) -> impl Iterator<Item = usize> {
-        acts.filter(|at| self.births[*at] == Some(*at))
-    }
-
-    /// How long an iteration's requests are, without those that are never freed.
-    fn shape(&self, iteration: &Range<usize>) -> Vec<u64> {
-        let own = self.requests(iteration.clone());
-        let own = own.filter(|it| !self.stay.contains(it));
-        own.map(|it| self.bytes[&it]).collect()
-    }
-
-    /// Whether the program has its iterations in just this order: most requests come by turns, or each shape in one phase.
-    fn has_own_order(&self, iterations: &[Range<usize>], shapes: &[Vec<u64>]) -> bool {
-        let all: Vec<u32> = self
-            .requests(iterations[0].start..self.births.len())
-            .map(|it| self.bytes[&it].div_ceil(GRANULE) as u32)
-            .collect();
-        let repeat = exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3);
-        let kinds = shapes.iter().collect::<HashSet<_>>().len();
-        let phases = shapes.chunk_by(|one, next| one == next).count();
-        repeat || take_turns(shapes) || phases == kinds && kinds * 2 <= shapes.len()
-    }
-
-    /// Bytes that will be freed, before each act and behind the last one.
-    fn passing(&self) -> Vec<u64> {
-        let mut now = 0;
-        let mut passing = vec![0];
-        for (at, birth) in self.births.iter().enumerate() {
-            let own = birth.filter(|it| !self.stay.contains(it));
-            let bytes = own.map_or(0, |it| self.bytes[&it]);
-            now = if own == Some(at) {
-                now + bytes
-            } else {
-                now - bytes
-            };
-            passing.push(now);
-        }
-        passing
-    }
-
-    fn iterations(&self) -> Vec<Range<usize>> {
-        let passing = self.passing();
-        let most = passing.iter().max().copied().unwrap_or(0);
-        let is_rest = |at: &usize| {
-            passing[*at] <= most / SLACK && self.births.get(*at).is_none_or(|it| *it == Some(*at))
-        };
-        let rests: Vec<usize> = (0..passing.len()).filter(is_rest).collect();
-        let mut iterations: Vec<Range<usize>> = Vec::new();
-        for part in rests.windows(2) {
-            let is_short = passing[part[0]..part[1]]
-                .iter()
-                .all(|it| *it <= most / SHORT);
-            match iterations.last_mut() {
-                Some(last) if is_short => last.end = part[1],
-                None if is_short => {}
-                _ => iterations.push(part[0]..part[1]),
-            }
-        }
-        iterations
-    }
-
-    fn in_order(&self, acts: &[Act], iterations: &[Range<usize>], order: &[usize]) -> Vec<Act> {
-        let mut run = Run::default();
-        let begin = iterations.first().map_or(0, |it| it.start);
-        (0..begin).for_each(|at| run.act(self, acts, at));
-        for (turn, &number) in iterations.iter().zip(order) {
-            let stays = |at: &usize| self.stay.contains(at);
-            // From the end back: what the record makes for good in this turn, and how many acts before its end.
-            let mut left = 0;
-            let mut made = Vec::new();
-            for at in turn.clone().rev() {
-                match stays(&at) {
-                    true => made.push((left, at)),
-                    false => left += 1,
-                }
-            }
-            let own: Vec<usize> = iterations[number].clone().filter(|it| !stays(it)).collect();
-            for (done, &at) in own.iter().enumerate() {
-                while let Some((_, at)) = made.pop_if(|(left, _)| *left >= own.len() - done) {
-                    run.act(self, acts, at);
-                }
-                run.act(self, acts, at);
-            }
-            made.iter().rev().for_each(|it| run.act(self, acts, it.1));
-            // What another iteration would free.
-            run.end();
-        }
-        run.acts
-    }
-}
-
-/// Acts in another order.
-#[derive(Default)]
-struct Run {
-    acts: Vec<Act>,
-    /// Without what is never freed.
-    live: HashSet<usize>,
-}
-
-impl Run {
-    fn act(&mut self, lives: &Lives, acts: &[Act], at: usize) {
-        match (acts[at], lives.births[at]) {
-            (Act::Alloc { bytes, stream, .. }, _) => {
-                if !lives.stay.contains(&at) {
-                    self.live.insert(at);
-                }
-                let block = at as u32;
-                self.acts.push(Act::Alloc {
-                    block,
-                    bytes,
-                    stream,
-                });
-            }
-            // What is not live was freed when its own iteration ended.
-            (Act::Free { .. }, Some(birth)) if self.live.remove(&birth) => {
-                let block = birth as u32;
-                self.acts.push(Act::Free { block });
-            }
-            (Act::Iter | Act::Clear, _) => self.acts.push(acts[at]),
-            _ => {}
-        }
-    }
-
-    fn end(&mut self) {
-        let mut over: Vec<usize> = self.live.drain().collect();
-        over.sort_unstable();
-        let frees = over.into_iter().map(|it| Act::Free { block: it as u32 });
-        self.acts.extend(frees);
     }
 }
 
@@ -366,5 +230,53 @@ mod tests {
         let drawn: Vec<u64> = (0..30).map(|_| 12 + 4 * random.below(4) as u64).collect();
         assert_eq!(orders(drawn), TRIED as usize);
         assert_eq!(orders((0..30).map(|it| 40 + it * it % 23)), TRIED as usize);
+    }
+
+    /// Steps of drawn lengths, of two streams in turn, that each leave a block to the next one.
+    fn carrying(steps: u32) -> Vec<Act> {
+        let ask = |block, mib: u64, stream| Act::Alloc {
+            block,
+            bytes: mib << 20,
+            stream,
+        };
+        let mut random = Random::new(11);
+        let mut acts = Vec::new();
+        for step in 0..steps {
+            let stream = step * 2 / steps;
+            let mib = 12 + 4 * random.below(4) as u64;
+            acts.extend([ask(2 * step, mib, stream), ask(2 * step + 1, 2, stream)]);
+            let last = step
+                .checked_sub(1)
+                .map(|it| Act::Free { block: 2 * it + 1 });
+            acts.extend(last.into_iter().chain([Act::Free { block: 2 * step }]));
+        }
+        acts
+    }
+
+    #[test]
+    fn steps_that_leave_blocks_to_one_another_are_iterations_on_the_streams_of_their_turns() {
+        let acts = carrying(40);
+        let orders = Iterations::of(&acts).other_orders();
+        assert_eq!(orders.len(), TRIED as usize);
+        let streams = |acts: &[Act]| -> Vec<u32> {
+            let streams = acts.iter().filter_map(|it| match it {
+                Act::Alloc { stream, .. } => Some(*stream),
+                _ => None,
+            });
+            streams.collect()
+        };
+        for order in orders {
+            assert!(streams(&order).is_sorted(), "{order:?}");
+            let mut live = HashSet::new();
+            for act in order {
+                match act {
+                    Act::Alloc { block, .. } => assert!(live.insert(block)),
+                    Act::Free { block } => assert!(live.remove(&block)),
+                    _ => {}
+                }
+            }
+            // What the last iteration leaves, and one more where the record ends within an iteration.
+            assert!(live.len() <= 2, "{live:?}");
+        }
     }
 }
