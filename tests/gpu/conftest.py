@@ -1,8 +1,7 @@
-"""Tests of what only a GPU can show, and of the parts of a run. The simulator skips tests that need working
-kernels.
+"""Tests of what only a GPU can show, and of the parts of a run. The simulator skips tests that need working kernels.
 
-Each test of the allocator runs a program in its own process, with its own settings, and uses `program` and
-`production` of tests/python.
+Each test of the allocator runs a program in its own process, with its own settings, and uses `program` and `production` of
+tests/python.
 """
 
 import os
@@ -11,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PYTHON_TESTS = Path(__file__).parent.parent / "python"
-sys.path.append(str(PYTHON_TESTS))
+sys.path.append(str(Path(__file__).parent.parent / "python"))
 
 SIMULATED = os.environ.get("PINBUDDY_TEST_REAL") != "1"
 needs_kernels = pytest.mark.skipif(SIMULATED, reason="kernels do nothing in the simulator")
@@ -25,7 +23,4 @@ def ours():
     """``ours(program, VARIABLE=value)``: the program's answer with our allocator."""
     import production
 
-    def ours(program: str, **settings: str):
-        return production.run(sys.executable, program, **SMALL | settings)
-
-    return ours
+    return lambda program, **settings: production.run(sys.executable, program, **SMALL | settings)

@@ -39,8 +39,7 @@ print(json.dumps({
 
 def probe(way: Way) -> dict:
     """What torch reports of itself and of the GPU, with one allocator."""
-    command = [way.python, "-c", PROBE]
-    done = subprocess.run(command, env=way.environment(), capture_output=True, text=True, timeout=180)
+    done = subprocess.run([way.python, "-c", PROBE], env=way.environment(), capture_output=True, text=True, timeout=180)
     if done.returncode != 0:
         raise RuntimeError(f"{way.python} cannot import torch:\n{done.stderr.strip()}")
     return json.loads(done.stdout.splitlines()[-1]) | {"said": done.stderr.strip()}

@@ -32,9 +32,7 @@ CORES = len(os.sched_getaffinity(0))
 GROWING, GROWING_SMALL = {"steps": 12, "mib": 1100}, {"steps": 4, "mib": 70}
 CLIENTS = {
     "stall": Client("stall", {"blocks": 16, "others": CORES, "pause": 0.05}, {"blocks": 6, "mib": 4}),
-    "loader": Client(
-        "loader", {"images": 512, "workers": 4, "epochs": 1, "passes": 0}, {"images": 64, "batch": 8, "workers": 2}
-    ),
+    "loader": Client("loader", {"images": 512, "workers": 4, "epochs": 1, "passes": 0}, {"images": 64, "batch": 8, "workers": 2}),
     "capture_loop": Client("captures", {"captures": 6, "pause": 0.15}, {"captures": 2}),
     "captures": Client("captures", {"captures": 24}, {"captures": 4}),
     "growing_large, new first": Client("growing_large", GROWING | {"old_first": False}, GROWING_SMALL),

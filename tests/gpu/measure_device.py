@@ -64,8 +64,7 @@ def results(seen: dict[str, list[dict]]) -> dict:
         "figures": {name: {what: spread(own) for what, own in by.items()} for name, by in by_run.items()},
         "ratio": {
             name: {what: ratio(by[what], by_run[stock_of(name)][what]) for what in COMPARED}
-            for name, by in by_run.items()
-            if name != stock_of(name)
+            for name, by in by_run.items() if name != stock_of(name)
         },
         "served": {name: served(rounds[0]) for name, rounds in seen.items() if way_of(name) == "ours"},
     }

@@ -58,10 +58,8 @@ def set_aside(mib: int):
 def by_pages(it: Fixture, pool: bool) -> dict[str, dict]:
     """Settings by name; a name ends with the threads."""
     threads = [n for n in (1, 2, 4, 8, 16) if n <= len(os.sched_getaffinity(0))]
-    if it.simulated:
-        threads = threads[:2]
-    if it.quick:
-        threads = threads[1:] or threads
+    threads = threads[:2] if it.simulated else threads
+    threads = threads[1:] or threads if it.quick else threads
     common = {"BUDDY_BLOCK_SIZE_MB": 16 if it.simulated else 1024, "BUDDY_BLOCK_COUNT": 2, "BUDDY_MAX_MB": 8192, "BUDDY_WARMUP": "off"}
     return {CUDA: common | {"BUDDY_BACKING": "cuda"}} | {
         f"{pages}, {count}": common | {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": setting, "BUDDY_PIN_THREADS": count}

@@ -14,21 +14,12 @@ CANNOT = "cannot be asked here"
 PLANNED = 0.8
 # What is asked, the design that depends on the answer, and seconds.
 QUESTIONS = {
-    "pace": (
-        "What do cudaHostRegister and cudaHostUnregister cost by piece and page, alone and from four threads?",
-        "how long a piece is, and whether a second thread pins anything sooner",
-        22,
-    ),
-    "stalls": (
-        "Do launches, copies and cudaMemGetInfo wait while a region is registered?",
-        "whether pieces need pauses between them, and processes of a node turns",
-        21,
-    ),
-    "unpinning": (
-        "Do pins and unpins wait for the device?",
-        "when idle memory may be unpinned: at any time, or only while nothing runs",
-        4,
-    ),
+    "pace": ("What do cudaHostRegister and cudaHostUnregister cost by piece and page, alone and from four threads?",
+             "how long a piece is, and whether a second thread pins anything sooner", 22),
+    "stalls": ("Do launches, copies and cudaMemGetInfo wait while a region is registered?",
+               "whether pieces need pauses between them, and processes of a node turns", 21),
+    "unpinning": ("Do pins and unpins wait for the device?",
+                  "when idle memory may be unpinned: at any time, or only while nothing runs", 4),
 }
 
 

@@ -31,9 +31,7 @@ WORKLOADS = {
     "optimizer": {
         "module": "offloaded_optimizer",
         # Its Adam runs on the CPU: 200 million parameters, and few steady steps, so that a round ends.
-        "sizes": {"width": 2048, "layers": 4},
-        "small": {"width": 512, "layers": 2},
-        "steady": (3, 1),
+        "sizes": {"width": 2048, "layers": 4}, "small": {"width": 512, "layers": 2}, "steady": (3, 1),
     },
 }
 SMALL = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 2, "BUDDY_THRESHOLD_MB": 1}
@@ -97,14 +95,9 @@ def steps(count: int) -> dict:
         allocating.append(_clock.seconds - inside)
     stats = torch.cuda.host_memory_stats()
     return {
-        "plan": plan_counts(),
-        "seconds": seconds,
-        "allocating": allocating,
-        "requests": _clock.calls - calls,
-        "pins": stats["num_host_alloc"] - pins,
-        "driver_seconds": stats["host_alloc_time.total"] / 1e6,
-        "peak_pinned": stats["allocated_bytes.peak"],
-        "results": results,
+        "plan": plan_counts(), "seconds": seconds, "allocating": allocating, "results": results,
+        "requests": _clock.calls - calls, "pins": stats["num_host_alloc"] - pins,
+        "driver_seconds": stats["host_alloc_time.total"] / 1e6, "peak_pinned": stats["allocated_bytes.peak"],
     }
 
 
@@ -174,8 +167,7 @@ def results(seen: dict[str, list[dict]]) -> dict:
         "figures": {name: {what: spread(own) for what, own in by.items()} for name, by in figures.items()},
         "ratio": {
             name: {what: ratio(by[what], stock[what]) for what in COMPARED if all(stock[what])}
-            for name, by in figures.items()
-            if name != "stock"
+            for name, by in figures.items() if name != "stock"
         },
         "first_steps_s": {name: by_step(rounds) for name, rounds in seen.items()},
         "results": {name: own["results"] for name, own in first.items()},
@@ -199,5 +191,4 @@ COMPARED = ("first_steps_s", "allocating_s", "steady_step_s", "with_prepare_s")
 
 def by_step(rounds: list[dict]) -> list[float]:
     """The median of each of the first steps."""
-    each = zip(*(own["first"]["seconds"] for own in rounds))
-    return [statistics.median(seconds) for seconds in each]
+    return [statistics.median(seconds) for seconds in zip(*(own["first"]["seconds"] for own in rounds))]

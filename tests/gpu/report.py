@@ -38,9 +38,7 @@ def markdown(results: dict) -> str:
 
 def _targets(judged: list[dict]) -> str:
     head = ["figure", "median (quartiles)", "wanted", "verdict"]
-    return table(head, [
-        [it["name"], "" if it["value"] is None else ranged(it), it["wanted"], it["verdict"]] for it in judged
-    ])
+    return table(head, [[it["name"], "" if it["value"] is None else ranged(it), it["wanted"], it["verdict"]] for it in judged])
 
 
 def _stages(stages: list[dict]) -> str:

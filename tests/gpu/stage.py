@@ -4,6 +4,7 @@ A command that exceeds its time is stopped with its whole session, and the calle
 keeps a pipe open does not block.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -30,9 +31,7 @@ def run(command: list[str], seconds: float, log: Path, environment: dict | None 
     start, said = time.monotonic(), log.with_suffix(".said")
     with log.open("wb") as errors, said.open("wb") as words:
         output = words if keep else errors
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment, start_new_session=True
-        )
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment, start_new_session=True)
         try:
             outcome = "done" if process.wait(seconds) == 0 else "failed"
         except subprocess.TimeoutExpired:
@@ -54,14 +53,10 @@ def stop(process: subprocess.Popen) -> bool:
     """Stops the whole session, first by SIGTERM, since it may have something to undo; returns whether it is gone."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if number == signal.SIGKILL or process.poll() is None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
-            except ProcessLookupError:
-                pass
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            pass
     return process.poll() is not None
 
 

@@ -36,12 +36,9 @@ def pytest(it: measuring.Fixture, folder: Path, *options: str) -> None:
     """Runs a folder's tests with ours; they compare with stock."""
     ours, stock = (_environment(it.ways[name], it.out.with_suffix(f".{name}")) for name in ("ours", "stock"))
     lines = it.out.with_suffix(".lines")
-    real = 0 if it.simulated else 1
-    environment = it.ways["ours"].environment(OUTCOMES=lines, PINBUDDY_STOCK_PYTHON=stock, PINBUDDY_TEST_REAL=real)
-    # Ignore pytest plug-ins of this machine.
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    # For importing `outcomes`.
-    environment["PYTHONPATH"] = str(HERE)
+    environment = it.ways["ours"].environment(OUTCOMES=lines, PINBUDDY_STOCK_PYTHON=stock, PINBUDDY_TEST_REAL=int(not it.simulated))
+    # No plug-ins of this machine, but `outcomes`.
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(HERE)}
     command = [ours, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-p", "outcomes", *options, "."]
     try:
         done = subprocess.run(command, cwd=folder, env=environment)
@@ -96,9 +93,7 @@ def cpp(it: measuring.Fixture) -> None:
     program = it.programs / "cuda_caching_host_allocator_test"
     runs = {}
     for title, (way, settings) in CONFIGURATIONS.items():
-        command = [str(program), "--gtest_color=no"]
-        environment = it.ways[way].for_cpp(**settings)
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        done = subprocess.run([program, "--gtest_color=no"], env=it.ways[way].for_cpp(**settings), capture_output=True, text=True)
         print(done.stdout, done.stderr, sep="\n", flush=True)
         runs[title] = {name: [word, ""] for name, word in words_of(done.stdout).items()}
         if not runs[title]:

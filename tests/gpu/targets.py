@@ -1,5 +1,7 @@
 """Targets of figures, and whether they are met. Knows only the paths in results.json."""
 
+import functools
+import operator
 from dataclasses import dataclass
 
 # The default number of threads that touch a block's pages.
@@ -22,19 +24,23 @@ class Target:
             it = self.figure(results["measured"])
         except KeyError:
             return line | {"value": None, "quartiles": None, "verdict": "not measured"}
-        value = it["ratio"] if "ratio" in it else it["median"]
+        value = it.get("ratio", it.get("median"))
         met = value >= self.bound if self.least else value <= self.bound
         # The simulator's figures are not judged.
         verdict = "not judged" if results["simulated"] else "met" if met else "missed"
         return line | {"value": value, "quartiles": it["quartiles"], "verdict": verdict}
 
 
-def _step(workload: str, what: str):
-    return lambda measured: measured[workload]["ratio"]["warmed"][what]
+def _at(*path: str):
+    return lambda measured: functools.reduce(operator.getitem, path, measured)
 
 
 def _bandwidth(direction: str):
     return lambda measured: measured["bandwidth"]["ratio"][direction][measured["bandwidth"]["largest"]]["engine"]
+
+
+def _pins(kind: str):
+    return lambda measured: measured["pins"][kind][default_pages(measured["pins"])]
 
 
 def _reserved(measured: dict) -> dict:
@@ -50,17 +56,9 @@ def default_pages(pins: dict) -> str:
     return f"THP, {max(it for it in threads if it <= MOST_THREADS)}"
 
 
-def _pins(kind: str):
-    return lambda measured: measured["pins"][kind][default_pages(measured["pins"])]
-
-
-def _device(kind: str, what: str):
-    return lambda measured: measured["device"][kind]["planned"][what]
-
-
 TARGETS = [
     *(
-        Target(f"{workload}: {words}, over stock's", _step(workload, what), bound)
+        Target(f"{workload}: {words}, over stock's", _at(workload, "ratio", "warmed", what), bound)
         for workload in ("transformer", "optimizer")
         for what, words, bound in (
             ("allocating_s", "time in allocation, first 10 steps", 0.1),
@@ -68,9 +66,9 @@ TARGETS = [
             ("steady_step_s", "a steady step", 1.01),
         )
     ),
-    Target("device memory: requested over reserved, with a plan", _device("figures", "efficiency"), 0.99, least=True),
+    Target("device memory: requested over reserved, with a plan", _at("device", "figures", "planned", "efficiency"), 0.99, least=True),
     Target("device memory: reserved with a plan, over the better of PyTorch's", _reserved, 1),
-    Target("device memory: a step with a plan, over stock's", _device("ratio", "step_s"), 1.01),
+    Target("device memory: a step with a plan, over stock's", _at("device", "ratio", "planned", "step_s"), 1.01),
     Target("bandwidth to the GPU, over cudaHostAlloc's", _bandwidth("h2d"), 0.98, least=True),
     Target("bandwidth from the GPU, over cudaHostAlloc's", _bandwidth("d2h"), 0.98, least=True),
     Target("warm-up with THP, seconds a GiB", _pins("s_per_gib"), 0.1),

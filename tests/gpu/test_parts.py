@@ -16,19 +16,15 @@ import targets
 import ways
 
 
-@pytest.mark.parametrize(
-    ("seconds", "each", "quick", "count"),
-    # Of two that fit, one has no room beside it; one there always is.
-    [(60, 0, False, 6), (60, 0, True, 2), (0.5, 0.2, False, 2), (0.42, 0.2, False, 1), (0, 0.01, False, 1)],
-)
+# Of two that fit, one has no room beside it; one there always is.
+@pytest.mark.parametrize(("seconds", "each", "quick", "count"), [
+    (60, 0, False, 6), (60, 0, True, 2), (0.5, 0.2, False, 2), (0.42, 0.2, False, 1), (0, 0.01, False, 1)])
 def test_rounds_fit_the_time_that_there_is(monkeypatch, seconds, each, quick, count):
     """By a clock that only rounds advance."""
     now = 1000.0
     monkeypatch.setattr(measuring.time, "monotonic", lambda: now)
-    seen = 0
-    for _ in measuring.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None).rounds(6):
+    for seen, _ in enumerate(measuring.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None).rounds(6), 1):
         now += each
-        seen += 1
     assert seen == count
 
 
@@ -71,9 +67,7 @@ def test_a_run_of_device_memory_is_compared_with_stock_in_the_same_order():
 
     stream = {"hits": 5, "misses": 1, "unplanned": 0, "borrowed": 2, "dropped": False}
     ours = run(10, [stream, stream])
-    it = measure_device.results({
-        "stock": run(12), "planned": ours, "stock, another order": run(20), "planned, another order": ours
-    })
+    it = measure_device.results({"stock": run(12), "planned": ours, "stock, another order": run(20), "planned, another order": ours})
     assert it["figures"]["planned"]["efficiency"]["median"] == 0.9
     reserved = {name: own["reserved_gib"]["ratio"] for name, own in it["ratio"].items()}
     assert reserved == {"planned": 10 / 12, "planned, another order": 10 / 20}

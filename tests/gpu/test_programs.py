@@ -14,16 +14,12 @@ sys.path.append(str(Path(__file__).parent.parent / "programs"))
 import nursery  # noqa: E402
 
 
-@pytest.mark.parametrize(
-    ("program", "limit", "told"),
-    [
-        ("def run(size): return {'a': size / 2}", 20, {"figures": {"a": 1.5}}),
-        ("import time\ndef run(size): time.sleep(60)", 0.5, "stopped after 0 s"),
-        ("def run(size): raise ValueError('no such size')", 20, "no such size"),
-        ("import os\ndef run(size): os._exit(6)", 20, "ended with status 6 and said nothing"),
-    ],
-    ids=["ends", "hangs", "fails", "dies"],
-)
+@pytest.mark.parametrize(("program", "limit", "told"), [
+    ("def run(size): return {'a': size / 2}", 20, {"figures": {"a": 1.5}}),
+    ("import time\ndef run(size): time.sleep(60)", 0.5, "stopped after 0 s"),
+    ("def run(size): raise ValueError('no such size')", 20, "no such size"),
+    ("import os\ndef run(size): os._exit(6)", 20, "ended with status 6 and said nothing"),
+], ids=["ends", "hangs", "fails", "dies"])
 def test_the_outcome_of_a_forked_program(tmp_path, monkeypatch, request, program, limit, told):
     monkeypatch.setattr(nursery, "ready", lambda which: None)
     monkeypatch.syspath_prepend(tmp_path)
@@ -87,10 +83,8 @@ def test_a_defect_of_a_question_fails_the_run_and_a_hang_only_in_the_simulator()
 
 def test_the_table_says_what_was_answered_and_what_not():
     figure = {"answer": "figure", "unit": "s/GiB", "median": 0.25, "least": 0.2, "most": 0.5}
-    told = [
-        {"of": "pace", "on": "1 GiB", **figure},
-        {"of": "kernels?", "on": "4 KiB", "answer": measure_questions.CANNOT, "why": "no|torch"},
-    ]
+    cannot = {"of": "kernels?", "on": "4 KiB", "answer": measure_questions.CANNOT, "why": "no|torch"}
+    told = [{"of": "pace", "on": "1 GiB", **figure}, cannot]
     asked = {"pace": {"asked": "What?", "then": "how", "outcome": "stopped", "detail": "after 5 s", "answers": told}}
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in report.questions(asked).splitlines()]
     assert ["what only a GPU can answer", "What?"] in lines and ["detail", "after 5 s"] in lines

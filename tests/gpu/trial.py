@@ -1,6 +1,5 @@
 """Tries `run.py` in the simulator: its tests, and every measurement once. `cargo xtask test --all` has pytest run it, with an
-environment instead of a pack. No part of a run on a GPU, so it has no test's name.
-"""
+environment instead of a pack. No part of a run on a GPU, so it has no test's name."""
 
 import json
 import os

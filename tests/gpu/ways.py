@@ -66,13 +66,9 @@ def of_pack(root: Path, python: str) -> dict[str, Way]:
     packages = str(root / "packages")
     # An installed plug-in must not serve stock.
     off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    return {
-        "stock": Way("stock", python, [packages], off),
-        "ours": Way("ours", python, [str(root / "plugin"), packages], preloads=True),
-    }
+    return {"stock": Way("stock", python, [packages], off), "ours": Way("ours", python, [str(root / "plugin"), packages], preloads=True)}
 
 
 def of_environments(stock: str, fork: str) -> dict[str, Way]:
     """The interpreters of two environments, with the official wheel and with the fork."""
     return {"stock": Way("stock", stock), "ours": Way("ours", fork)}
-

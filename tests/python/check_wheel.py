@@ -77,8 +77,7 @@ def elf_strings(data):
 
 
 def newest(versions, family):
-    numbers = [tuple(map(int, it.split("_")[1].split("."))) for it in versions
-               if re.fullmatch(family + r"_[0-9.]+", it)]
+    numbers = [tuple(map(int, it.split("_")[1].split("."))) for it in versions if re.fullmatch(family + r"_[0-9.]+", it)]
     return max(numbers, default=(0,))
 
 
@@ -108,17 +107,14 @@ def ours(fork, official):
     """The entries of the fork that are new or not the official wheel's."""
     info = fork.dist_info
     replaced = {HEADER, "torch/version.py", "torch/lib/libtorch.so"}
-    texts = ("METADATA", "WHEEL", "RECORD", "top_level.txt", "entry_points.txt")
-    replaced |= {f"{info}/{name}" for name in texts}
-    renamed = {name.replace(official.dist_info, info, 1) for name in official.by_name}
-    return replaced, set(fork.by_name) - renamed
+    replaced |= {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "top_level.txt", "entry_points.txt")}
+    return replaced, set(fork.by_name) - {name.replace(official.dist_info, info, 1) for name in official.by_name}
 
 
 def check_untouched(fork, official):
     """Every other entry is the official wheel's: compressed bytes, mode, time, all of it."""
     replaced, _ = ours(fork, official)
-    fields = ("CRC", "compress_size", "file_size", "compress_type", "date_time", "external_attr",
-              "create_system", "flag_bits", "extra", "comment")
+    fields = ("CRC", "compress_size", "file_size", "compress_type", "date_time", "external_attr", "create_system", "flag_bits", "extra", "comment")
     compared = 0
     for info in official.infos:
         name = info.filename.replace(official.dist_info, fork.dist_info, 1)
@@ -237,8 +233,7 @@ def check_provenance(fork, official):
     assert told["version"] == fork.stem.split("-", 1)[1]
     headers = [hashlib.sha256(wheel.zip.read(HEADER)).hexdigest() for wheel in (official, fork)]
     assert told["header_sha256"] == headers and headers[0] != headers[1]
-    library = hashlib.sha256(fork.zip.read(f"torch/lib/{LIBRARY}")).hexdigest()
-    assert told["library_sha256"] == library
+    assert told["library_sha256"] == hashlib.sha256(fork.zip.read(f"torch/lib/{LIBRARY}")).hexdigest()
     assert told["program_sha256"] == hashlib.sha256(fork.zip.read(PROGRAM)).hexdigest()
     assert told["inputs"]["patches"] and told["inputs"]["tools"]["rustc"]
     bill = json.loads(fork.text(f"{fork.dist_info}/sboms/pinbuddy.cdx.json"))
@@ -267,8 +262,7 @@ def check_defaults(fork, _official):
         assert hashlib.sha256(text.encode()).hexdigest()[:8] == suffix[1]
 
 
-CHECKS = [check_record, check_untouched, check_additions, check_versions, check_platform,
-          check_loading, check_provenance, check_defaults]
+CHECKS = [check_record, check_untouched, check_additions, check_versions, check_platform, check_loading, check_provenance, check_defaults]
 
 
 def main():

@@ -1,8 +1,7 @@
 """Runs the fork in the simulator, or on a real GPU; `cargo xtask test` starts pytest that way.
 
-The settings below are read when torch is first imported, so they stand for every test of this
-process. Tests of other settings, and comparisons with the official wheel, run a program of their
-own through ``run``.
+The settings below are read when torch is first imported, so they stand for every test of this process. Tests of other settings,
+and comparisons with the official wheel, run a program of their own through ``run``.
 """
 
 import functools
@@ -14,6 +13,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import forked
 import pytest
 from device_plans import twice, with_plan, with_two  # noqa: F401: fixtures of all
 from measure import environment
@@ -44,10 +44,11 @@ def needs(minor: int, what: str):
 
 
 # Marks a test of stock's counts of active memory.
-counts_active = pytest.mark.skipif(
-    not COUNTS_WHAT_IS_ACTIVE, reason="torch counts every free from 2.13 on, and did before 2.10"
-)
+counts_active = pytest.mark.skipif(not COUNTS_WHAT_IS_ACTIVE, reason="torch counts every free from 2.13 on, and did before 2.10")
 
+
+# What programs of tests begin with.
+IMPORTS = "from program import *\n"
 
 # On a real GPU (tests/gpu/suites.py), and the reason why a test is skipped there.
 REAL = os.environ.get("PINBUDDY_TEST_REAL") == "1"
@@ -122,13 +123,9 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def interpreter(which: str) -> str:
     """The Python with the fork, or with stock PyTorch."""
-    if which == "fork":
-        return sys.executable
-    path = os.environ.get("PINBUDDY_STOCK_PYTHON")
+    path = sys.executable if which == "fork" else os.environ.get("PINBUDDY_STOCK_PYTHON")
     if not path:
-        pytest.fail(
-            "PINBUDDY_STOCK_PYTHON does not name the official wheel's python; " "run the tests with `cargo xtask test`"
-        )
+        pytest.fail("PINBUDDY_STOCK_PYTHON does not name the official wheel's python; run the tests with `cargo xtask test`")
     return path
 
 
@@ -147,15 +144,22 @@ class Outcome:
     """A program's output: its last line of standard output as JSON, and standard error."""
 
     def __init__(self, done: subprocess.CompletedProcess):
-        self.returncode = done.returncode
-        self.stdout = done.stdout
-        self.stderr = done.stderr
-        lines = done.stdout.strip().splitlines()
-        self.value = json.loads(lines[-1]) if lines and done.returncode == 0 else None
+        self.returncode, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
+
+    @property
+    def value(self):
+        lines = self.stdout.strip().splitlines()
+        return json.loads(lines[-1]) if lines and self.returncode == 0 else None
 
     @property
     def warnings(self) -> list[str]:
         return [line for line in self.stderr.splitlines() if line.startswith("pinbuddy: ")]
+
+    @property
+    def quiet(self) -> "Outcome":
+        """Itself, if the library said nothing."""
+        assert self.warnings == [], self.stderr
+        return self
 
 
 def forking(which: str = "fork", by_words: bool = False) -> str:
@@ -169,11 +173,7 @@ def forking(which: str = "fork", by_words: bool = False) -> str:
 def command_line(*arguments, python: str = sys.executable, check: bool = False, **variables: str) -> subprocess.CompletedProcess:
     """``python -m pinbuddy``, forked where programs are; ``check`` requires that it succeeds."""
     skip_on_a_real_gpu(variables)
-    program = f"""
-import runpy, sys
-sys.argv[1:] = {[str(it) for it in arguments]!r}
-runpy.run_module("pinbuddy", run_name="__main__", alter_sys=True)
-"""
+    program = forked.program(["-m", "pinbuddy", *map(str, arguments)])
     done = start(python, program, environment(**variables), timeout=300, forked=IS_PLUGIN and not ALL)
     assert done.returncode == 0 or not check, done.stderr
     return done
@@ -189,11 +189,11 @@ def report(**variables: str) -> dict:
 
 @pytest.fixture
 def run(request):
-    """``run(program, "fork" or "stock", VARIABLE=value)``: runs Python source in a process of its
-    own, with no BUDDY_ variable but those given, and requires that it succeeds."""
+    """``run(program, "fork" or "stock", VARIABLE=value)``: runs Python source in a process of its own, with no BUDDY_ variable but those
+    given, and requires that it succeeds. Source that begins with no import begins with that of `program.py`."""
     may_fork = not ALL and not request.node.get_closest_marker("real_start")
     # A fork wheel's torch cannot be imported without the library.
-    forked = {"stock": may_fork, "fork": may_fork and IS_PLUGIN}
+    forks = {"stock": may_fork, "fork": may_fork and IS_PLUGIN}
     ends_wholly = request.node.get_closest_marker("whole_end") is not None
 
     def run(program: str, which: str = "fork", check: bool = True, **variables: str) -> Outcome:
@@ -201,12 +201,20 @@ def run(request):
             variables["PYTORCH_CUDA_ALLOC_CONF"] = variables.pop(ALLOC_CONF)
         skip_on_a_real_gpu(variables, program)
         text, own = textwrap.dedent(program), environment(**variables)
-        done = start(interpreter(which), text, own, 300, forked[which], ends_wholly)
+        if not text.lstrip().startswith(("import ", "from ")):
+            text = IMPORTS + text
+        done = start(interpreter(which), text, own, 300, forks[which], ends_wholly)
         if check and done.returncode != 0:
             pytest.fail(f"{which} exited with {done.returncode}:\n{done.stderr}")
         return Outcome(done)
 
     return run
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """A file for a plan."""
+    return tmp_path / "run.plan"
 
 
 @pytest.fixture

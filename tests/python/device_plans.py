@@ -1,7 +1,6 @@
-"""The programs that tests of plans for device memory run. `TRAINING` looks whether its blocks overlap, and whether anybody
-else writes to one; `STEPS` asks for a few blocks again and again. The simulator runs no kernels: blocks are written and
-read with copies.
-"""
+"""The programs that tests of plans for device memory run. `TRAINING` looks whether its blocks overlap, and whether anybody else
+writes to one; `STEPS` asks for a few blocks again and again. The simulator runs no kernels: blocks are written and read with
+copies."""
 
 import functools
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 MIB = 1 << 20
 
 TRAINING = """
-    import bisect, json, os, random, torch
-    import pinbuddy
+    import bisect, json, os, pinbuddy, random, torch
 
     MIB = 1 << 20
     change = float(os.environ.get("CHANGE", 0))
@@ -85,45 +83,45 @@ TRAINING = """
     stats = torch.cuda.memory_stats()
     snapshot = torch.cuda.memory_snapshot()
     print(json.dumps({
-        "device": pinbuddy.stats()["device"],
-        "asked": asked,
-        "reserved": max(reserved),
-        "kept": sum(it.tensor.numel() for it in kept),
-        "allocated": torch.cuda.memory_allocated(),
+        "device": pinbuddy.stats()["device"], "asked": asked, "reserved": max(reserved),
+        "kept": sum(it.tensor.numel() for it in kept), "allocated": torch.cuda.memory_allocated(),
         "stats": {name: value for name, value in stats.items() if ".all." in name or ".large_pool." in name},
         "segments": sum(it["total_size"] for it in snapshot),
         "blocks": [[b["state"], b["size"], b["requested_size"]] for it in snapshot for b in it["blocks"]],
     }))
 """
 
-# Thirty steps of these blocks, one after the other; `step()` is one more.
+# Thirty steps of these blocks, one after the other; `step()` is one more. And what tests ask of a plan, or of the program.
 STEPS = """
-    from program import *
-    import pinbuddy
     def rest():
         for mib in (20, 16):
-            it = block(mib)
-            del it
-    def step():
-        it = block(12)
-        del it
-        rest()
-    for _ in range(30):
-        step()
+            block(mib)
+    def step(times=1):
+        for _ in range(times):
+            block(12)
+            rest()
+    step(30)
     # 12 and 20 and 16 MiB lie in one region of 20 MiB, one after the other.
-    it = block(12)
-    region = it.data_ptr()
-    del it
+    region = block(12).data_ptr()
     rest()
     def planned(tensor):
         return region <= tensor.data_ptr() < region + 20 * MIB
     def counts():
         return pinbuddy.stats()["device"][0]
+    def stand():
+        it = counts()
+        return [torch.cuda.memory_reserved() >> 20, it["reserved_bytes"] >> 20, it["dropped"], it["given_back"]]
+    def fails(mib):
+        return refused(lambda: block(mib))
+    def observed():
+        # What is asked for in vain: an observer is told before the error is thrown.
+        seen = []
+        torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
+        return seen
 """
 
 # The same on two streams, of which the second is `side`.
-TWO_STREAMS = STEPS.replace("""    for _ in range(30):
-        step()
+TWO_STREAMS = STEPS.replace("""    step(30)
 """, """    side = torch.cuda.Stream()
     for _ in range(30):
         step()

@@ -20,8 +20,7 @@ SOURCE = Path(__file__).parent.parent / "bench" / "allocate_free.cpp"
 
 def torch_folder(python: str) -> Path:
     program = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
-    done = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
+    return Path(subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout.strip())
 
 
 def in_turn(turn: int, stock, fork) -> tuple:
@@ -77,26 +76,19 @@ def compare_pairs(stock: Path, fork: Path, size: int, live: int = 1, processes: 
     # Compiled once, against the official wheel; runs with either.
     program = native.program(SOURCE, stock, "-O2")
     for _ in range(processes):
-        with (
-            pairs_of(program, stock, size, live) as theirs,
-            pairs_of(program, fork, size, live, **variables) as ours,
-        ):
+        with pairs_of(program, stock, size, live) as theirs, pairs_of(program, fork, size, live, **variables) as ours:
             for process in (theirs, ours):
                 process.turn(10 * pairs)
             seen = {theirs: [], ours: []}
             for turn in range(turns):
                 for process in in_turn(turn, theirs, ours):
                     seen[process].append(process.turn(pairs))
-        neighbours = zip(seen[ours], seen[theirs])
-        ratios.append(statistics.median(ours_ns / theirs_ns for ours_ns, theirs_ns in neighbours))
+        ratios.append(statistics.median(ours_ns / theirs_ns for ours_ns, theirs_ns in zip(seen[ours], seen[theirs])))
         times["stock"] += seen[theirs]
         times["fork"] += seen[ours]
     return {
-        "ratio": statistics.median(ratios),
-        "ratio_spread": [min(ratios), max(ratios)],
-        "ratios": ratios,
-        "stock_ns": statistics.median(times["stock"]),
-        "fork_ns": statistics.median(times["fork"]),
+        "ratio": statistics.median(ratios), "ratio_spread": [min(ratios), max(ratios)], "ratios": ratios,
+        "stock_ns": statistics.median(times["stock"]), "fork_ns": statistics.median(times["fork"]),
     }
 
 
@@ -175,10 +167,8 @@ def _compare_in_turns(milliseconds, stock: str, fork: str) -> dict:
 def _differences(stock_ms: list[float], fork_ms: list[float]) -> dict:
     differences = [ours - theirs for ours, theirs in zip(fork_ms, stock_ms)]
     return {
-        "delta_ms": statistics.median(differences),
-        "stock_ms": statistics.median(stock_ms),
-        "spread_ms": [min(differences), max(differences)],
-        "deltas_ms": differences,
+        "delta_ms": statistics.median(differences), "stock_ms": statistics.median(stock_ms),
+        "spread_ms": [min(differences), max(differences)], "deltas_ms": differences,
     }
 
 
@@ -195,7 +185,6 @@ def at_least(samples: list[float]) -> float:
     if k == 0:
         raise ValueError(f"{n} samples are too few for a bound")
     return sorted(samples)[k - 1]
-
 
 
 def overhead(stock: str, fork: str) -> dict:

@@ -97,9 +97,7 @@ def statistics_of_what_streams_used(size):
 
 @subject
 def who_gets_which_block(size):
-    first = pinned(size)
-    address = first.data_ptr()
-    del first
+    address = pinned(size).data_ptr()
     second = pinned(size)
     same = [second.data_ptr() == address]
     use(second)
@@ -135,10 +133,8 @@ def parts_of_it_are_pinned(size):
 
 @subject
 def registered_in_place_of_allocated(size):
-    with settings(
-        "pinned_use_cuda_host_register:True,pinned_num_register_threads:8",
-        "pinned_use_cuda_host_register:False,pinned_num_register_threads:1",
-    ):
+    registered = "pinned_use_cuda_host_register:{},pinned_num_register_threads:{}"
+    with settings(registered.format(True, 8), registered.format(False, 1)):
         block = pinned(size)
         use(block)
         seen = [block.is_pinned(), active("bytes")]
@@ -233,11 +229,8 @@ def replays_of_a_graph(size):
 @subject
 def settings_that_are_refused(_):
     wrong = (
-        "pinned_max_cached_size_mb:x",
-        "pinned_num_register_threads:3",
-        "pinned_num_register_threads:1000",
-        "pinned_use_cuda_host_register:maybe",
-        "pinned_nonsense:1",
+        "pinned_max_cached_size_mb:x", "pinned_num_register_threads:3", "pinned_num_register_threads:1000",
+        "pinned_use_cuda_host_register:maybe", "pinned_nonsense:1",
     )
     change = torch.cuda.memory._set_allocator_settings
     return [refusal(lambda text=text: change(text)) for text in wrong]
@@ -273,8 +266,7 @@ def life_of_a_block_in_the_history(size):
     kept, used = pinned(size), pinned(size)
     use(used)
     del used
-    gone = pinned(0.001)
-    del gone
+    pinned(0.001)
     snapshot = memory._snapshot()
     memory._record_memory_history(enabled=None)
     traces = [e for it in snapshot["host_traces"] for e in (it if isinstance(it, list) else [it])]

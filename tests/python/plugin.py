@@ -1,6 +1,5 @@
-"""Which of the two brought the library that is tested, a fork wheel or the plug-in; how C++ programs get it; and
-plug-ins and PyTorch layouts that tests make up, for programs in a process of their own.
-"""
+"""Which of the two brought the library that is tested, a fork wheel or the plug-in; how C++ programs get it; and plug-ins and
+PyTorch layouts that tests make up, for programs in a process of their own."""
 
 import json
 import os
@@ -25,8 +24,7 @@ def library() -> Path:
 
 
 def for_cpp() -> dict[str, str]:
-    """Variables with which a program linked with libtorch finds it and loads our library; a fork's libtorch loads
-    it by itself."""
+    """Variables with which a program linked with libtorch finds it and loads our library; a fork's libtorch loads it by itself."""
     import torch
 
     folder = Path(torch.__file__).parent

@@ -35,9 +35,8 @@ def run(python: str, program: str, **settings: str):
     return value
 
 
-# Sizes of small buffers: optimizer states, norms, biases, rows of embeddings. Four in ten are freed at the end of
-# their layer; 3.7 GB of the others live to the end. Each layer also offloads activations, which live to the end of
-# the step.
+# Sizes of small buffers: optimizer states, norms, biases, rows of embeddings. Four in ten are freed at the end of their layer;
+# 3.7 GB of the others live to the end. Each layer also offloads activations, which live to the end of the step.
 CLEAR = """
 import random
 rng = random.Random(181094)
@@ -79,13 +78,11 @@ def clear(stock: str, fork: str) -> dict:
     }
 
 
-# Llama-3-8B in bfloat16: 32 layers of 4096 with 8 KV heads and 14336 in between, 128256 words; the
-# cache holds 27,000 tokens.
+# Llama-3-8B in bfloat16: 32 layers of 4096 with 8 KV heads and 14336 in between, 128256 words; the cache holds 27,000 tokens.
 SHAPES = {
     "129.5 MiB x 64": "[129.5] * 64",
     "2.083 GiB x 8": "[2.083 * 1024] * 8",
-    "Llama-3-8B": "[1002, 1002] + 32 * ([32, 8, 8, 32, 112, 112, 112, 0.0078125, 0.0078125]"
-    " + 2 * [27000 * 2 / 1024])",
+    "Llama-3-8B": "[1002, 1002] + 32 * ([32, 8, 8, 32, 112, 112, 112, 0.0078125, 0.0078125] + 2 * [27000 * 2 / 1024])",
     "4 to 900 MiB": "[4 * 225 ** rng.random() for _ in range(80)]",
 }
 FIT = """
@@ -128,7 +125,6 @@ import random
 use_gpu()
 rng = random.Random(186162)
 if {engine}:
-    import pinbuddy
     pinbuddy.warm_up(wait=True)
 pins = []
 for step in range(5):
@@ -142,10 +138,7 @@ answer(pins)
 
 def step(stock: str, fork: str) -> dict:
     """Calls to the driver in each of five steps; sizes vary from step to step."""
-    return {
-        "stock": run(stock, STEP.format(engine=False), **COUNT),
-        "fork": run(fork, STEP.format(engine=True), **COUNT),
-    }
+    return {"stock": run(stock, STEP.format(engine=False), **COUNT), "fork": run(fork, STEP.format(engine=True), **COUNT)}
 
 
 FIRST = """
@@ -167,4 +160,3 @@ def first(stock: str, fork: str, pairs: int = 15) -> dict:
         "ratio": quartiles[1],
         "ratio_quartiles": [quartiles[0], quartiles[2]],
     }
-

@@ -1,12 +1,13 @@
 """Helpers for programs that tests run in their own process: ``from program import *``.
 
-Works with stock PyTorch too; what only the fork has is imported where it is used.
+Works with stock PyTorch too, where ``pinbuddy`` is None.
 """
 
 import contextlib
 import ctypes
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -14,9 +15,15 @@ import time
 import torch
 from release import host_stats
 
+try:
+    import pinbuddy
+except ImportError:  # with stock
+    pinbuddy = None
+
 __all__ = [
-    "MIB", "answer", "block", "contextlib", "ctypes", "elsewhere", "forked", "hold", "host_stats", "json", "let_go", "of_engine", "os", "pinned", "refused",
-    "seconds", "segments", "sim", "sys", "threading", "time", "together", "torch", "until", "use_gpu", "warm_up",
+    "Items", "MIB", "answer", "block", "contextlib", "ctypes", "elsewhere", "forked", "hold", "host_stats", "json", "let_go",
+    "of_engine", "os", "pinbuddy", "pinned", "refused", "seconds", "segments", "sim", "sys", "threading", "time", "together", "top",
+    "torch", "until", "use_gpu", "warm_up",
 ]
 
 MIB = 1 << 20
@@ -72,6 +79,19 @@ def together(*acts) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+class Items(torch.utils.data.Dataset):
+    """A data set: its length, and a function of an index."""
+
+    def __init__(self, length: int, item):
+        self.length, self.item = length, item
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        return self.item(index)
 
 
 @contextlib.contextmanager
@@ -144,21 +164,24 @@ def sim() -> dict:
 
 def segments() -> list[int]:
     """The sizes of the engine's segments, in MiB, in ascending order."""
-    import pinbuddy
-
     return sorted(it["bytes"] / MIB for it in pinbuddy.stats()["segments"])
+
+
+def top(process: int | None = None, *options: str) -> dict:
+    """What ``pinbuddy top`` shows of this process or of another one."""
+    command = [sys.executable, "-m", "pinbuddy", "top", "--json", *options, str(process or os.getpid())]
+    own = os.environ | {"BUDDY_LIVE": "", "BUDDY_TRACE": "", "BUDDY_PLAN": ""}
+    done = subprocess.run(command, env=own, capture_output=True, text=True)
+    assert done.stderr == "", done.stderr
+    return json.loads(done.stdout)["processes"][0]
 
 
 def warm_up() -> dict:
     """The state of the warm-up."""
-    import pinbuddy
-
     return pinbuddy.stats()["warm_up"]
 
 
 def of_engine(tensor: torch.Tensor) -> bool:
     """Whether the engine owns the tensor's memory."""
-    import pinbuddy
-
     start = tensor.data_ptr()
     return any(it["address"] <= start < it["address"] + it["bytes"] for it in pinbuddy.stats()["segments"])

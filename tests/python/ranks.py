@@ -2,10 +2,9 @@
 
 usage: ranks.py FOLDER [KILLED UNPINNED]
 
-What it found goes to FOLDER/before-RANK.json. With KILLED and UNPINNED, two ranks' numbers, that is
-followed by failures: pins of rank UNPINNED have been failing above 24 MiB from the start, then rank KILLED
-ends itself as the kernel would end it. torchrun notices and asks the others to end; before they do, they
-look at what is left and write FOLDER/after-RANK.json.
+What it found goes to FOLDER/before-RANK.json. With KILLED and UNPINNED, two ranks' numbers, that is followed by failures: pins of
+rank UNPINNED have been failing above 24 MiB from the start, then rank KILLED ends itself as the kernel would end it. torchrun
+notices and asks the others to end; before they do, they look at what is left and write FOLDER/after-RANK.json.
 """
 
 import json
@@ -20,10 +19,8 @@ if FAILURES and RANK == FAILURES[1]:
     # Read at the first CUDA call.
     os.environ["PINBUDDY_SIM_FAIL_PIN_AFTER_MB"] = "24"
 
-import pinbuddy  # noqa: E402
-import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-from program import of_engine, pinned, segments, until  # noqa: E402
+from program import of_engine, pinbuddy, pinned, segments, torch, until  # noqa: E402
 
 terminated = []
 signal.signal(signal.SIGTERM, lambda *_: terminated.append(True))
@@ -48,11 +45,9 @@ def gathered() -> list[int]:
 
 
 def write(name: str, **found) -> None:
-    budget = pinbuddy.stats()["budget"]
-    path = FOLDER / f"{name}-{RANK}.json"
     # "x": two ranks must not write the same file.
-    with open(path, "x") as file:
-        json.dump({"budget": budget, "segments": segments(), **found}, file)
+    with open(FOLDER / f"{name}-{RANK}.json", "x") as file:
+        json.dump({"budget": pinbuddy.stats()["budget"], "segments": segments(), **found}, file)
 
 
 def main() -> None:
@@ -74,14 +69,8 @@ def main() -> None:
     except RuntimeError as refused:
         error, right = str(refused), False
     again = filled(4, 150 + RANK)
-    write(
-        "after",
-        kept=arrives(kept, 100 + RANK),
-        error=error,
-        large=right,
-        again=of_engine(again) and arrives(again, 150 + RANK),
-        state=pinbuddy.stats()["state"],
-    )
+    served = of_engine(again) and arrives(again, 150 + RANK)
+    write("after", kept=arrives(kept, 100 + RANK), error=error, large=right, again=served, state=pinbuddy.stats()["state"])
     sys.stdout.flush()
     # A process group that has lost a member cannot be shut down properly.
     os._exit(0)

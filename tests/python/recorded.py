@@ -8,9 +8,8 @@ import pytest
 
 
 def read(path: Path, whole: bool = True, waits: bool = False) -> tuple[dict, list[dict]]:
-    """The header and the events, those of waits for the driver only if they are asked for: how a machine pins decides on
-    them. Checks that they make sense in their order, as the crate `trace` does.
-    """
+    """The header and the events, those of waits for the driver only if they are asked for: how a machine pins decides on them.
+    Checks that they make sense in their order, as the crate `trace` does."""
     lines = path.read_text().split("\n")
     if whole:
         assert lines[-1] == "", "the last line has an end"

@@ -10,12 +10,7 @@ __all__ = ["COUNTS_WHAT_IS_ACTIVE", "block_bytes", "from_minor", "host_stats"]
 MAJOR, MINOR = (int(part) for part in version("torch").split("+")[0].split(".")[:2])
 
 # Names of statistics before 2.10.
-EARLIER = {
-    "allocations": "segment",
-    "allocated_bytes": "reserved_bytes",
-    "active_requests": "allocation",
-    "active_bytes": "allocated_bytes",
-}
+EARLIER = {"allocations": "segment", "allocated_bytes": "reserved_bytes", "active_requests": "allocation", "active_bytes": "allocated_bytes"}
 
 
 def from_minor(minor: int) -> bool:
@@ -45,5 +40,4 @@ def host_stats() -> dict:
         for name, value in stats.items():
             if name.startswith(f"{earlier}."):
                 counted[today + name.removeprefix(earlier)] = value
-    others = {name: value for name, value in stats.items() if name.split(".")[0] not in EARLIER.values()}
-    return counted | others
+    return counted | {name: value for name, value in stats.items() if name.split(".")[0] not in EARLIER.values()}

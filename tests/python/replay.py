@@ -17,7 +17,6 @@ import sys
 import torch
 from release import block_bytes, host_stats
 
-
 VERSIONS = range(1, 6)
 
 
@@ -53,12 +52,7 @@ def replay(lines, pinned_bytes) -> dict:
             case "clear":
                 torch._C._host_emptyCache()
     stats = host_stats()
-    return {
-        "pins": stats["num_host_alloc"],
-        "unpins": stats["num_host_free"],
-        "peak_pinned_bytes": peak,
-        "largest_live_bytes": largest,
-    }
+    return {"pins": stats["num_host_alloc"], "unpins": stats["num_host_free"], "peak_pinned_bytes": peak, "largest_live_bytes": largest}
 
 
 if __name__ == "__main__":

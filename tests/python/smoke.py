@@ -9,9 +9,8 @@ os.environ["BUDDY_BLOCK_SIZE_MB"] = "64"
 os.environ["BUDDY_BLOCK_COUNT"] = "2"
 os.environ["BUDDY_WARMUP"] = "sync"
 
-import pinbuddy
 import smoke_device
-from program import host_stats, of_engine, pinned, segments, sim, torch, use_gpu
+from program import host_stats, of_engine, pinbuddy, pinned, segments, sim, torch, use_gpu
 from release import block_bytes
 
 assert "pinbuddy" in torch.__version__ and pinbuddy.enabled()

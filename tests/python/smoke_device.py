@@ -43,9 +43,7 @@ def check() -> str:
 
 def run(plan: str) -> int:
     """How many requests the plan served."""
-    done = subprocess.run(
-        [sys.executable, __file__], env=os.environ | {"BUDDY_DEVICE_PLAN": plan}, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, __file__], env=os.environ | {"BUDDY_DEVICE_PLAN": plan}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     absent = [line for line in done.stderr.splitlines() if ABSENT in line]
     if from_minor(11):

@@ -1,9 +1,8 @@
 """Starts the programs that tests run in their own process.
 
-A real start imports torch, which takes seconds of a core. A process that has torch already, and not yet our library,
-can fork one in a fraction of that: `zygote.py`. What a program reads while torch is imported it cannot be told
-afterwards, so programs with such settings are started for real, as are those of a fork wheel, whose torch has the
-library in it.
+A real start imports torch, which takes seconds of a core. A process that has torch already, and not yet our library, can fork one
+in a fraction of that: `zygote.py`. What a program reads while torch is imported it cannot be told afterwards, so programs with
+such settings are started for real, as are those of a fork wheel, whose torch has the library in it.
 """
 
 import atexit
@@ -49,26 +48,15 @@ def start(
     """Runs the program as ``python -c`` would, in this folder; ``forked`` where its settings allow it."""
     if forked and early_settings(environment) == EARLY:
         return Zygote.of(python, ends_wholly).run(program, environment, timeout)
-    return subprocess.run(
-        [python, "-c", program],
-        # For importing `program.py`.
-        cwd=HERE,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    # In this folder, for importing `program.py`.
+    return subprocess.run([python, "-c", program], cwd=HERE, env=environment, capture_output=True, text=True, timeout=timeout)
 
 
 def early_settings(environment) -> dict[str, str]:
     """Settings that may be read while torch is imported, or before."""
     # pytest stores the test's name there.
     late = (*READ_LATE, *OF_PROGRAMS, SHARED, "PYTEST_")
-    return {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith(late) or name in SETTINGS and BACKEND in value
-    }
+    return {name: value for name, value in environment.items() if not name.startswith(late) or name in SETTINGS and BACKEND in value}
 
 
 # Contents are written and looked at by one thread: on a busy machine several wait for each other longer than they work.

@@ -11,7 +11,6 @@ SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP
 
 # A tensor that is freed while a stream still copies it.
 PENDING = """
-    from program import *
     use_gpu()
     hold()
     block = pinned(8)
@@ -19,22 +18,20 @@ PENDING = """
     del block
     def active():
         stats = host_stats()
-        return [stats[f"active_{of}.{what}"] for of in ("requests", "bytes")
-            for what in ("current", "peak", "allocated", "freed")]
+        return [stats[f"active_{of}.{what}"] for of in ("requests", "bytes") for what in ("current", "peak", "allocated", "freed")]
 """
 
 
 @counts_active
 @pytest.mark.parametrize("which", ["stock", "fork"])
 def test_a_block_that_a_stream_still_uses_is_active(run, which):
-    outcome = run(PENDING + """
+    size = 8 << 20
+    assert run(PENDING + """
     before = active()
     let_go()
     second = pinned(8)
     answer(before, active())
-    """, which, **SETTINGS)
-    size = 8 << 20
-    assert outcome.value == [[1, 1, 1, 0, size, size, size, 0], [1, 1, 2, 1, size, size, 2 * size, size]]
+    """, which, **SETTINGS).value == [[1, 1, 1, 0, size, size, size, 0], [1, 1, 2, 1, size, size, 2 * size, size]]
 
 
 @counts_active
@@ -42,21 +39,22 @@ def test_a_block_that_a_stream_still_uses_is_active(run, which):
 @pytest.mark.parametrize("waits, asked", [(8, 0.5), pytest.param(2, 8, marks=needs(11, "a seam for that"))])
 def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which, waits, asked):
     """Upstream serves what is too small for a segment, and does not see requests that the engine serves."""
-    outcome = run(PENDING.replace("pinned(8)", f"pinned({waits})") + f"""
+    assert run(PENDING.replace("pinned(8)", f"pinned({waits})") + f"""
     let_go()
     kept = pinned({asked})
     answer(active()[0])
-    """, which, **SETTINGS)
-    assert outcome.value == [1], "the one that is kept"
+    """, which, **SETTINGS).value == [1], "the one that is kept"
 
 
-FOREIGN = """
-    from program import *
+@pytest.mark.parametrize("size", [2, 8])
+def test_a_capture_that_pytorch_does_not_know_of_costs_one_block(run, size):
+    """Captures of other libraries: a C++ extension, CuPy, CUDA Python."""
+    program = f"""
     use_gpu()
     C = ctypes.CDLL(None)
     on_device = torch.zeros(16 * MIB, dtype=torch.uint8, device="cuda")
     stream = torch.cuda.Stream()
-    block = pinned(SIZE)
+    block = pinned({size})
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         begun = C.cudaStreamBeginCapture(ctypes.c_void_p(stream.cuda_stream), 2)
@@ -67,19 +65,12 @@ FOREIGN = """
         ended = C.cudaStreamEndCapture(ctypes.c_void_p(stream.cuda_stream), ctypes.byref(graph))
     attempt = lambda act: refused(act) is None
     kept = []
-    requests = [attempt(lambda: kept.append(pinned(SIZE))) for _ in range(6)]
+    requests = [attempt(lambda: kept.append(pinned({size}))) for _ in range(6)]
     cleared = attempt(torch._C._host_emptyCache)
     again = address in [it.data_ptr() for it in kept]
     answer(begun, ended, requests, cleared, again)
-"""
-
-
-@pytest.mark.parametrize("size", [2, 8])
-def test_a_capture_that_pytorch_does_not_know_of_costs_one_block(run, size):
-    """Captures of other libraries: a C++ extension, CuPy, CUDA Python."""
-    program = FOREIGN.replace("SIZE", str(size))
-    stock = run(program, "stock", **SETTINGS).value
-    fork = run(program, "fork", **SETTINGS).value
+    """
+    stock, fork = (run(program, which, **SETTINGS).value for which in ("stock", "fork"))
     # Stock queries an invalid event once. So does the fork below the threshold, but not above.
     assert stock == [0, 0, [False] + 5 * [True], True, False]
     assert fork == [0, 0, [size > 4] + 5 * [True], True, False]
@@ -88,10 +79,8 @@ def test_a_capture_that_pytorch_does_not_know_of_costs_one_block(run, size):
 @needs(14, "a history of pinned memory")
 def test_the_history_says_where_a_block_was_freed_and_who_asked_for_what_a_stream_still_uses(run):
     program = """
-        from program import *
         use_gpu()
-        torch.cuda.memory._record_memory_history(
-            context="all", stacks="python", record_pinned_host_memory=True)
+        torch.cuda.memory._record_memory_history(context="all", stacks="python", record_pinned_host_memory=True)
         def allocate(mib):
             return pinned(mib)
         def free(it):
@@ -115,10 +104,8 @@ def test_the_history_says_where_a_block_was_freed_and_who_asked_for_what_a_strea
         answer([[e["action"], e["size"], frames(e)] for e in flat if "segment" not in e["action"]], used)
     """
     stock, fork = run(program, "stock").value, run(program, "fork", **SETTINGS).value
-    assert ["free_completed", 8 << 20, ["free"]] in stock[0]
-    assert ["free_completed", 16 << 20, ["collect"]] in stock[0]
-    assert stock[1] == [[16 << 20, ["allocate"]]]
-    assert fork == stock
+    assert ["free_completed", 8 << 20, ["free"]] in stock[0] and ["free_completed", 16 << 20, ["collect"]] in stock[0]
+    assert fork == stock and stock[1] == [[16 << 20, ["allocate"]]]
 
 
 @needs(13, "this setting")
@@ -126,10 +113,8 @@ def test_the_history_says_where_a_block_was_freed_and_who_asked_for_what_a_strea
 def test_what_is_not_to_be_cached_is_unpinned_after_its_stream_whatever_is_asked_for_next(run, mib, background):
     """The simulator says what is unpinned: statistics may say so before it is."""
     program = f"""
-        from program import *
         use_gpu()
-        one = pinned({mib})
-        del one
+        pinned({mib})
         large = pinned(300)
         torch.cuda._sleep(200_000_000)
         large.to("cuda", non_blocking=True)
@@ -139,8 +124,7 @@ def test_what_is_not_to_be_cached_is_unpinned_after_its_stream_whatever_is_asked
         def is_pinned():
             return torch.frombuffer((ctypes.c_char * MIB).from_address(address), dtype=torch.uint8).is_pinned()
         for _ in range(100):
-            one = pinned({mib})
-            del one
+            pinned({mib})
             time.sleep(0.001 if {background} else 0)
         answer(is_pinned())
     """

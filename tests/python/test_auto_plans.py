@@ -20,8 +20,7 @@ options = parser.parse_args()
 SIZES = [int(it) for it in os.environ.get("SIZES", "3 5 4 7 5").split()]
 torch.zeros(1, device="cuda")
 for step in range(40):
-    live = [torch.empty(options.batch * size << 17, dtype=torch.uint8, pin_memory=True) for size in SIZES]
-    del live
+    [torch.empty(options.batch * size << 17, dtype=torch.uint8, pin_memory=True) for size in SIZES]
 stats = pinbuddy.stats()
 engine = stats["engine"]
 print(json.dumps({"auto": stats["auto"]["pinned"], "plan": stats["plan"], "pins": engine["segments"]["allocated"], "misses": engine["misses"]}))
@@ -59,8 +58,7 @@ def test_the_second_run_of_a_key_starts_warm_and_a_seed_is_in_no_key(start, fold
     (file,) = folder.iterdir()
     assert str(file) == first["auto"]["file"] and file.name.startswith("train.py-pinned-")
     assert file.stat().st_mode & 0o777 == 0o600 and folder.stat().st_mode & 0o777 == 0o700
-    key = json.loads(file.read_text().splitlines()[0])["key"]
-    assert key["arguments"] == ["--batch", "8", "--out", "PATH"]
+    assert json.loads(file.read_text().splitlines()[0])["key"]["arguments"] == ["--batch", "8", "--out", "PATH"]
 
     before = file.stat().st_mtime_ns
     second, said = start("train.py", "--batch", "8", "--out", "others", "--seed", "2", BUDDY_LOG="info")
@@ -128,13 +126,10 @@ def test_the_command_says_why_and_lists_and_moves_plans(start, folder, tmp_path)
 def test_device_memory_has_a_file_of_its_own(start, folder):
     text = PROGRAM + """
 for step in range(400):
-    a = torch.empty(8 << 20, dtype=torch.uint8, device="cuda")
-    b = torch.empty(5 << 20, dtype=torch.uint8, device="cuda")
-    del a, b
+    [torch.empty(mib << 20, dtype=torch.uint8, device="cuda") for mib in (8, 5)]
 print(json.dumps(pinbuddy.stats()["auto"]))
 """
-    first, _ = start("train.py", text=text, BUDDY_DEVICE_PLAN="auto")
-    second, _ = start("train.py", text=text, BUDDY_DEVICE_PLAN="auto")
+    first, second = (start("train.py", text=text, BUDDY_DEVICE_PLAN="auto")[0] for _ in range(2))
     assert [first[it]["state"] for it in ("pinned", "device")] == ["new", "new"]
     assert [second[it]["state"] for it in ("pinned", "device")] == ["used", "used"]
     assert {first[it]["file"] for it in first} == {str(it) for it in folder.iterdir()}

@@ -7,37 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import IMPORTS
 
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
 POOL = Path("/proc/sys/vm/nr_hugepages")
 
 # For programs: the kernel's view of this process.
 HEAD = """
-from program import *
-import pinbuddy
-
 def places():
     return [[it["backing"], it["page_bytes"]] for it in pinbuddy.stats()["segments"]]
-
+def field(file, name):
+    return next(int(it.split()[1]) for it in open(file) if it.startswith(name + ":"))
 def meminfo(name):
-    (line,) = [it for it in open("/proc/meminfo") if it.startswith(name + ":")]
-    return int(line.split()[1])
-
+    return field("/proc/meminfo", name)
 def address_space():
-    (line,) = [it for it in open("/proc/self/status") if it.startswith("VmSize:")]
-    return int(line.split()[1]) >> 10
-
-def flags(address):
-    at, found = False, None
-    for line in open("/proc/self/smaps"):
-        first = line.split(maxsplit=1)[0]
-        if not first.endswith(":"):
-            start, end = (int(it, 16) for it in first.split("-"))
-            at = start <= address < end
-        elif at and first == "VmFlags:":
-            found = line.split()[1:]
-    return found
-
+    return field("/proc/self/status", "VmSize") >> 10
 def copies():
     good = []
     for mib in (1.5, 5, 40):
@@ -53,16 +37,13 @@ def copies():
 """
 
 
-@pytest.mark.parametrize(
-    "settings, backing",
-    [
-        ({"BUDDY_BACKING": "pages"}, "pages"),
-        ({"BUDDY_BACKING": "cuda"}, "cuda"),
-        ({"BUDDY_BACKING": "cuda", "PYTORCH_ALLOC_CONF": "pinned_use_cuda_host_register:True"}, "cuda"),
-        ({"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"}, "pages"),
-        ({"BUDDY_BACKING": "pages", "BUDDY_PIN_THREADS": "7"}, "pages"),
-    ],
-)
+@pytest.mark.parametrize("settings, backing", [
+    ({"BUDDY_BACKING": "pages"}, "pages"),
+    ({"BUDDY_BACKING": "cuda"}, "cuda"),
+    ({"BUDDY_BACKING": "cuda", "PYTORCH_ALLOC_CONF": "pinned_use_cuda_host_register:True"}, "cuda"),
+    ({"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"}, "pages"),
+    ({"BUDDY_BACKING": "pages", "BUDDY_PIN_THREADS": "7"}, "pages"),
+])
 def test_copies_both_ways_are_right_with_each_backing(run, settings, backing):
     outcome = run(HEAD + """
 good = copies()
@@ -73,8 +54,7 @@ answer(good, sorted(seen), left, sim()["pins"] - sim()["unpins"])
 """, **SMALL, **settings)
     assert outcome.value == [[True] * 3, [backing], [], 0]
     # Except warnings that requested huge pages were slow or unavailable at that moment.
-    others = [it for it in outcome.warnings if "BUDDY_HUGE_PAGES: " not in it]
-    assert others == [], outcome.stderr
+    assert [it for it in outcome.warnings if "BUDDY_HUGE_PAGES: " not in it] == [], outcome.stderr
 
 
 def test_what_the_kernel_says_about_each_page_size(run):
@@ -112,13 +92,12 @@ pinbuddy.empty_cache()
 answer(backings.count("pages"), backings.count("cuda") > 0, filled, segments(), sim()["pins"] - sim()["unpins"])
 """
     settings = SMALL | {"BUDDY_WARMUP": "off", "BUDDY_HUGE_PAGES": "off", "BUDDY_PIN_THREADS": "1"}
-    outcome = run(program, **settings, PINBUDDY_SIM_LOCK=0)
-    assert outcome.value == [1, True, True, [], 0] and outcome.warnings == [], outcome.stderr
+    assert run(program, **settings, PINBUDDY_SIM_LOCK=0).quiet.value == [1, True, True, [], 0]
 
 
 @pytest.mark.timing
 def test_a_region_counts_once_with_all_the_time_that_it_took(run):
-    outcome = run(HEAD + """
+    allocs, timed, registers, share, frees, times, share_of_free = run(HEAD + """
 torch.cuda.init()
 taken = seconds(lambda: pinbuddy.warm_up(wait=True))
 before = torch.cuda.host_memory_stats()
@@ -127,13 +106,10 @@ after = torch.cuda.host_memory_stats()
 answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_registers"],
        before["host_alloc_time.total"] / 1e6 / taken,
        after["num_host_free"], after["host_free_time.count"], after["host_free_time.total"] / 1e6 / freed)
-""", BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=2)
-    allocs, timed, registers, share, frees, times, share_of_free = outcome.value
+""", BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=2).value
     assert (allocs, timed, registers, frees, times) == (2, 2, 2, 2, 2)
     assert 0.7 < share <= 1.01 and 0.5 < share_of_free <= 1.01
 
-
-# Refusals.
 
 REFUSED = (HEAD + """
 on_device = torch.zeros(1000, device="cuda")
@@ -156,8 +132,7 @@ def test_where_registering_is_not_permitted_cuda_allocates(run, way):
     backings, _, whole, registers = outcome.value
     assert (backings, whole, registers) == (["cuda"] * 2, True, 0)
     (warning,) = outcome.warnings
-    assert "could not register 24 MiB" in warning and "not permitted" in warning
-    assert "BUDDY_BACKING=cuda" in warning
+    assert all(it in warning for it in ("could not register 24 MiB", "not permitted", "BUDDY_BACKING=cuda")), warning
 
 
 def test_what_could_not_be_registered_is_unmapped(run):
@@ -166,9 +141,8 @@ def test_what_could_not_be_registered_is_unmapped(run):
     program = REFUSED_BLOCK.replace('sim()["host_registers"]', beside)
     outcome = run(program, **LARGE, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
     backings, used, whole, locked_beside = outcome.value
-    assert backings == ["pages", "pages"] and whole
-    page = 4 << 10  # before each region, so that no registration begins where a block does
-    assert locked_beside == 2 * page
+    # A page before each region, so that no registration begins where a block does.
+    assert (backings, whole, locked_beside) == (["pages", "pages"], True, 2 * 4096)
     assert used < 400, f"{used} MiB of addresses: the block is still mapped"
     assert outcome.stderr.count("could not register") == 0, "CUDA could not either"
 
@@ -176,7 +150,7 @@ def test_what_could_not_be_registered_is_unmapped(run):
 @pytest.mark.simulated("a driver need not count what it locks against the limit")
 def test_a_container_that_may_lock_little(run):
     """Neither CAP_IPC_LOCK nor a limit that holds two blocks: one is pinned, and training goes on."""
-    program = REFUSED.replace("pinned(20)", "pinned(1.5)")
+    program = IMPORTS + REFUSED.replace("pinned(20)", "pinned(1.5)")
     limits = ["prlimit", f"--memlock={6 << 20}", "setpriv", "--bounding-set=-ipc_lock"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")}
     environment |= SMALL | {"BUDDY_BLOCK_SIZE_MB": "4", "BUDDY_THRESHOLD_MB": "1"}
@@ -184,9 +158,7 @@ def test_a_container_that_may_lock_little(run):
     preload = f"LD_PRELOAD={environment.pop('LD_PRELOAD')}"
     command = [*limits, "env", preload, "BUDDY_MAX_MB=100", sys.executable, "-c", program]
     try:
-        done = subprocess.run(
-            command, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True, timeout=300
-        )
+        done = subprocess.run(command, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True, timeout=300)
     except FileNotFoundError:
         pytest.skip("no prlimit or setpriv here")
     if done.stderr.startswith(("prlimit: ", "setpriv: ")):
@@ -225,9 +197,6 @@ os._exit(0)
     assert "0 of 8 blocks of 1 GiB" in warning
 
 
-# NUMA nodes.
-
-
 @pytest.mark.parametrize("node, level, said", [("auto", "info", "one NUMA node"), ("77", "warn", "no node 77 has memory here")])
 def test_nodes_that_are_there_and_that_are_not(run, node, level, said):
     if Path("/sys/devices/system/node/has_memory").read_text().strip() != "0":
@@ -236,9 +205,6 @@ def test_nodes_that_are_there_and_that_are_not(run, node, level, said):
     assert outcome.value == [[True] * 3]
     (line,) = [it for it in outcome.warnings if "BUDDY_NUMA" in it]
     assert said in line and (level == "warn") == ("warning" in line)
-
-
-# Huge pages of the system's pool.
 
 
 def instead(outcome):
@@ -251,12 +217,8 @@ def test_more_huge_pages_than_there_are(run, size, pages):
     """Blocks of 1 GiB; a pool that holds one is left alone by tests."""
     if POOL.exists() and int(POOL.read_text()) >= 512:
         pytest.skip("this machine has set huge pages aside")
-    outcome = run(
-        HEAD + "torch.cuda.init()\npinbuddy.warm_up(wait=True)\nanswer(copies(), places())",
-        BUDDY_BLOCK_SIZE_MB=1024,
-        BUDDY_BLOCK_COUNT=1,
-        BUDDY_HUGE_PAGES=size,
-    )
+    program = HEAD + "torch.cuda.init()\npinbuddy.warm_up(wait=True)\nanswer(copies(), places())"
+    outcome = run(program, BUDDY_BLOCK_SIZE_MB=1024, BUDDY_BLOCK_COUNT=1, BUDDY_HUGE_PAGES=size)
     good, places = outcome.value
     assert all(good) and places[0][0] == "pages"
     (warning,) = instead(outcome)

@@ -144,8 +144,7 @@ def test_a_trace_becomes_what_the_harness_reads(tmp_path):
 def test_only_the_fork_has_its_settings_and_documents_explain_each():
     page = (ROOT / "docs/bench.md").read_text()
     for name in harness.SUBJECTS:
-        ours = any(it.startswith("BUDDY_") for it in harness.settings(name, True))
-        assert ours == harness.is_fork(name)
+        assert any(it.startswith("BUDDY_") for it in harness.settings(name, True)) == harness.is_fork(name)
         assert f"\n| {name} |" in page or f"(`{name}`) |" in page, name
     assert harness.settings("stock", False) == harness.settings("pinbuddy", False) == {}
     assert "pinned_use_cuda_host_register" in harness.settings("stock-tuned", False)["PYTORCH_ALLOC_CONF"]
@@ -229,7 +228,6 @@ def test_what_a_gpu_run_measured_is_drawn_and_nothing_else():
 
 
 def test_the_model_of_the_proposal_is_a_buddy_system(tmp_path):
-    """No blocks overlap, and freed blocks merge."""
     program = tmp_path / "test"
     sources = [BENCH / "buddy_181094.cpp", BENCH / "buddy_181094_test.cpp"]
     subprocess.run(["g++", "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", *sources, "-o", program], check=True)

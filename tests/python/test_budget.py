@@ -5,8 +5,6 @@ import re
 import pytest
 
 STATE = """
-    from program import *
-    import pinbuddy
     first = pinned(8)
     pinbuddy.warm_up(wait=True)
     answer(segments(), pinbuddy.stats()["budget"], pinbuddy.stats()["engine"]["pinned_bytes"]["peak"])
@@ -41,10 +39,7 @@ def test_where_the_gpu_shares_the_memory_the_budget_is_smaller(run, memory, part
 
 def test_what_passes_the_budget_is_pytorchs_own(run):
     outcome = run("""
-        from program import *
-        kept = [pinned(40) for _ in range(4)]
-        for i, tensor in enumerate(kept):
-            tensor.fill_(i)
+        kept = [pinned(40).fill_(i) for i in range(4)]
         whole = all(bool((tensor.to("cuda").cpu() == i).all()) for i, tensor in enumerate(kept))
         answer([of_engine(it) for it in kept], whole, all(it.is_pinned() for it in kept))
         """, BUDDY_WARMUP="off", BUDDY_BLOCK_SIZE_MB=64, BUDDY_MAX_MB=130)

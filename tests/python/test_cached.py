@@ -47,13 +47,10 @@ def test_a_peak_is_at_least_what_was_live_at_once_and_counts_what_was_cached(tor
         pinned(8 * MIB), pinned(12 * MIB)
     torch.cuda.reset_peak_host_memory_stats()
     for _ in range(3):
-        small = pinned(8 * MIB)
-        del small
-        large = pinned(12 * MIB)
-        del large
+        pinned(8 * MIB)
+        pinned(12 * MIB)
     assert host_stats()["active_bytes.peak"] in (12 * MIB, 20 * MIB)
-    both = pinned(8 * MIB), pinned(12 * MIB)
-    del both
+    pinned(8 * MIB), pinned(12 * MIB)
     pinned(8 * MIB)
     assert host_stats()["active_bytes.peak"] == 20 * MIB
 
@@ -84,14 +81,12 @@ def test_below_the_threshold_nothing_is_pinned_while_a_cached_block_would_do(tor
     """Sizes of every power of two, with a dozen blocks of another size freed after each."""
     sizes = [1 << power for power in range(8, 20)]
     for size in sizes:
-        blocks = [pinned(size) for _ in range(12)]
-        del blocks
+        [pinned(size) for _ in range(12)]
     calls = host_stats()["num_host_alloc"]
     for lower in sizes:
         for upper in sizes:
             pinned(lower)
-            blocks = [pinned(upper) for _ in range(12)]
-            del blocks
+            [pinned(upper) for _ in range(12)]
             pinned(lower)
     in_a_thread(lambda: [pinned(size).data_ptr() for size in sizes])
     assert host_stats()["num_host_alloc"] == calls
@@ -99,13 +94,11 @@ def test_below_the_threshold_nothing_is_pinned_while_a_cached_block_would_do(tor
 
 def test_sizes_that_nobody_asks_for_any_more_do_not_keep_others_from_being_cached(torch, pinned):
     """A full cache is flushed: the next requests get the same block again and again."""
-    old = [pinned(MIB + 4096) for _ in range(140)]
-    del old
+    [pinned(MIB + 4096) for _ in range(140)]
     assert len({pinned(2 * MIB).data_ptr() for _ in range(3)}) == 1
     # No old block is cached: all memory is merged with the unused part.
     pinned(2 * MIB)
-    stats = engine()
-    assert stats["active_blocks"]["current"] == 0
+    assert engine()["active_blocks"]["current"] == 0
     held = [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)]
     assert all(engine_segment(block) for block in held)
 
@@ -162,30 +155,25 @@ RECORDED = """
 @needs(14, "a history of pinned memory")
 def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run):
     """So no free of a block that was freed before."""
-    fork, stock = run(RECORDED, "fork"), run(RECORDED, "stock")
-    assert len(stock.value[0]) > 50
-    assert fork.value == stock.value
+    stock = run(RECORDED, "stock").value
+    assert len(stock[0]) > 50 and run(RECORDED, "fork").value == stock
 
 
 @needs(13, "a limit of what is rounded")
 def test_limits_that_change_while_blocks_are_cached(run):
     """Whatever the rounding is now, blocks cached before serve as in stock's lists."""
     program = """
-        from program import *
         use_gpu()
         def limit(megabytes):
-            settings = f"pinned_max_round_threshold_mb:{megabytes}"
-            torch._C._accelerator_setAllocatorSettings(settings)
+            torch._C._accelerator_setAllocatorSettings(f"pinned_max_round_threshold_mb:{megabytes}")
         def one(size):
             return torch.empty(size, dtype=torch.uint8, pin_memory=True)
         calls = []
         for _ in range(3):
             limit(64)
-            held = [one(1 << power) for power in range(9, 21)]
-            del held
+            [one(1 << power) for power in range(9, 21)]
             limit(0)
-            held = [one((1 << power) - 8) for power in range(9, 21)] + [one(3000)]
-            del held
+            [one((1 << power) - 8) for power in range(9, 21)] + [one(3000)]
             limit(64)
             one(3000)
             calls.append(host_stats()["num_host_alloc"])

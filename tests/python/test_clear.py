@@ -11,27 +11,20 @@ def test_a_split_segment_stays_and_idle_ones_go(torch, pinned):
     kept = pinned(8 * MIB)
     pinned(BLOCK_MB * MIB)
     torch._C._host_emptyCache()
-    segments = pinbuddy.stats()["segments"]
-    assert [it["live_bytes"] for it in segments] == [8 * MIB]
+    assert [it["live_bytes"] for it in pinbuddy.stats()["segments"]] == [8 * MIB]
     kept.fill_(7)
     assert bool((kept == 7).all())
-    again = pinned(BLOCK_MB * MIB)
-    assert again.is_pinned(), "a task that runs on gets memory again"
+    assert pinned(BLOCK_MB * MIB).is_pinned(), "a task that runs on gets memory again"
 
 
-@pytest.mark.parametrize(
-    "clear",
-    [
-        pytest.param("torch.accelerator.empty_host_cache()", marks=needs(12, "a name for it in public")),
-        "torch._C._host_emptyCache()",
-        "pinbuddy.empty_cache()",
-    ],
-)
+@pytest.mark.parametrize("clear", [
+    pytest.param("torch.accelerator.empty_host_cache()", marks=needs(12, "a name for it in public")),
+    "torch._C._host_emptyCache()",
+    "pinbuddy.empty_cache()",
+])
 def test_every_way_of_clearing(run, clear):
-    outcome = run(f"""
-        from program import *
+    assert run(f"""
         use_gpu()
-        import pinbuddy
         kept = pinned(8)
         pinned(0.5)
         sizes = [host_stats()["allocated_bytes.current"] / MIB]
@@ -40,16 +33,13 @@ def test_every_way_of_clearing(run, clear):
             kept = None
             sizes.append(host_stats()["allocated_bytes.current"] / MIB)
         answer(*sizes)
-        """, **SETTINGS, BUDDY_WARMUP="sync")
-    assert outcome.value == [256.5, 64, 0]
+        """, **SETTINGS, BUDDY_WARMUP="sync").value == [256.5, 64, 0]
 
 
 def test_what_was_given_back_comes_again_with_demand(run):
     """A quarter has to be requested first, and no more than the warm-up's size is pinned again."""
-    outcome = run("""
-        from program import *
+    assert run("""
         use_gpu()
-        import pinbuddy
         pinbuddy.warm_up(wait=True)
         kept = pinned(8)
         sizes = [segments()]
@@ -61,16 +51,13 @@ def test_what_was_given_back_comes_again_with_demand(run):
         until(lambda: warm_up()["phase"] != "running")
         sizes.append(segments())
         answer(*sizes, warm_up()["phase"])
-        """, **SETTINGS)
-    assert outcome.value == [[64] * 4, [64], [64], [50, 64, 64, 64], "done"]
+        """, **SETTINGS).value == [[64] * 4, [64], [64], [50, 64, 64, 64], "done"]
 
 
 UNDER_UPSTREAMS_LOCK = """
-    from program import *
     use_gpu()
     # Two cached blocks below the threshold, in one bucket. Freeing pinned memory waits for the GPU.
-    cached = [pinned(0.06), pinned(0.06)]
-    del cached
+    [pinned(0.06), pinned(0.06)]
     torch.cuda._sleep(1_500_000_000)
     clearing = threading.Thread(target=torch._C._host_emptyCache)
     clearing.start()

@@ -76,9 +76,6 @@ def test_columns_are_as_wide_as_what_is_in_them():
     )
 
 
-# Environments where the package does not work.
-
-
 @pytest.fixture
 def package_alone(tmp_path):
     """A folder with our package, without what makes it a plug-in, and no torch."""
@@ -88,8 +85,7 @@ def package_alone(tmp_path):
 
 
 IMPORT = """
-    import json
-    import pinbuddy
+    import json, pinbuddy
     try:
         pinbuddy.version()
     except ImportError as error:
@@ -105,8 +101,7 @@ def test_a_torch_that_is_no_fork_is_named_with_what_to_do(run, package_alone):
     assert expected.startswith("  expected  ")
     assert "pip install --force-reinstall --no-deps pinbuddy-*.whl" in to_do
     assert see == "  see       pinbuddy explain 'is not a pinbuddy fork'"
-    stock = os.environ["PINBUDDY_STOCK_PYTHON"]
-    done = command_line(python=stock, PYTHONPATH=str(package_alone))
+    done = command_line(python=os.environ["PINBUDDY_STOCK_PYTHON"], PYTHONPATH=str(package_alone))
     assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
 
 
@@ -162,9 +157,7 @@ def test_help_of_a_command_says_what_it_is_and_what_each_option_does(command, ca
 
 SLOW = pytest.mark.slow("a way of printing that others have, too")
 PRINTING = [
-    [],
-    ["--help"],
-    ["doctor"],
+    [], ["--help"], ["doctor"],
     *(pytest.param(it, marks=SLOW) for it in (["--json"], ["--version"], ["doctor", "--json"], ["library"], ["try", "--help"])),
 ]
 
@@ -189,16 +182,13 @@ def test_a_full_disk_is_said_and_a_reader_may_leave(arguments):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (["reprot", "run.jsonl"], "there is no command 'reprot'; did you mean 'report'?"),
-        (["--json", "docter"], "there is no command 'docter'; did you mean 'doctor'?"),
-        (["advice"], "there is no command 'advice'; did you mean 'advise'?"),
-        ([__file__], f"to look at a trace or a snapshot: report {__file__}"),
-        (["xyz"], "there is no command 'xyz'; there are doctor, try, verify-wheel, library, plan, "),
-    ],
-)
+@pytest.mark.parametrize(("typed", "said"), [
+    (["reprot", "run.jsonl"], "there is no command 'reprot'; did you mean 'report'?"),
+    (["--json", "docter"], "there is no command 'docter'; did you mean 'doctor'?"),
+    (["advice"], "there is no command 'advice'; did you mean 'advise'?"),
+    ([__file__], f"to look at a trace or a snapshot: report {__file__}"),
+    (["xyz"], "there is no command 'xyz'; there are doctor, try, verify-wheel, library, plan, "),
+])
 def test_a_command_that_is_none_is_answered_with_the_one_that_was_meant(typed, said, capsys):
     with pytest.raises(SystemExit) as ended:
         main(typed)

@@ -68,22 +68,15 @@ def test_the_probe_passes_where_pinbuddy_serves_or_was_turned_off_and_not_where_
     assert run(probe, PINBUDDY_SIM_DEVICES="0").returncode == 1
 
 
-SRUN = """#!/bin/bash
-for rank in 0 1; do SLURM_PROCID=$rank SLURM_NTASKS=2 SLURM_NTASKS_PER_NODE=2 "$@" || exit 1; done
-"""
-
-
 def test_the_job_writes_a_plan_for_each_rank(tmp_path):
     (tmp_path / "train.py").symlink_to(ROOT / "examples/offload.py")
-    srun = tmp_path / "srun"
-    srun.write_text(SRUN)
+    ranks = 'for rank in 0 1; do SLURM_PROCID=$rank SLURM_NTASKS=2 SLURM_NTASKS_PER_NODE=2 "$@" || exit 1; done'
+    (srun := tmp_path / "srun").write_text(f"#!/bin/bash\n{ranks}\n")
     srun.chmod(srun.stat().st_mode | stat.S_IXUSR)
-    job = tmp_path / "job.sh"
-    job.write_text(f"#!/bin/bash\nset -e\ncd {tmp_path}\nPATH={tmp_path}:$PATH\n{block('sh')}")
+    (job := tmp_path / "job.sh").write_text(f"#!/bin/bash\nset -e\ncd {tmp_path}\nPATH={tmp_path}:$PATH\n{block('sh')}")
     for pins in (True, False):
         done = run(["bash", os.fspath(job)], HOME=os.fspath(tmp_path), SLURM_JOB_NAME="pretrain")
         assert done.returncode == 0, done.stderr
         later = [line.split()[3] for line in done.stdout.splitlines() if re.match(r"\s+[1-7]\s", line)]
         assert len(later) == 14 and any(it != "0" for it in later) == pins, done.stdout
-    plans = sorted(it.name for it in (tmp_path / "plans").iterdir())
-    assert plans == ["pretrain.0.plan", "pretrain.1.plan"]
+    assert sorted(it.name for it in (tmp_path / "plans").iterdir()) == ["pretrain.0.plan", "pretrain.1.plan"]

@@ -3,7 +3,6 @@
 from device_plans import MIB
 from release import from_minor
 
-
 POOL = """
     pooled = []
     @contextlib.contextmanager
@@ -17,7 +16,7 @@ POOL = """
 
 def test_beside_a_pool_of_another_thread_the_plan_serves(with_plan):
     """Before 2.15 upstream's allocator takes an open pool for a capture: it records no event, and gives nothing back."""
-    outcome = with_plan(POOL + """
+    served, again, found, given_back = with_plan(POOL + """
     before = counts()
     for _ in range(5):
         with elsewhere(pool()):
@@ -32,8 +31,7 @@ def test_beside_a_pool_of_another_thread_the_plan_serves(with_plan):
         del it
         again = planned(block(12))
     # The plan's place is free again, and the lane finds it.
-    for _ in range(3):
-        step()
+    step(3)
     found = planned(block(12))
     torch.cuda.synchronize()
     with elsewhere(pool()):
@@ -41,8 +39,7 @@ def test_beside_a_pool_of_another_thread_the_plan_serves(with_plan):
         torch.cuda.empty_cache()
         given_back = before > torch.cuda.memory_reserved()
     answer(served, again, found, given_back)
-    """)
-    served, again, found, given_back = outcome.value
+    """).value
     assert (served, again, found) == ([15, 0, 0], from_minor(15), True)
     assert given_back or not from_minor(15)
 
@@ -50,15 +47,12 @@ def test_beside_a_pool_of_another_thread_the_plan_serves(with_plan):
 def test_a_recording_has_what_is_asked_beside_a_pool(twice):
     """A run with the plan would ask it for these."""
     _, outcome = twice("""
-    from program import *
-    import pinbuddy
     # The plan has a place for it, too: PyTorch would have a segment of 2 MiB.
     use_gpu()
 """ + POOL + """
     with elsewhere(pool()):
-        for _ in range(30):
-            for mib in (3, 5):
-                block(mib)
+        for mib in (3, 5) * 30:
+            block(mib)
     answer(*pinbuddy.stats()["device"] or [])
     """)
     (stream,) = outcome.value
@@ -67,30 +61,28 @@ def test_a_recording_has_what_is_asked_beside_a_pool(twice):
 
 def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_plan):
     """The allocator below gives nothing back in a capture: to drop the plan would help nobody."""
-    outcome = with_plan("""
+    text, dropped, reserved = with_plan("""
     side, there = torch.cuda.Stream(), block(12)
     there.record_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         # It has to wait for the other stream, where no event may be recorded.
         del there
-        text = refused(lambda: block(60))
+        text = fails(60)
         inside = block(1.5)
         inside.zero_()
     graph.replay()
     torch.cuda.synchronize()
     step()
     print(json.dumps([text, counts()["dropped"], counts()["reserved_bytes"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    text, dropped, reserved = outcome.value
+    """, PINBUDDY_SIM_DEVICE_MB="64").quiet.value
     assert "Tried to allocate 60.00 MiB" in text and "pinbuddy" not in text, text
     assert (dropped, reserved) == (False, 20 * MIB)
-    assert outcome.warnings == []
 
 
 def test_storages_of_a_pool_that_is_put_back_and_what_is_freed_while_caching_is_off_are_pytorchs(with_plan):
     """What graph trees do between two generations: a pool's blocks are as they were, and so are who owns them."""
-    outcome = with_plan("""
+    assert with_plan("""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         kept = torch.empty(3 << 20, dtype=torch.uint8, device="cuda")
@@ -112,13 +104,11 @@ def test_storages_of_a_pool_that_is_put_back_and_what_is_freed_while_caching_is_
     torch._C._cuda_cudaCachingAllocator_enable(True)
     freed = before - torch.cuda.memory_allocated()
     again = torch.empty(1000, dtype=torch.uint8, device="cuda")
-    for _ in range(3):
-        step()
+    step(3)
     hits = counts()["hits"]
     step()
     answer(standard, freed, again.data_ptr() == address, counts()["hits"] - hits)
-    """)
-    assert outcome.value == [True, 2048, True, 3]
+    """).value == [True, 2048, True, 3]
 
 
 def test_who_wants_no_cache_has_no_plan(with_plan):

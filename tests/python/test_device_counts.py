@@ -4,7 +4,6 @@ import pytest
 from conftest import needs
 from device_plans import STEPS
 
-
 PEAKS = """
     def peaks():
         stats = torch.cuda.memory_stats()
@@ -14,33 +13,29 @@ PEAKS = """
 
 @pytest.mark.parametrize("drops", [False, True])
 def test_peaks_are_no_less_than_what_was_shown_once_a_region_is_gone(with_plan, drops):
-    outcome = with_plan(PEAKS + f"""
+    assert with_plan(PEAKS + f"""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     # Little of the region.
     it = block(12)
     if {drops}:
-        refused(lambda: block(95))
+        fails(95)
     del it
     torch.cuda.empty_cache()
     large = torch.cuda.caching_allocator_alloc(90 * MIB)
     shown = torch.cuda.memory_allocated() >> 20
     torch.cuda.caching_allocator_delete(large)
     print(json.dumps([shown, peaks(), counts()["dropped"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="100")
-    assert outcome.value == [90, [90] * 3, drops]
+    """, PINBUDDY_SIM_DEVICE_MB="100").value == [90, [90] * 3, drops]
 
 
 def test_planned_blocks_that_are_small_to_pytorch_are_counted_where_they_lie(twice):
     """PyTorch counts blocks of up to 1 MiB with a pool of their own; a plan has places for them in its region."""
     runs = twice("""
-    from program import *
-    import pinbuddy
     for _ in range(30):
         its = [block(mib) for mib in (0.5, 12, 0.25, 1, 0.0625)]
         del its
-        large = block(20)
-        del large
+        block(20)
     kept = [block(mib) for mib in (0.5, 12, 0.25)]
     device = pinbuddy.stats()["device"]
     answer(device and device[0]["hits"], torch.cuda.memory_stats())
@@ -61,23 +56,20 @@ COUNTS = """
     def tries():
         stats = torch.cuda.memory_stats()
         return [stats.get(f"num_{it}", 0) for it in ("ooms", "alloc_retries", "oom_rejections")]
-    def fails(mib):
-        text = refused(lambda: block(mib))
-        return text and text.startswith("OutOfMemoryError") and text
+    def lacks_memory(mib):
+        return (fails(mib) or "").startswith("OutOfMemoryError")
 """
 
 
 def test_nothing_gives_way_to_what_no_device_of_that_length_could_serve(with_plan, run):
     program = COUNTS + """
-    seen = [[fails(asked) is not None, tries()] for asked in (1 << 41, 500)]
+    seen = [[lacks_memory(asked), tries()] for asked in (1 << 41, 500)]
     answer(*seen)
     """
     outcome = with_plan(program + """
     answer(*seen, counts()["dropped"], counts()["given_back"])
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    stock = run(STEPS + program, PINBUDDY_SIM_DEVICE_MB="64").value
-    assert outcome.value == [*stock, False, 0]
-    assert outcome.warnings == []
+    """, PINBUDDY_SIM_DEVICE_MB="64").quiet
+    assert outcome.value == [*run(STEPS + program, PINBUDDY_SIM_DEVICE_MB="64").value, False, 0]
 
 
 @needs(14, "throw_on_cudamalloc_oom")
@@ -85,31 +77,27 @@ def test_rejections_count_as_pytorchs_do_and_one_that_is_then_served_as_none(wit
     conf = {"PYTORCH_ALLOC_CONF": "per_process_memory_fraction:1.0,throw_on_cudamalloc_oom:True"}
     program = COUNTS + """
     kept = block(12)
-    failed = fails(60)
-    print(json.dumps([failed is not None, tries()]))
+    print(json.dumps([lacks_memory(60), tries()]))
     """
     planned = with_plan(program, PINBUDDY_SIM_DEVICE_MB="64", **conf)
-    stock = run(STEPS + program, PINBUDDY_SIM_DEVICE_MB="64", **conf)
-    assert planned.value == stock.value
+    assert planned.value == run(STEPS + program, PINBUDDY_SIM_DEVICE_MB="64", **conf).value
     (warning,) = planned.warnings
     assert "its plan is dropped" in warning
-    outcome = with_plan(COUNTS + """
+    assert with_plan(COUNTS + """
     beside = torch.cuda.caching_allocator_alloc(40 * MIB)
     # No plan serves these; the region does, once it is PyTorch's again.
     other = torch.cuda.caching_allocator_alloc(18 * MIB)
     print(json.dumps([tries(), counts()["given_back"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64", **conf)
-    assert outcome.value == [[0, 0, 0], 1]
+    """, PINBUDDY_SIM_DEVICE_MB="64", **conf).value == [[0, 0, 0], 1]
 
 
 def test_an_error_says_how_much_of_the_regions_is_idle(with_plan):
-    outcome = with_plan(COUNTS + """
+    says = "of what is allocated by PyTorch 8 MiB are idle in regions of this device's plan"
+    for text in with_plan("""
     kept = block(12)
     answer(fails(500), fails(60))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    says = "of what is allocated by PyTorch 8 MiB are idle in regions of this device's plan"
-    for text in outcome.value:
-        assert f"pinbuddy: {says}" in text or f"; {says}" in text, text
+    """, PINBUDDY_SIM_DEVICE_MB="64").value:
+        assert text.startswith("OutOfMemoryError") and (f"pinbuddy: {says}" in text or f"; {says}" in text), text
 
 
 def test_a_region_is_no_long_block(with_plan, run):
@@ -125,8 +113,10 @@ def test_a_region_is_no_long_block(with_plan, run):
         assert with_plan(program, **conf).value == run(STEPS + program, **conf).value
 
 
-# Blocks that a plan serves and blocks that it does not, of lengths that it draws; the most is kept beside what is reported as the most.
-MOST = """
+@pytest.mark.parametrize("seed", [0, *(pytest.param(it, marks=pytest.mark.slow("more random programs")) for it in range(1, 5))])
+def test_peaks_of_bytes_are_what_there_was_at_most(with_plan, seed):
+    """Of blocks that a plan serves and that it does not, of drawn lengths: the most is kept beside what is reported as the most."""
+    differ, hits = with_plan(f"""
     import random
     rng = random.Random({seed})
     def stats(when):
@@ -158,15 +148,7 @@ MOST = """
         step()
     hits = pinbuddy.stats()["device"]
     print(json.dumps([differ[:3], hits and hits[0]["hits"]]))
-"""
-
-
-MORE = pytest.mark.slow("more random programs")
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(it, marks=MORE) for it in range(1, 5))])
-def test_peaks_of_bytes_are_what_there_was_at_most(with_plan, seed):
-    differ, hits = with_plan(MOST.format(seed=seed)).value
+    """).value
     assert hits > 50
     assert differ == []
 
@@ -177,11 +159,10 @@ def test_peaks_that_nobody_reads_meanwhile_and_those_of_private_pools_are_stocks
     seen = []
     for _ in range(3):
         torch.cuda.reset_peak_memory_stats()
-        beside = torch.empty(100 * MIB, dtype=torch.uint8, device="cuda")
-        del beside
+        block(100)
         step()
         it = block(12)
-        beside = torch.empty(50 * MIB, dtype=torch.uint8, device="cuda")
+        beside = block(50)
         del it
         rest()
         del beside

@@ -2,17 +2,12 @@
 
 from device_plans import MIB
 
-
-# An observer sees what is asked for, before the error is thrown.
 OBSERVE = """
-    seen = []
-    torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
+    seen = observed()
     def failures():
         return torch.cuda.memory_stats()["num_ooms"]
     def retries():
         return torch.cuda.memory_stats()["num_alloc_retries"]
-    def fails(mib):
-        return refused(lambda: block(mib)) is not None
 """
 
 
@@ -21,19 +16,17 @@ def test_a_request_that_is_served_when_tried_again_is_no_failure_and_one_in_a_ca
     # More than there is beside the region; without a plan the allocator gives back its cache for it.
     large = block(60)
     served = [list(seen), failures(), retries(), counts()["dropped"]]
-    failed = fails(60)
-    failed = [failed, list(seen), failures(), retries()]
+    failed = [bool(fails(60)), list(seen), failures(), retries()]
     torch.cuda.reset_accumulated_memory_stats()
     reset = [failures(), retries()]
     del large, seen[:]
     # The region comes back after a while.
-    for _ in range(60):
-        step()
+    step(60)
     hits = counts()["hits"]
     kept, graph = block(12), torch.cuda.CUDAGraph()
     before = counts()["hits"] - hits, failures()
     with torch.cuda.graph(graph):
-        in_capture = fails(60)
+        in_capture = bool(fails(60))
         kept.copy_(kept)
     answer(served, failed, reset, before[0], in_capture, seen, failures() - before[1], counts()["dropped"])
     """, PINBUDDY_SIM_DEVICE_MB="64")
@@ -44,13 +37,12 @@ def test_a_request_that_is_served_when_tried_again_is_no_failure_and_one_in_a_ca
 
 def test_a_failure_counts_once_though_it_is_tried_three_times(with_two):
     """Idle regions of another stream are given back first, and then the plan is dropped."""
-    outcome = with_two(OBSERVE + """
+    told, stands = with_two(OBSERVE + """
     kept = block(12)
     before = retries()
-    told = [fails(60), list(seen), failures(), retries() - before]
+    told = [bool(fails(60)), list(seen), failures(), retries() - before]
     print(json.dumps([told, [(it["dropped"], it["given_back"]) for it in pinbuddy.stats()["device"]]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    told, stands = outcome.value
+    """, PINBUDDY_SIM_DEVICE_MB="64").value
     assert told == [True, [60 * MIB], 1, 1]
     # That is the plan of the device.
     assert stands == [[True, 0], [True, 1]]

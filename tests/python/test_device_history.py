@@ -3,7 +3,6 @@
 from conftest import needs
 from device_plans import MIB, STEPS
 
-
 HISTORY = """
     def begin(*what, **more):
         torch.cuda.memory._record_memory_history(*what, stacks="python", **more)
@@ -33,7 +32,7 @@ def test_a_planned_block_is_in_the_history_with_its_stack(with_plan, run):
 
 def test_a_region_is_not_in_the_history_and_a_block_that_another_stream_used_is_completed_later(with_plan):
     """The region is taken while the history is recorded, and given back."""
-    outcome = with_plan(HISTORY + """
+    blocks, actions, at_once, later = with_plan(HISTORY + """
     torch.cuda.empty_cache()
     begin()
     step()
@@ -51,8 +50,7 @@ def test_a_region_is_not_in_the_history_and_a_block_that_another_stream_used_is_
     torch.cuda.synchronize()
     other = block(20)
     answer(blocks, actions, at_once, short(entries()))
-    """)
-    blocks, actions, at_once, later = outcome.value
+    """).value
     sizes = [12 * MIB, 20 * MIB, 16 * MIB]
     expected = [[what, size] for size in sizes for what in ("alloc", "free_requested", "free_completed")]
     assert blocks[:-1] == expected and blocks[-1] == ["segment_free", 20 * MIB]
@@ -63,7 +61,7 @@ def test_a_region_is_not_in_the_history_and_a_block_that_another_stream_used_is_
 
 
 def test_a_history_keeps_as_much_as_was_asked_for_and_a_block_says_for_life_who_asked_for_it(with_plan):
-    outcome = with_plan(HISTORY + """
+    few, off, again, skipped, *said = with_plan(HISTORY + """
     begin(max_entries=4)
     for _ in range(5):
         step()
@@ -98,8 +96,7 @@ def test_a_history_keeps_as_much_as_was_asked_for_and_a_block_says_for_life_who_
     if traceback:
         assert asked_by(traceback(kept.data_ptr())) == said[-1]
     answer(few, off, again, skipped, there, said)
-    """)
-    few, off, again, skipped, *said = outcome.value
+    """).value
     assert few == [["free_completed", 20 * MIB], *([what, 16 * MIB] for what in ("alloc", "free_requested", "free_completed"))]
     assert (off, again) == ([], [])
     assert [it[0] for it in skipped] == ["alloc", "free_completed"] * 3
@@ -108,12 +105,11 @@ def test_a_history_keeps_as_much_as_was_asked_for_and_a_block_says_for_life_who_
 
 def test_threads_that_ask_and_free_while_a_history_is_taken(with_plan):
     """Contexts are gathered with Python's lock; nobody waits for it under a lock of the plan."""
-    outcome = with_plan(HISTORY + """
+    assert with_plan(HISTORY + """
     begin(max_entries=5000)
     def work():
         for _ in range(300):
-            it = block(1.5)
-            del it
+            block(1.5)
     together(*[work] * 4, lambda: [entries() for _ in range(10)])
     taken = [it for it in entries() if it["action"] in ("alloc", "free_completed")]
     live = set()
@@ -124,8 +120,7 @@ def test_threads_that_ask_and_free_while_a_history_is_taken(with_plan):
         else:
             live.remove(it["addr"])
     print(json.dumps([len(taken), len(live)]))
-    """)
-    assert outcome.value == [2400, 0]
+    """).value == [2400, 0]
 
 
 @needs(14, "annotations of blocks")
@@ -146,24 +141,18 @@ def test_a_planned_block_can_be_annotated(with_plan, run):
 def test_a_region_without_the_other_leaves_whole_blocks(run, tmp_path):
     """The second of two regions cannot be had: PyTorch serves, the first region's blocks are whole, and no region is in the totals."""
     program = """
-    from program import *
-    import pinbuddy
     torch.cuda.init()
     kept = []
     def start():
-        kept.append(block(2))
-        kept.extend((block(30), block(20)))
-    def steps(count):
-        for _ in range(count):
-            blocks = [block(12), block(8), block(16)]
-            del blocks
+        kept.extend(block(mib) for mib in (2, 30, 20))
     """
     path = str(tmp_path / "device.json")
     run(program + """
     start()
-    steps(30)
+    for _ in range(30):
+        [block(12), block(8), block(16)]
     """, BUDDY_DEVICE_PLAN=path)
-    outcome = run(program + """
+    odd, live, dropped, allocated, large = run(program + """
     torch.cuda.memory._record_memory_history()
     start()
     hog = torch.cuda.caching_allocator_alloc(70 * MIB)
@@ -179,8 +168,7 @@ def test_a_region_without_the_other_leaves_whole_blocks(run, tmp_path):
             live.discard(it["addr"])
     print(json.dumps([odd, len(live), pinbuddy.stats()["device"][0]["dropped"],
                       stats["allocation.all.allocated"], stats["allocated_bytes.large_pool.allocated"] >> 20]))
-    """, BUDDY_DEVICE_PLAN=path, PINBUDDY_SIM_DEVICE_MB="150")
-    odd, live, dropped, allocated, large = outcome.value
+    """, BUDDY_DEVICE_PLAN=path, PINBUDDY_SIM_DEVICE_MB="150").value
     # The hog, three that are kept, and a step's first.
     assert not dropped and (odd, live) == ([], 5)
     assert (allocated, large) == (5, 70 + 52 + 12)

@@ -1,14 +1,12 @@
 """BUDDY_DEVICE_PLAN: a training that ran once has its device memory in one region, where it was planned to be."""
 
 import json
+import re
+from pathlib import Path
 
+import forked
 import pytest
 from device_plans import MIB, TRAINING, recorded
-
-
-@pytest.fixture
-def plan(tmp_path):
-    return tmp_path / "device.json"
 
 
 @pytest.mark.parametrize("settings", [{}, {"STEPS": "mark"}])
@@ -16,9 +14,7 @@ def test_the_second_run_is_served_from_one_region_and_counted_as_blocks(run, pla
     first = recorded(run, plan, TRAINING, **settings)
     assert first["device"] is None
     assert json.loads(plan.read_text())["format"] == "pinbuddy-device-plan"
-    outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), **settings)
-    assert outcome.warnings == []
-    second = outcome.value
+    second = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), **settings).quiet.value
     (stream,) = second["device"]
     assert stream["hits"] == second["asked"] and stream["misses"] == stream["unplanned"] == 0, stream
     assert not stream["dropped"]
@@ -46,25 +42,17 @@ def test_the_second_run_is_served_from_one_region_and_counted_as_blocks(run, pla
             assert planned[requested] <= planned[f"{name}.all.{when}"] <= most, (name, when)
     assert second["allocated"] == first["allocated"] == second["kept"]
     assert second["segments"] == second["stats"]["reserved_bytes.all.current"]
-    live = sum(size for state, size, _ in second["blocks"] if state == "active_allocated")
-    assert live == second["allocated"]
+    assert sum(size for state, size, _ in second["blocks"] if state == "active_allocated") == second["allocated"]
     assert sum(size for _, size, _ in second["blocks"]) == second["segments"]
 
 
-def damaged(path):
-    text = path.read_text()
-    path.write_text(text.replace('"offset"', '"offest"') if '"offset"' in text else text[: len(text) // 2])
-
-
-def of_another_torch(path):
-    path.write_text(path.read_text().replace('"torch":"', '"torch":"1.'))
-
-
-@pytest.mark.parametrize("change", [damaged, of_another_torch])
+@pytest.mark.parametrize("change", [
+    lambda text: text.replace('"offset"', '"offest"') if '"offset"' in text else text[: len(text) // 2],
+    lambda text: text.replace('"torch":"', '"torch":"1.'),
+], ids=["damaged", "of another torch"])
 def test_a_plan_that_cannot_be_used_costs_a_line(run, plan, change):
     recorded(run, plan, TRAINING)
-    change(plan)
-    text = plan.read_text()
+    plan.write_text(text := change(plan.read_text()))
     outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan))
     (warning,) = outcome.warnings
     assert str(plan) in warning and "is not used" in warning and "BUDDY_PLAN_UPDATE=1" in warning
@@ -74,21 +62,20 @@ def test_a_plan_that_cannot_be_used_costs_a_line(run, plan, change):
 
 def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan):
     recorded(run, plan, TRAINING)
-    ranked = plan.with_name("device.0.json")
+    ranked = plan.with_name("run.0.plan")
     ranks = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     plan.rename(ranked)
-    named = {"BUDDY_DEVICE_PLAN": str(plan.with_name("device.{rank}.json")), **ranks}
+    named = {"BUDDY_DEVICE_PLAN": str(plan.with_name("run.{rank}.plan")), **ranks}
     (warning,) = run(TRAINING, **named).warnings
     assert "is not used" in warning and "2" in warning, warning
     (warning,) = run(TRAINING, **named, BUDDY_PLAN_UPDATE="1").warnings
     assert "made anew" in warning, warning
-    again = run(TRAINING, **named)
-    assert again.warnings == [] and again.value["device"][0]["hits"] == again.value["asked"]
+    again = run(TRAINING, **named).quiet.value
+    assert again["device"][0]["hits"] == again["asked"]
 
 
 @pytest.mark.parametrize("changes", [{"CHANGE": "0.05"}, {"STEPS": "evaluation"}, {"STEPS": "shape"}])
 def test_what_differs_is_served_beside_the_plan(run, plan, changes):
-    """The program itself looks whether anybody else has written to its blocks."""
     recorded(run, plan, TRAINING)
     other = run(TRAINING, BUDDY_DEVICE_PLAN=str(plan), SEED="2", **changes).value
     stock = run(TRAINING, SEED="2", **changes).value
@@ -101,8 +88,6 @@ def test_what_differs_is_served_beside_the_plan(run, plan, changes):
 
 def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
     program = """
-    from program import *
-    import pinbuddy
     def step():
         live = [block(mib) for mib in (30, 16, 24)]
         del live[1]
@@ -128,12 +113,11 @@ def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
     print(json.dumps([reserved, hits, whole]))
     """
     run(program, BUDDY_DEVICE_PLAN=str(plan))
-    planned = run(program, BUDDY_DEVICE_PLAN=str(plan), PINBUDDY_SIM_DEVICE_MB="120")
+    planned = run(program, BUDDY_DEVICE_PLAN=str(plan), PINBUDDY_SIM_DEVICE_MB="120").quiet
     reserved, hits, whole = planned.value
     assert reserved == [112, 32, 112, 112] and whole, planned.value
     assert hits == 2 + 3 * 31
     # The plan stays in force.
-    assert planned.warnings == []
 
 
 def test_with_no_plan_nothing_stands_before_pytorch(run, tmp_path):
@@ -152,3 +136,58 @@ def test_with_no_plan_nothing_stands_before_pytorch(run, tmp_path):
     assert run(program).value == ["libc10_cuda.so"]
     assert run(program, BUDDY_DEVICE_PLAN=str(tmp_path / "plan.json")).value == ["libtorch_pinbuddy.so"]
     assert run(program, BUDDY_DEVICE_PLAN="/nowhere/plan.json", BUDDY_DISABLE="1").value == ["libc10_cuda.so"]
+
+
+def test_a_plan_that_panics_retires_and_the_training_goes_on(with_plan):
+    """A defect of ours: its blocks stay valid, and PyTorch's allocator serves. Only a debug build can be made to break down."""
+    outcome = with_plan("""
+    import plugin
+    library = ctypes.CDLL(str(plugin.library()))
+    if not library.pinbuddy_debug_build():
+        print(json.dumps(hasattr(library, "pinbuddy_break_down_device")))
+        raise SystemExit
+    side = torch.cuda.Stream()
+    data = torch.arange(MIB, dtype=torch.int64)
+    kept = block(12)
+    kept.view(torch.int64)[:MIB].copy_(data)
+    was_planned = planned(kept)
+    library.pinbuddy_break_down_device()
+    step(3)
+    after = block(12)
+    seen = [bool(torch.equal(kept.view(torch.int64)[:MIB].cpu(), data)), planned(after), counts()["dropped"]]
+    states = [it["state"] for s in torch.cuda.memory_snapshot() for it in s["blocks"] if it["address"] == region]
+    held = [counts()["reserved_bytes"] >> 20]
+    # Another stream uses the last block of the region, which is given back once both are done.
+    kept.record_stream(side)
+    del kept
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    held.append(counts()["reserved_bytes"] >> 20)
+    print(json.dumps([was_planned, seen, states, held, torch.cuda.memory_allocated() >> 20]))
+    """)
+    if outcome.value is False:
+        pytest.skip("a released build has no such entry")
+    assert outcome.value == [True, [True, False, True], ["active_allocated"], [20, 0], 12]
+    assert len(outcome.warnings) == 1, outcome.stderr
+    assert "a stream's plan for device 0 is retired" in outcome.warnings[0]
+
+
+EXAMPLE = forked.program([str(Path(__file__).parents[2] / "examples/device_plan.py"), "--layers=3", "--width=512"])
+
+
+def read_example(outcome):
+    """What was requested, reserved and served."""
+    figures, said = outcome.stdout.splitlines()
+    requested, reserved = re.fullmatch(r"requested at most (\d+) MiB, reserved (\d+) MiB: [\d.]+% of it", figures).groups()
+    return int(requested), int(reserved), said
+
+
+def test_the_example_is_recorded_and_then_planned(run, plan):
+    stock = read_example(run(EXAMPLE, "stock"))
+    first = read_example(run(EXAMPLE, BUDDY_DEVICE_PLAN=str(plan)))
+    assert first == stock and first[2] == "no plan yet"
+    requested, reserved, said = read_example(run(EXAMPLE, BUDDY_DEVICE_PLAN=str(plan)))
+    served, unknown = map(int, re.fullmatch(r"the plan served (\d+) requests, and knew nothing of (\d+)", said).groups())
+    assert served > 500 and unknown == 0, said
+    # Peaks are upper bounds, and MiB.
+    assert stock[0] <= requested <= stock[0] + 2 and reserved < stock[1], (requested, reserved, stock)

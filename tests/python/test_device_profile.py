@@ -2,9 +2,7 @@
 
 from device_plans import MIB, recorded
 
-
 HEAD = """
-    from program import *
     SIZES = [3 * MIB + 1000, 5 * MIB + 512, 4 * MIB]
     def step():
         return [torch.empty(size, dtype=torch.uint8, device="cuda") for size in SIZES]
@@ -27,7 +25,6 @@ PROGRAM = HEAD + """
     came = changes(lambda: kept.extend(step()))
     went = changes(kept.clear)
     both = changes(lambda: (step(), torch.cuda.empty_cache()))
-
     # What a snapshot shows.
     kept, side = step(), torch.cuda.Stream()
     with torch.cuda.stream(side):
@@ -40,7 +37,6 @@ PROGRAM = HEAD + """
     seen = [busy, sorted(blocks), sum(it["requested_size"] for it in segments), torch.cuda.memory_stats()["requested_bytes.all.current"]]
     torch.cuda.synchronize()
     kept.clear()
-
     # CUDA's sanitizer in torch listens to the tracer: an address that comes twice confuses it.
     import torch.cuda._gpu_trace as gpu_trace
     torch.cuda.empty_cache()
@@ -72,8 +68,7 @@ def test_profilers_snapshots_and_tracers_are_told_of_blocks_and_of_no_region(run
         assert asked <= sum(came) <= asked + 3 * MIB, (stock, planned)
         assert sum(went) == -sum(came) and sum(both) == 0, (stock, planned)
         assert max(went) < 0, (stock, planned)
-    blocks = sorted(it for it in planned[0][0] if 0 < it < 6 * MIB)
-    assert blocks == [3 * MIB + 1024, 4 * MIB, 5 * MIB + 512], planned
+    assert sorted(it for it in planned[0][0] if 0 < it < 6 * MIB) == [3 * MIB + 1024, 4 * MIB, 5 * MIB + 512], planned
     assert planned[1:] == stock[1:] and planned[1][0], (planned, stock)
     live, pending = "active_allocated", "active_pending_free"
     assert planned[1][1] == [[live, 3 * MIB + 1000], [live, 4 * MIB], [pending, 5 * MIB + 512]], planned

@@ -26,16 +26,10 @@ PROGRAM = """
     print(json.dumps(seen))
 """
 
-COUNTS = """
-    import pinbuddy
-    print(json.dumps(pinbuddy.stats()["device"]))
-"""
-
-
 def test_a_planned_block_is_as_long_as_stocks_would_be(run, twice):
     stock = run(PROGRAM, "stock").value
     assert len({it[0] for it in stock}) > len({it[2] for it in stock}), "some are rounded up"
-    for planned in twice(PROGRAM + COUNTS):
+    for planned in twice(PROGRAM + "    import pinbuddy; print(json.dumps(pinbuddy.stats()['device']))"):
         assert json.loads(planned.stdout.splitlines()[-2]) == stock
     (stream,) = planned.value
     assert stream["hits"] > 0.9 * len(stock), stream
@@ -43,8 +37,6 @@ def test_a_planned_block_is_as_long_as_stocks_would_be(run, twice):
 
 # The region is taken where a cached block is a little longer, and then again and again while the setting rounds it up.
 REGION = """
-    from program import *
-    import pinbuddy
     cuda = torch.cuda
     def two():
         return block(42), block(34)
@@ -93,7 +85,7 @@ REGION = """
 
 def test_a_region_counts_as_long_as_pytorch_made_it(run, tmp_path):
     path = str(tmp_path / "device.json")
-    stock = run(REGION.replace("pinbuddy.stats()", "{'device': None}").replace("import pinbuddy", ""), "stock").value
+    stock = run(REGION.replace("pinbuddy.stats()", "{'device': None}"), "stock").value
     assert run(REGION, BUDDY_DEVICE_PLAN=str(tmp_path / "other.json")).value == stock
     run(REGION, BUDDY_DEVICE_PLAN=path, STEPS_ALONE="1")
     seen, held, regions = run(REGION, BUDDY_DEVICE_PLAN=path).value

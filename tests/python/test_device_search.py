@@ -7,9 +7,7 @@ import pytest
 
 # Bisects for the largest batch of which two steps fit, then takes so many steps with it. Prints batches with what became of them.
 SEARCH = """
-    import gc, json, torch
-    import pinbuddy
-
+    import gc, json, pinbuddy, torch
     MIB = 1 << 20
     def block(bytes):
         return torch.empty(bytes, dtype=torch.uint8, device="cuda")
@@ -64,8 +62,7 @@ def test_a_search_finds_the_same_batch_in_each_run(twice, run, mib):
 def test_of_a_long_search_the_file_says_that_there_is_no_plan(twice, tmp_path):
     first, second = twice(SEARCH.replace("TRAINS", "150"), PINBUDDY_SIM_DEVICE_MB="256")
     assert first.value == second.value and first.warnings == []
-    made = json.loads((tmp_path / "device.json").read_text())
-    assert made["format"] == "pinbuddy-no-plan"
+    assert json.loads((tmp_path / "device.json").read_text())["format"] == "pinbuddy-no-plan"
     (warning,) = second.warnings
     assert "says that there is no plan for this program" in warning
     assert "some found no memory and the program went on" in warning

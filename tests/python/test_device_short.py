@@ -4,19 +4,11 @@ which there is a place in a region of its stream."""
 import pytest
 from device_plans import STEPS, planned_runs
 
-
-# How the plan's region stands.
-STAND = """
-    def stand():
-        it = counts()
-        return [torch.cuda.memory_reserved() >> 20, it["reserved_bytes"] >> 20, it["dropped"], it["given_back"]]
-    def fails(mib):
-        return refused(lambda: block(mib))
-"""
+CONFS = ["expandable_segments:False", "expandable_segments:True"]
 
 
 def test_an_idle_region_is_given_back_for_longer_each_time_and_the_plan_stays(with_plan):
-    outcome = with_plan(STAND + """
+    waits, stands, hits, text, last = with_plan("""
     stands, waits = [stand()], []
     for _ in range(6):
         # More than there is beside the region.
@@ -26,8 +18,7 @@ def test_an_idle_region_is_given_back_for_longer_each_time_and_the_plan_stays(wi
         # For an iteration at least the allocator's own memory serves; then the region is there again.
         hits, requests = counts()["hits"], 0
         while counts()["hits"] == hits:
-            it = block(12)
-            del it
+            block(12)
             requests += 1
         waits.append(requests)
         # The region lies in what the allocator had cached.
@@ -38,8 +29,7 @@ def test_an_idle_region_is_given_back_for_longer_each_time_and_the_plan_stays(wi
     beside = torch.cuda.caching_allocator_alloc(30 * MIB)
     text = fails(50)
     answer(waits, stands, counts()["hits"] - hits, text, stand())
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    waits, stands, hits, text, last = outcome.value
+    """, PINBUDDY_SIM_DEVICE_MB="64").quiet.value
     # The large request takes none of them, and the first planned one comes behind them.
     first = waits[0] - 1
     assert first >= 64 and [it - 1 for it in waits] == [first * times for times in (1, 2, 4, 8, 8, 8)]
@@ -48,30 +38,26 @@ def test_an_idle_region_is_given_back_for_longer_each_time_and_the_plan_stays(wi
     assert hits == 3
     # Where giving back is not enough, the error says so.
     assert "which was idle, was given back" in text and last == [60, 0, False, 7]
-    assert outcome.warnings == []
 
 
-@pytest.mark.parametrize("conf", ["expandable_segments:False", "expandable_segments:True"])
+@pytest.mark.parametrize("conf", CONFS)
 def test_idle_regions_of_other_streams_go_first(with_two, conf):
     """A stream whose region is busy keeps it, and its plan, since another stream's was idle."""
-    outcome = with_two("""
+    assert with_two("""
     kept = block(12)
     large = block(30)
     print(json.dumps([[it["reserved_bytes"] >> 20, it["dropped"]] for it in pinbuddy.stats()["device"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf)
-    assert outcome.value == [[20, False], [0, False]]
-    assert outcome.warnings == []
+    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf).quiet.value == [[20, False], [0, False]]
 
 
 def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(with_plan):
     """For a moment the region is no plan's and not PyTorch's yet: who asks then would be told that there is no memory."""
-    outcome = with_plan(STAND + """
+    assert with_plan("""
     import torch.cuda._gpu_trace
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(34 * MIB)
     step()
-    seen = []
-    torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
+    seen = observed()
     asked, going = threading.Event(), threading.Event()
     def goes(address):
         # PyTorch says so before the region is its own again.
@@ -83,41 +69,33 @@ def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(wit
     clears = threading.Thread(target=torch.cuda.empty_cache)
     clears.start()
     going.wait()
-    kept = torch.empty(22 * MIB, dtype=torch.uint8, device="cuda")
+    kept = block(22)
     asked.set()
     clears.join()
     print(json.dumps([stand(), seen, torch.cuda.memory_stats()["num_ooms"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [[56, 0, False, 0], [], 0]
-    assert outcome.warnings == []
+    """, PINBUDDY_SIM_DEVICE_MB="64").quiet.value == [[56, 0, False, 0], [], 0]
 
 
-@pytest.mark.parametrize("conf", ["expandable_segments:False", "expandable_segments:True"])
+@pytest.mark.parametrize("conf", CONFS)
 def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(run, tmp_path, conf):
     """The next request but one wants it, which is six times as long: so it is lent to nobody as long as there is other memory.
     PyTorch is asked once, and not in vain for each request: each time it would give back all that it has cached, and wait for the
     device."""
     longer = STEPS.replace("(20, 16)", "(32, 30)").replace("20 * MIB", "32 * MIB")
-    outcome = planned_runs(run, tmp_path / "device.json", longer)(STAND + """
+    outcome = planned_runs(run, tmp_path / "device.json", longer)("""
     kept = block(12)
     elsewhere = planned(block(5))
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(28 * MIB)
-    seen = []
-    torch._C._cuda_attach_out_of_memory_observer(lambda device, asked, total, free: seen.append(asked))
+    seen = observed()
     torch.cuda.memory._record_memory_history()
-    served = []
-    for _ in range(20):
-        it = block(5)
-        served.append(planned(it))
-        del it
+    served = [planned(block(5)) for _ in range(20)]
     asked = sum(it["action"] == "oom" for it in torch.cuda.memory._snapshot()["device_traces"][0])
     served = [all(served), asked, stand()[2:]]
     ooms = torch.cuda.memory_stats()["num_ooms"]
     del kept
     hits = counts()["hits"]
-    step()
-    step()
+    step(2)
     print(json.dumps([elsewhere, served, seen, ooms, counts()["hits"] - hits]))
     """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf, BUDDY_LOG="info")
     elsewhere, served, seen, ooms, hits = outcome.value
@@ -131,7 +109,7 @@ def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(run, tmp
 
 def test_a_region_that_holds_a_block_stays_when_the_plan_is_dropped_and_is_not_lost(with_plan):
     """The block keeps the whole region reserved: what is idle there serves what PyTorch has no room for."""
-    outcome = with_plan(STAND + """
+    outcome = with_plan("""
     kept = block(12)
     dropped = fails(60)
     stands = [stand()]
@@ -159,7 +137,7 @@ def test_a_region_that_holds_a_block_stays_when_the_plan_is_dropped_and_is_not_l
 
 def test_a_dropped_plans_region_goes_though_small_blocks_come_and_go(with_plan):
     """It serves in PyTorch's place for an iteration; then PyTorch is asked again, and the region is idle one day."""
-    outcome = with_plan(STAND + """
+    assert with_plan("""
     before = block(0.5)
     kept = block(12)
     fails(60)
@@ -174,14 +152,11 @@ def test_a_dropped_plans_region_goes_though_small_blocks_come_and_go(with_plan):
     torch.cuda.empty_cache()
     large = block(57)
     print(json.dumps([lent, stand()[1:]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64")
-    assert outcome.value == [True, [0, True, 0]]
+    """, PINBUDDY_SIM_DEVICE_MB="64").value == [True, [0, True, 0]]
 
 
 # A server: weights, a forward to see what that takes, a pool in what is left, and then requests. At last it has neither.
 SERVER = """
-    from program import *
-    import os
     weights = [block(10) for _ in range(12)]
     def forward(mib):
         hidden = block(mib)

@@ -1,6 +1,5 @@
-"""Planned device memory asked for by several threads at once: on one stream and on streams of their own, with streams that
-use one another's blocks, and caches that are emptied meanwhile. The program looks whether anybody else writes to a block.
-"""
+"""Planned device memory asked for by several threads at once: on one stream and on streams of their own, with streams that use one
+another's blocks, and caches that are emptied meanwhile. The program looks whether anybody else writes to a block."""
 
 import pytest
 

@@ -10,11 +10,6 @@ from recorded import ops, read
 
 MIB = 1 << 20
 
-HEAD = """
-    from program import *
-    import pinbuddy
-"""
-
 
 def requests(events: list[dict]) -> list[tuple]:
     """What was asked for, and on which stream."""
@@ -26,7 +21,7 @@ plan = functools.partial(command_line, "plan", check=True)
 
 def test_a_program_is_recorded_as_it_ran(traced):
     """A place that another stream uses is safe only once that stream is done, whoever asks meanwhile."""
-    header, events, outcome, file = traced(HEAD + """
+    header, events, outcome, file = traced("""
     side = torch.cuda.Stream()
     large, small = block(3), block(1000 / MIB)
     del small
@@ -51,19 +46,8 @@ def test_a_program_is_recorded_as_it_ran(traced):
     large, small, beside, other, again = ids.values()
     blocks = [it for it in ops(events, "id") if not it[0].startswith("segment")]
     assert blocks == [
-        ("alloc", large),
-        ("alloc", small),
-        ("free", small),
-        ("alloc", beside),
-        ("event", large),
-        ("free", large),
-        ("alloc", other),
-        ("iter",),
-        ("safe", large),
-        ("alloc", again),
-        ("free", other),
-        ("free", again),
-        ("free", beside),
+        ("alloc", large), ("alloc", small), ("free", small), ("alloc", beside), ("event", large), ("free", large), ("alloc", other),
+        ("iter",), ("safe", large), ("alloc", again), ("free", other), ("free", again), ("free", beside),
     ]
     assert [it["stream"] for it in events if it["op"] == "event"] == [1]
     segments = Counter()
@@ -78,8 +62,7 @@ def test_a_program_is_recorded_as_it_ran(traced):
 def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none_and_a_trace_becomes_a_plan_as_good(run, tmp_path):
     own, made, *files = (tmp_path / it for it in ("own.json", "device.json", "first", "second"))
     for file in files:
-        outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(own), BUDDY_DEVICE_TRACE=str(file))
-        assert outcome.warnings == []
+        outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(own), BUDDY_DEVICE_TRACE=str(file)).quiet
     assert outcome.value["device"][0]["hits"] == outcome.value["asked"]
     first, second = (read(file)[1] for file in files)
     assert requests(first) == requests(second)
@@ -88,8 +71,7 @@ def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none_and_a_trac
     # A trace, its plan, and a run with that: every request from 256 KiB on has its place.
     said = plan(files[0], "--out", made, "--time-limit", "5")
     assert f"To use it: BUDDY_DEVICE_PLAN={made}" in said.stdout, said.stdout
-    outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made))
-    assert outcome.warnings == []
+    outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made)).quiet
     (stream,) = outcome.value["device"]
     assert stream["hits"] == outcome.value["asked"] and stream["misses"] == stream["unplanned"] == 0, stream
     # As good as the plan that a run makes of itself.
@@ -99,12 +81,11 @@ def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none_and_a_trac
 
 def test_a_snapshot_becomes_a_plan(run, tmp_path):
     file, made = tmp_path / "snapshot.pickle", tmp_path / "device.json"
-    program = HEAD + """
+    program = """
     if os.environ.get("SNAPSHOT"):
         torch.cuda.memory._record_memory_history(context=None, stacks="python")
     for _ in range(30):
-        live = [block(mib) for mib in (3, 5, 4)]
-        del live
+        [block(mib) for mib in (3, 5, 4)]
     if os.environ.get("SNAPSHOT"):
         torch.cuda.memory._dump_snapshot(os.environ["SNAPSHOT"])
     print(json.dumps([torch.__version__.split("+")[0], pinbuddy.device.stats()]))
@@ -113,21 +94,18 @@ def test_a_snapshot_becomes_a_plan(run, tmp_path):
     refused = plan(file, "--device", "0", "--out", made, check=False)
     assert refused.returncode == 1 and "--torch VERSION" in refused.stderr, refused.stderr
     plan(file, "--device", "0", "--out", made, "--torch", version)
-    outcome = run(program, BUDDY_DEVICE_PLAN=str(made))
-    assert outcome.warnings == []
-    (stream,) = outcome.value[1]
+    (stream,) = run(program, BUDDY_DEVICE_PLAN=str(made)).quiet.value[1]
     assert (stream["hits"], stream["reserved_bytes"]) == (90, 12 * MIB)
 
 
 def test_one_file_may_have_both_memories(traced, tmp_path):
     made = tmp_path / "device.json"
-    header, events, outcome, file = traced(HEAD + """
+    header, events, outcome, file = traced("""
     for _ in range(20):
         one = block(13)
         host = pinned(6)
         del one, host
-        one = block(25)
-        del one
+        block(25)
     assert pinbuddy.trace.stop()
     """, BUDDY_DEVICE_TRACE=str(tmp_path / "trace.jsonl"))
     assert outcome.warnings == []
@@ -142,8 +120,7 @@ def test_one_file_may_have_both_memories(traced, tmp_path):
 
 
 def test_what_no_plan_serves_is_told_apart(traced):
-    """Captures, private pools, and memory for a stream that is not the current one."""
-    events = traced(HEAD + """
+    events = traced("""
     ordinary = block(2)
     graph, pool, side = torch.cuda.CUDAGraph(), torch.cuda.MemPool(), torch.cuda.Stream()
     with torch.cuda.graph(graph):
@@ -159,12 +136,11 @@ def test_what_no_plan_serves_is_told_apart(traced):
 
 def test_streams_that_a_library_allocates_for_do_not_shift_the_others(run, tmp_path):
     """A plan's streams are numbered as they ask for planned memory; this one does not."""
-    program = HEAD + """
+    program = """
     side = torch.cuda.Stream()
     kept = torch.cuda.caching_allocator_alloc(2 * MIB, stream=side)
     for _ in range(30):
-        live = [block(mib) for mib in (13, 5)]
-        del live
+        [block(mib) for mib in (13, 5)]
     print(json.dumps(pinbuddy.device.stats()))
     """
     own, file, made = tmp_path / "own.json", tmp_path / "trace", tmp_path / "made.json"
@@ -182,17 +158,16 @@ def test_enable_does_what_the_variables_do(run, tmp_path):
     trace = os.environ.get("TRACE")
     pinbuddy.device.enable(plan={str(made)!r}, trace=trace)
     """
-    first = run(enable + TRAINING)
-    assert first.warnings == [] and first.value["device"] is None
-    second = run(enable + TRAINING, TRACE=str(file))
-    (stream,) = second.value["device"]
-    assert second.warnings == [] and stream["hits"] == second.value["asked"], stream
+    assert run(enable + TRAINING).quiet.value["device"] is None
+    second = run(enable + TRAINING, TRACE=str(file)).quiet.value
+    (stream,) = second["device"]
+    assert stream["hits"] == second["asked"], stream
     _, events = read(file)
-    assert len([it for it in requests(events) if it[0] > MIB]) == second.value["asked"]
+    assert len([it for it in requests(events) if it[0] > MIB]) == second["asked"]
 
 
 def test_enable_says_why_it_does_not(run, tmp_path):
-    head = HEAD + """
+    head = """
     enable = lambda **what: refused(lambda: pinbuddy.device.enable(**what))
     """
     nothing, fine, twice = run(head + f"answer(enable(), *(enable(trace={str(tmp_path)!r} + '/file') for _ in range(2)))").value

@@ -18,23 +18,18 @@ import json, sys, time
 sys.path.insert(0, sys.argv[1])
 import torch
 from device_programs import Block
-
 torch.manual_seed(0)
 model = torch.nn.Sequential(*(Block(512) for _ in range(6))).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
 batch = torch.randn(4, 128, 512).cuda()
-
 def step():
     model(batch).square().mean().backward()
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-
 def block():
     torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
-
 def requests():
     return torch.cuda.memory_stats()["allocation.all.allocated"]
-
 for line in sys.stdin:
     what, count = line.split()
     what, count = {"step": step, "block": block}[what], int(count)

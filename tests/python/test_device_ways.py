@@ -8,7 +8,6 @@ pytestmark = needs(12, "functions of torch.accelerator for memory that ask c10's
 
 # Asks by each way, and compares what they answer.
 PROGRAM = """
-    from program import *
     for _ in range(30):
         for mib in (12, 20, 16):
             block(mib)

@@ -10,7 +10,6 @@ from conftest import REAL, command_line, report
 from pinbuddy import _doctor, _tools
 from plugin import IS_PLUGIN, PACKAGE
 
-
 doctor = functools.partial(command_line, "doctor")
 
 
@@ -85,17 +84,14 @@ def test_a_fork_with_the_plug_in_beside_it_says_how_to_mend_it(tmp_path):
     assert done.returncode == 0 and done.stdout.endswith("pinbuddy serves pinned memory.\n")
 
 
-@pytest.mark.parametrize(
-    "torch, state, named",
-    [
-        ("2.13.0+cu130", None, True),
-        ("2.13.0+cu130", "off", True),
-        ("2.13.1", None, True),
-        ("2.13.0+cu130", "on", False),
-        ("2.14.0+cu130", None, False),
-        ("2.12.1+cu130", None, False),
-    ],
-)
+@pytest.mark.parametrize("torch, state, named", [
+    ("2.13.0+cu130", None, True),
+    ("2.13.0+cu130", "off", True),
+    ("2.13.1", None, True),
+    ("2.13.0+cu130", "on", False),
+    ("2.14.0+cu130", None, False),
+    ("2.12.1+cu130", None, False),
+])
 def test_stocks_overflow_is_named_where_stock_serves(torch, state, named):
     shown = _doctor.Report(torch=torch, state=state, served=state == "on")
     shown.notes = _doctor._notes(shown)

@@ -40,18 +40,13 @@ def programs() -> list[str]:
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("program", programs())
 def test_each_call_fails_in_turn(program, part):
-    only = None if ALL else cases.COMMONEST
-    swept = sweep.sweep(
-        interpreter("fork"), interpreter("stock"), program, min(MOST, MOST_OF.get(program, MOST)), KINDS, only, (part, PARTS)
-    )
+    pythons, most, only = map(interpreter, ("fork", "stock")), min(MOST, MOST_OF.get(program, MOST)), None if ALL else cases.COMMONEST
+    swept = sweep.sweep(*pythons, program, most, KINDS, only, (part, PARTS))
     found, tried = swept.differences, swept.tried
     unlisted, stale = listed.against_the_list(found, tried)
-    survived = len(tried) - len({it.case for it in found})
     figures.write({
-        "call sites failed": len(tried),
-        "survived": survived,
-        "as stock where it fails in another step": len(swept.elsewhere),
-        "differences, listed": len(found) - len(unlisted),
+        "call sites failed": len(tried), "survived": len(tried) - len({it.case for it in found}),
+        "as stock where it fails in another step": len(swept.elsewhere), "differences, listed": len(found) - len(unlisted),
     })
     assert not unlisted, "not in differences.txt:\n" + "\n".join(map(str, unlisted))
     assert not stale, "in differences.txt, and no longer so:\n" + "\n".join(stale)

@@ -10,10 +10,7 @@ from measure import environment
 from plugin import IS_PLUGIN
 from start import start
 
-pytestmark = [
-    pytest.mark.skipif(not IS_PLUGIN, reason="programs are forked, which needs the plug-in"),
-    pytest.mark.simulated("calls fail"),
-]
+pytestmark = [pytest.mark.skipif(not IS_PLUGIN, reason="programs are forked, which needs the plug-in"), pytest.mark.simulated("calls fail")]
 
 # Faults are there until the process has ended. There are enough requests for a plan before that, if there are 300 turns.
 PROGRAM = """
@@ -26,11 +23,7 @@ held.check()
 print("done")
 """
 
-ONCE = {
-    "write": (28, "No space left on device"),
-    "fsync": (5, "Input/output error"),
-    "rename": (18, "Invalid cross-device link"),
-}
+ONCE = {"write": (28, "No space left on device"), "fsync": (5, "Input/output error"), "rename": (18, "Invalid cross-device link")}
 CASES = [f"{name}:{call}" for name in ONCE for call in (range(1, 5) if name == "write" else (1, 2))]
 
 

@@ -1,13 +1,10 @@
 """A forked child has no engine: it neither hangs nor touches the parent's pins."""
 
-
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "4"}
-
-HEAD = "from program import *\nimport pinbuddy\n"
 
 
 def test_the_childs_engine_is_off_and_the_parents_goes_on(run):
-    outcome = run(HEAD + """
+    assert run("""
 kept = [pinned(8).fill_(i) for i in range(4)]
 def child():
     assert not pinbuddy.enabled()
@@ -27,13 +24,12 @@ kept[2][:100].fill_(2)
 whole = all(bool((it == i).all()) for i, it in enumerate(kept))
 again = pinned(8)
 answer(status, written, whole, of_engine(again), sim()["unpins"] - pins["unpins"], pinbuddy.enabled())
-""", **SETTINGS, BUDDY_WARMUP="sync")
-    assert outcome.value == [0, 99, True, True, 0, True]
+""", **SETTINGS, BUDDY_WARMUP="sync").value == [0, 99, True, True, 0, True]
 
 
 def test_a_child_born_while_every_lock_is_busy(run):
     """Threads of the parent's allocate, free, clear and warm up at the moment of each fork."""
-    outcome = run(HEAD + """
+    assert run("""
 torch.cuda.init()
 source = pinned(8)
 busy = True
@@ -59,8 +55,7 @@ statuses = [forked(child) for _ in range(30)]
 busy = False
 busy_ones.join()
 answer(statuses)
-""", **SETTINGS)
-    assert outcome.value == [[0] * 30]
+""", **SETTINGS).value == [[0] * 30]
 
 
 def test_a_child_that_pins_gets_pytorchs_error_and_no_pin(run):
@@ -71,29 +66,24 @@ def child():
 kept = pinned(8)
 answer(forked(child))
 """
-    stock = run("from program import *\n" + program, "stock")
-    fork = run(HEAD + program, **SETTINGS)
+    stock, fork = run(program, "stock"), run(program, **SETTINGS)
     assert fork.value == stock.value == [0]
-
-    def heard(outcome):
-        return [it for it in outcome.stderr.splitlines() if it.startswith("heard: ")]
-
-    assert heard(fork) == heard(stock) and len(heard(fork)) == 1
+    heard = [[it for it in outcome.stderr.splitlines() if it.startswith("heard: ")] for outcome in (stock, fork)]
+    assert heard[0] == heard[1] and len(heard[1]) == 1
 
 
 def test_a_child_that_ends_through_exit(run):
     """Its handlers run in the child as well, and must not wait for the parent's threads."""
-    outcome = run(HEAD + """
+    assert run("""
 kept = pinned(8)
 assert warm_up()["phase"] == "running"
 answer(forked(lambda: ctypes.CDLL(None).exit(0)))
-""", **SETTINGS, PINBUDDY_SIM_PIN_MS_PER_GB=8000, PINBUDDY_SIM_LOCK=0)
-    assert outcome.value == [0]
+""", **SETTINGS, PINBUDDY_SIM_PIN_MS_PER_GB=8000, PINBUDDY_SIM_LOCK=0).value == [0]
 
 
 def test_a_child_of_a_parent_that_used_nothing_has_an_engine_of_its_own(run):
     """Servers that load everything first and then fork: CUDA works in such a child."""
-    outcome = run(HEAD + """
+    assert run("""
 # Reading statistics does not use CUDA.
 pinbuddy.stats(), pinbuddy.memory_summary(), torch.cuda.host_memory_stats()
 def child():
@@ -102,29 +92,20 @@ def child():
     assert of_engine(kept) and pinbuddy.enabled() and len(segments()) == 4
     assert bool((kept.to("cuda", non_blocking=True).cpu() == 5).all())
 answer(forked(child), sim()["host_allocs"])
-""", **SETTINGS)
-    assert outcome.value == [0, 0]
+""", **SETTINGS).value == [0, 0]
 
 
 def test_data_loaders_with_forked_workers(run):
-    outcome = run("""
+    seen, of_engine, whole = run("""
         from program import *
-        import pinbuddy
-        from torch.utils.data import DataLoader, Dataset
-
-        class Items(Dataset):
-            # Workers inherit it, read it, and free it at their end.
-            pinned = pinned(8).fill_(1)
-            def __len__(self):
-                return 12
-            def __getitem__(self, i):
-                assert not pinbuddy.enabled() or os.getpid() == parent
-                assert int(self.pinned[-1]) == 1
-                return torch.full((3 << 20,), i, dtype=torch.uint8)
-
-        parent = os.getpid()
-        loader = DataLoader(Items(), batch_size=2, num_workers=2, pin_memory=True,
-                            multiprocessing_context="fork")
+        from torch.utils.data import DataLoader
+        # Workers inherit it, read it, and free it at their end.
+        kept, parent = pinned(8).fill_(1), os.getpid()
+        def item(i):
+            assert not pinbuddy.enabled() or os.getpid() == parent
+            assert int(kept[-1]) == 1
+            return torch.full((3 << 20,), i, dtype=torch.uint8)
+        loader = DataLoader(Items(12, item), batch_size=2, num_workers=2, pin_memory=True, multiprocessing_context="fork")
         seen = []
         for epoch in range(2):
             for batch in loader:
@@ -133,7 +114,6 @@ def test_data_loaders_with_forked_workers(run):
                 torch.cuda.synchronize()
                 seen.append([int(row[0]) for row in on_device.cpu()])
                 engines = of_engine(batch)
-        answer(sorted(sum(seen, [])), engines, bool((Items.pinned == 1).all()))
-        """, **SETTINGS)
-    seen, of_engine, whole = outcome.value
+        answer(sorted(sum(seen, [])), engines, bool((kept == 1).all()))
+        """, **SETTINGS).value
     assert seen == sorted([*range(12)] * 2) and of_engine and whole

@@ -10,40 +10,26 @@ import pytest
 
 GUARD = {"BUDDY_GUARD": "1", "BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
 HEAD = """
-    from program import *
-    import gc
     tensor = pinned(2).fill_(1)
     address, size = tensor.data_ptr(), tensor.numel()
 """
 # What a program does wrong, and what it is told.
 DEFECTS = {
-    "use after free, found at the next request": (
-        "del tensor; ctypes.memset(address + 4096, 7, 3); pinned(2)",
-        ["3 bytes of a block at ", "written after it was freed, the first at offset 4096", "bytes: 2097152"],
-    ),
-    "found where another size takes the memory": (
-        "del tensor; ctypes.memset(address + size - 1, 7, 1); pinned(15)",
-        ["1 bytes of a block at ", f"the first at offset {(2 << 20) - 1}"],
-    ),
-    "found when the cache is emptied": (
-        "del tensor; ctypes.memset(address, 7, 9); torch._C._host_emptyCache()",
-        ["9 bytes of a block at ", "the first at offset 0"],
-    ),
-    "found at the end of the process": (
-        "del tensor; ctypes.memset(address, 7, 9)",
-        ["9 bytes of a block at ", "(bytes: 2097152)"],
-    ),
+    "use after free, found at the next request": ("del tensor; ctypes.memset(address + 4096, 7, 3); pinned(2)",
+        ["3 bytes of a block at ", "written after it was freed, the first at offset 4096", "bytes: 2097152"]),
+    "found where another size takes the memory": ("del tensor; ctypes.memset(address + size - 1, 7, 1); pinned(15)",
+        ["1 bytes of a block at ", f"the first at offset {(2 << 20) - 1}"]),
+    "found when the cache is emptied": ("del tensor; ctypes.memset(address, 7, 9); torch._C._host_emptyCache()",
+        ["9 bytes of a block at ", "the first at offset 0"]),
+    "found at the end of the process": ("del tensor; ctypes.memset(address, 7, 9)", ["9 bytes of a block at ", "(bytes: 2097152)"]),
     "a small block, too": (
         "small = pinned(0.01); there = small.data_ptr(); del small; ctypes.memset(there, 7, 1); pinned(0.01)",
         ["1 bytes of a block at ", "(bytes: 10485)"],
     ),
-    "an overrun": (
-        "ctypes.memset(address + size, 7, 2); del tensor",
-        ["2 bytes were written past the end of a block at ", "the first 0 bytes behind its end"],
-    ),
+    "an overrun": ("ctypes.memset(address + size, 7, 2); del tensor",
+        ["2 bytes were written past the end of a block at ", "the first 0 bytes behind its end"]),
     "an overrun by a view that is too long": (
-        "too_long = torch.as_strided(tensor, (16,), (1,), 0); ctypes.memset(address + size + 5, 7, 1); "
-        "del too_long, tensor",
+        "too_long = torch.as_strided(tensor, (16,), (1,), 0); ctypes.memset(address + size + 5, 7, 1); del too_long, tensor",
         ["1 bytes were written past the end", "the first 5 bytes behind its end"],
     ),
     "a block freed twice": ("""

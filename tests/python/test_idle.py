@@ -8,21 +8,15 @@ from plans import recorded
 def test_a_plan_sleeps_after_one_clear_and_wakes_with_its_first_request(run, tmp_path):
     """By default: the clear is foreseen, since the recorded loop goes on after it, and then nobody asks for anything."""
     program = """
-    from program import *
-    import pinbuddy
     use_gpu()
-
     def locked():
         with open("/proc/self/status") as lines:
             return max(int(it.split()[1]) for it in lines if it.startswith("VmLck:")) >> 10
-
     def pinned_now():
         return sum(it["bytes"] for it in pinbuddy.stats()["segments"]) // MIB
-
     def iterate():
         for size in (24, 32):
             pinned(size)
-
     for _ in range(6):
         iterate()
         torch._C._host_emptyCache()

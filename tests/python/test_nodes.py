@@ -15,14 +15,10 @@ pytestmark = [
 ]
 
 HEAD = """
-from program import *
-import pinbuddy
-
 def addresses(device, sizes=(1.5, 8, 20, 70)):
     # Of tensors that are gone again.
     with torch.cuda.device(device):
         return [it.data_ptr() for it in [pinned(mib) for mib in sizes]]
-
 def nodes(found):
     # Of the regions that are still pinned: at least half of what was found lies there.
     regions = pinbuddy.stats()["segments"]
@@ -52,7 +48,7 @@ def machine(tmp_path):
 
 
 def test_a_request_gets_memory_of_its_devices_node_again_and_again(run, machine):
-    outcome = run(HEAD + """
+    by_device, settled, counted, told = run(HEAD + """
 found, pins = {0: [], 1: []}, []
 for step in range(6):
     for device in (0, 1):
@@ -62,11 +58,9 @@ stats = pinbuddy.stats()
 in_all = sum(it["bytes"] for it in stats["segments"])
 told = [line for line in pinbuddy.memory_summary().splitlines() if "For devices on" in line]
 answer([nodes(found[device]) for device in (0, 1)], pins[1] == pins[-1], stats["engine"]["pinned_bytes"]["current"] == in_all, told)
-""", **OFF, **machine(2, 2))
-    by_device, settled, counted, told = outcome.value
-    assert by_device == [[0], [1]]
+""", **OFF, **machine(2, 2)).value
+    assert by_device == [[0], [1]] and counted
     assert settled, "phases that take turns pin once each"
-    assert counted
     assert len(told) == 1 and "node 0: " in told[0], told
 
 
@@ -76,9 +70,8 @@ def test_the_example_finds_each_gpus_memory_on_its_node(example, machine):
 
 
 def test_threads_of_eight_devices_on_four_nodes_take_what_is_near(run, machine):
-    outcome = run(HEAD + """
+    assert run(HEAD + """
 found = {device: [] for device in range(8)}
-
 def ask(device):
     torch.cuda.set_device(device)
     for step in range(40):
@@ -87,75 +80,60 @@ def ask(device):
             found[device] += nodes([it.data_ptr() for it in kept])
         kept[0].to("cuda", non_blocking=True)
         del kept
-
 together(*[lambda device=device: ask(device) for device in range(8)])
 torch.cuda.synchronize()
 answer([sorted(set(found[device])) for device in range(8)])
-""", **OFF, BUDDY_MAX_MB="2048", **machine(4, 8))
-    assert outcome.value == [[[device // 2] for device in range(8)]]
+""", **OFF, BUDDY_MAX_MB="2048", **machine(4, 8)).value == [[[device // 2] for device in range(8)]]
 
 
 def test_where_nothing_more_may_be_pinned_the_other_node_serves(run, machine):
-    outcome = run(HEAD + """
+    assert run(HEAD + """
 with torch.cuda.device(0):
-    near = pinned(60)
-del near
+    pinned(60)
 first = sim()["pins"]
 far = addresses(1, [40])
 pinbuddy.empty_cache()
 after = addresses(1, [40])
 answer(nodes(after), first, sim()["pins"])
 del after
-""", **OFF, BUDDY_MAX_MB="64", **machine(2, 2))
-    assert outcome.value == [[1], 1, 2]
+""", **OFF, BUDDY_MAX_MB="64", **machine(2, 2)).value == [[1], 1, 2]
 
 
 def test_memory_of_the_other_node_is_taken_once_for_requests_of_one_size(run, machine):
-    outcome = run(HEAD + """
+    places, missed = run(HEAD + """
 with torch.cuda.device(0):
-    near = pinned(60)
-del near
+    pinned(60)
 misses = lambda: pinbuddy.stats()["engine"]["misses"]
 before = misses()
 found = {at for step in range(50) for at in addresses(1, [40])}
 answer(len(found), misses() - before)
-""", **OFF, BUDDY_MAX_MB="64", **machine(2, 2))
-    places, missed = outcome.value
-    assert places == 1
-    assert missed <= 2, "a miss flushes all caches"
+""", **OFF, BUDDY_MAX_MB="64", **machine(2, 2)).value
+    assert places == 1 and missed <= 2, "a miss flushes all caches"
 
 
 def test_blocks_ahead_lie_at_the_device_that_asks(run, machine):
     settings = {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_COUNT": "3", "BUDDY_BLOCK_SIZE_MB": "16", "PINBUDDY_SIM_LOCK": "0"}
-    outcome = run(HEAD + """
+    assert run(HEAD + """
 with torch.cuda.device(1):
     held = pinned(8)
 answer([it["home_node"] for it in pinbuddy.stats()["segments"]])
-""", **settings, **machine(2, 2))
-    assert outcome.value == [[1, 1, 1]]
+""", **settings, **machine(2, 2)).value == [[1, 1, 1]]
 
 
 def test_a_trace_and_top_say_how_much_each_node_has(run, machine, tmp_path):
     trace = tmp_path / "run.jsonl"
-    outcome = run(HEAD + """
-import subprocess
-def top():
-    command = [sys.executable, "-m", "pinbuddy", "top", "--json", str(os.getpid())]
-    own = os.environ | {"BUDDY_LIVE": "", "BUDDY_TRACE": ""}
-    said = json.loads(subprocess.run(command, env=own, capture_output=True, text=True).stdout)["processes"][0]["nodes"]
-    return {it["node"]: (it["pinned_bytes"] >> 20, it["used_bytes"] >> 20) for it in said}
-
+    assert run(HEAD + """
+def shown():
+    return {it["node"]: (it["pinned_bytes"] >> 20, it["used_bytes"] >> 20) for it in top()["nodes"]}
 with torch.cuda.device(0):
-    near = pinned(70)
-del near
+    pinned(70)
 with torch.cuda.device(1):
     far = pinned(20)
     pinbuddy.stats()  # Caches have nothing now.
-    until(lambda: 1 in top(), 20)
-    seen = top()
+    until(lambda: 1 in shown(), 20)
+    seen = shown()
     answer(pinbuddy.trace.stop(), seen[0][0] >= 70, seen[0][1], seen[1][0] >= seen[1][1] >= 20)
-""", **OFF, **machine(2, 2), BUDDY_TRACE=str(trace), BUDDY_LIVE="1")
-    assert outcome.value == [True, True, 0, True]
+""", **OFF, **machine(2, 2), BUDDY_TRACE=str(trace), BUDDY_LIVE="1").value == [True, True, 0, True]
     lines = [it for it in map(json.loads, trace.read_text().splitlines()) if it.get("op") == "node"]
     last = {it["node"]: it for it in lines}
     assert max(it["pinned"] for it in lines if it["node"] == 0) >= 70 << 20 and last[0]["used"] == 0
@@ -169,8 +147,7 @@ answer(first == addresses(1, [20]), nodes(first), len(segments()))
 """
     two = machine(2, 2)
     for asked in ({"BUDDY_NUMA": "off"}, {"BUDDY_NUMA": "1"}, {"BUDDY_BACKING": "cuda"}):
-        outcome = run(program, **OFF | two | asked)
-        assert outcome.value == [True, [None], 1], asked
+        assert run(program, **OFF | two | asked).value == [True, [None], 1], asked
 
 
 def test_a_plans_regions_serve_all_devices(run, machine, tmp_path):

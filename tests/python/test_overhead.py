@@ -22,15 +22,12 @@ def pythons():
     return interpreter("stock"), sys.executable
 
 
-@pytest.mark.parametrize(
-    "size, variables",
-    [
-        (64 << 10, {}),
-        pytest.param(MIB, {}, marks=SLOW),
-        pytest.param(64 << 10, {"BUDDY_DISABLE": 1}, marks=SLOW),
-        pytest.param(64 * MIB, {"BUDDY_DISABLE": 1}, marks=SLOW),
-    ],
-)
+@pytest.mark.parametrize("size, variables", [
+    (64 << 10, {}),
+    pytest.param(MIB, {}, marks=SLOW),
+    pytest.param(64 << 10, {"BUDDY_DISABLE": 1}, marks=SLOW),
+    pytest.param(64 * MIB, {"BUDDY_DISABLE": 1}, marks=SLOW),
+])
 def test_a_pair_that_is_upstreams_costs_what_it_did(pythons, size, variables):
     stock, fork = (torch_folder(python) for python in pythons)
     ratios = compare_pairs(stock, fork, size, processes=ROUNDS, **variables)["ratios"]
@@ -38,25 +35,15 @@ def test_a_pair_that_is_upstreams_costs_what_it_did(pythons, size, variables):
 
 
 # Only the allocator's own time: nothing is locked, and enough is pinned ahead.
-HELD = {
-    "BUDDY_BLOCK_COUNT": 1,
-    "BUDDY_BLOCK_SIZE_MB": 1280,
-    "BUDDY_WARMUP": "sync",
-    "BUDDY_BACKING": "cuda",
-    "PINBUDDY_SIM_LOCK": 0,
-}
+HELD = {"BUDDY_BLOCK_COUNT": 1, "BUDDY_BLOCK_SIZE_MB": 1280, "BUDDY_WARMUP": "sync", "BUDDY_BACKING": "cuda", "PINBUDDY_SIM_LOCK": 0}
 
 
-@pytest.mark.parametrize(
-    "size, live, variables",
-    [
-        pytest.param(64 << 10, 1000, {}, marks=SLOW),
-        (4 * MIB, 300, HELD),
-        # Upstream serves most of them, since only one segment may be pinned.
-        pytest.param(4 * MIB, 100, HELD | {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_MAX_MB": 64}, marks=SLOW),
-    ],
-    ids=["below the threshold", "engine", "budget used up"],
-)
+@pytest.mark.parametrize("size, live, variables", [
+    pytest.param(64 << 10, 1000, {}, marks=SLOW),
+    (4 * MIB, 300, HELD),
+    # Upstream serves most of them, since only one segment may be pinned.
+    pytest.param(4 * MIB, 100, HELD | {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_MAX_MB": 64}, marks=SLOW),
+], ids=["below the threshold", "engine", "budget used up"])
 def test_many_blocks_at_once_cost_no_more_than_stocks(pythons, size, live, variables):
     stock, fork = (torch_folder(python) for python in pythons)
     ratios = compare_pairs(stock, fork, size, live, processes=ROUNDS, **variables)["ratios"]

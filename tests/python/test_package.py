@@ -18,9 +18,6 @@ NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
 
 
-# Functions that read.
-
-
 @pytest.mark.release
 def test_the_version_is_the_wheels(torch):
     assert pinbuddy.version() == pinbuddy.__version__
@@ -40,10 +37,7 @@ def test_segments_show_where_a_tensors_block_lies(torch, pinned):
     own = engine_segment(tensor)
     (segment,) = [it for it in pinbuddy.segments() if it["address"] == own["address"]]
     blocks = {it["offset"]: (it["bytes"], it["state"]) for it in segment.pop("blocks")}
-    assert blocks == {
-        tensor.data_ptr() - own["address"]: (8 * MIB + 4096, "live"),
-        address - own["address"]: (9 * MIB, "pending"),
-    }
+    assert blocks == {tensor.data_ptr() - own["address"]: (8 * MIB + 4096, "live"), address - own["address"]: (9 * MIB, "pending")}
     assert segment == own, "the rest is what stats() says"
 
 
@@ -101,22 +95,16 @@ def test_the_package_is_marked_as_typed_and_documents_its_types():
     assert len(shapes) > 5 and all(it.__doc__ for it in shapes)
 
 
-# Functions that act.
-
-
 def test_warm_up_pins_the_blocks_and_tells_pytorch(run):
     program = """
-        import json, pinbuddy, torch
         before = len(pinbuddy.segments())
         done = pinbuddy.warm_up(wait=True)
-        print(json.dumps([before, done, len(pinbuddy.segments()), torch.cuda.is_initialized(),
-                          pinbuddy.stats()["warm_up"]]))
+        answer(before, done, len(pinbuddy.segments()), torch.cuda.is_initialized(), pinbuddy.stats()["warm_up"])
     """
     before, done, after, initialized, warm_up = run(program, **SMALL | {"BUDDY_WARMUP": "off"}).value
     assert [before, done, after] == [0, True, 2]
     assert initialized, "or a child forked from now on would use a broken CUDA"
-    expected = {"mode": "off", "phase": "done", "pinned": 2, "owed": 0, "stopped": None}
-    assert warm_up == expected
+    assert warm_up == {"mode": "off", "phase": "done", "pinned": 2, "owed": 0, "stopped": None}
 
 
 def test_warm_up_does_not_wait_unless_it_is_asked_to(run):
@@ -129,37 +117,26 @@ def test_warm_up_does_not_wait_unless_it_is_asked_to(run):
         print(json.dumps([done, phase, pinbuddy.stats()["warm_up"]["phase"]]))
     """
     # At this pace a segment takes half a second.
-    outcome = run(program, **SMALL, PINBUDDY_SIM_PIN_MS_PER_GB=32_000)
-    assert outcome.value == [True, "running", "done"]
+    assert run(program, **SMALL, PINBUDDY_SIM_PIN_MS_PER_GB=32_000).value == [True, "running", "done"]
 
 
 def test_empty_cache_is_pytorchs_own_where_the_engine_is_off(run):
     program = """
-        import json, pinbuddy, torch
-        from release import host_stats
-        torch.empty(1, device="cuda")  # before which PyTorch's own function does nothing
-        torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True)
-        pinned = lambda: host_stats()["allocated_bytes.current"]
-        before = pinned()
+        use_gpu()  # before which PyTorch's own function does nothing
+        pinned(8)
+        before = host_stats()["allocated_bytes.current"]
         pinbuddy.empty_cache()
-        print(json.dumps([before, pinned()]))
+        answer(before, host_stats()["allocated_bytes.current"])
     """
     assert run(program, BUDDY_DISABLE=1).value == [8 * MIB, 0]
 
 
-# Where there is no engine.
-
 EVERYTHING = """
     import json, pinbuddy, torch
     print(json.dumps({
-        "enabled": pinbuddy.enabled(),
-        "available": torch.cuda.is_available(),
-        "warm_up": pinbuddy.warm_up(wait=True),
-        "empty_cache": pinbuddy.empty_cache(),
-        "initialized": torch.cuda.is_initialized(),
-        "stats": pinbuddy.stats(),
-        "segments": pinbuddy.segments(),
-        "summary": pinbuddy.memory_summary(),
+        "enabled": pinbuddy.enabled(), "available": torch.cuda.is_available(), "warm_up": pinbuddy.warm_up(wait=True),
+        "empty_cache": pinbuddy.empty_cache(), "initialized": torch.cuda.is_initialized(),
+        "stats": pinbuddy.stats(), "segments": pinbuddy.segments(), "summary": pinbuddy.memory_summary(),
     }))
 """
 

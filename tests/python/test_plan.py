@@ -14,25 +14,12 @@ from plans import MIB, TRAINING, write
 SETTINGS = {"BUDDY_THRESHOLD_MB": "1"}
 
 
-@pytest.fixture
-def plan(tmp_path):
-    return tmp_path / "plan.json"
-
-
-def two_runs(run, plan, **variables):
-    """The answers of a run that is recorded, and of one with its plan."""
-    first = plans.recorded(run, plan, TRAINING, **SETTINGS, **variables)
-    assert first["plan"] is None
-    assert json.loads(plan.read_text())["format"] == "pinbuddy-plan"
-    second = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, **variables)
-    assert second.warnings == []
-    return first, second.value
-
-
 @pytest.mark.parametrize("steps", ["", "mark"])
 def test_the_second_run_pins_once_and_no_more_than_the_first_one_needed(run, plan, steps):
-    first, second = two_runs(run, plan, STEPS=steps)
-    assert first["pins"] > 1
+    first = plans.recorded(run, plan, TRAINING, **SETTINGS, STEPS=steps)
+    assert first["plan"] is None and first["pins"] > 1
+    assert json.loads(plan.read_text())["format"] == "pinbuddy-plan"
+    second = run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS, STEPS=steps).quiet.value
     assert second["pins"] == 1 and second["misses"] == 0, second
     assert second["pinned"] <= 1.02 * second["largest"], second
     assert second["plan"]["hits"] == second["hits"], "each request has its slot"
@@ -57,8 +44,6 @@ def test_sizes_that_never_come_again_have_places_and_another_run_has_room(run, p
 @needs(11, "private pools for pinned memory")
 def test_what_the_engine_never_serves_is_left_out(run, plan):
     program = """
-    from program import *
-    import pinbuddy
     there = torch.zeros(5 << 20, dtype=torch.uint8, device="cuda")
     for _ in range(12):
         live = [pinned(2), pinned(3)]
@@ -89,8 +74,6 @@ def test_requests_that_differ_at_random_are_served_beside_the_plan(run, plan):
 def test_a_plan_that_does_not_fit_any_more_is_said_once(run, plan):
     write(plan, [8 * MIB], [[4 * MIB, 0, 0], [4 * MIB, 0, 4 * MIB]], [[0, 1]])
     program = """
-    from program import *
-    import pinbuddy
     for round in range(3):
         for _ in range(8):
             pinned(4)
@@ -125,36 +108,33 @@ def test_a_plan_that_cannot_be_used_is_said_and_kept(run, plan, threshold, why):
 
 def test_a_file_that_is_no_plan_is_never_replaced(run, plan):
     plan.write_bytes(content := b"\x7fELF\xff")
-    outcome = run(TRAINING, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", **SETTINGS)
-    (line,) = outcome.warnings
+    (line,) = run(TRAINING, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", **SETTINGS).warnings
     assert str(plan) in line and "is not used" in line and "name another one" in line
     assert plan.read_bytes() == content
 
 
 def test_a_program_that_is_killed_leaves_a_plan(run, plan):
-    died = run(TRAINING, BUDDY_PLAN=str(plan), STEPS="die", check=False, **SETTINGS)
-    assert died.returncode == -signal.SIGKILL
+    assert run(TRAINING, BUDDY_PLAN=str(plan), STEPS="die", check=False, **SETTINGS).returncode == -signal.SIGKILL
     assert run(TRAINING, BUDDY_PLAN=str(plan), **SETTINGS).value["plan"]["hits"] > 0
 
 
 def test_warm_up_pins_the_plan_and_empty_cache_returns_it(run, plan):
     plans.write(plan, [64 * MIB, 32 * MIB], [[4 * MIB, 0, 0]], [[0]])
     value = run("""
-        import json, torch, pinbuddy
-        pinned = lambda: pinbuddy.stats()["engine"]["pinned_bytes"]["current"] >> 20
+        all_pinned = lambda: pinbuddy.stats()["engine"]["pinned_bytes"]["current"] >> 20
         torch.cuda.init()
-        seen = [pinbuddy.warm_up(wait=True), pinned()]
-        block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        seen = [pinbuddy.warm_up(wait=True), all_pinned()]
+        block = pinned(4)
         kinds = sorted(it["kind"] for it in pinbuddy.stats()["segments"])
         (segment,) = [it for it in pinbuddy.segments() if it["kind"] == "planned"]
         seen += [kinds, segment["blocks"], torch.cuda.host_memory_stats()["active_bytes.current"]]
         pinbuddy.empty_cache()
-        seen.append(pinned())
+        seen.append(all_pinned())
         del block
         pinbuddy.empty_cache()
-        seen.append(pinned())
-        block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
-        print(json.dumps([*seen, pinned()]))
+        seen.append(all_pinned())
+        block = pinned(4)
+        answer(*seen, all_pinned())
         """, BUDDY_PLAN=str(plan)).value
     block = {"offset": 0, "bytes": 4 * MIB, "state": "live"}
     assert value == [True, 96, ["idle", "planned"], [block], 4 * MIB, 64, 0, 64]
@@ -162,20 +142,17 @@ def test_warm_up_pins_the_plan_and_empty_cache_returns_it(run, plan):
 
 def test_a_block_waits_for_its_streams(run, plan):
     plans.write(plan, [4 * MIB], [[4 * MIB, 0, 0]], [[0]])
-    hits, pending, again = run("""
-        import json, torch, pinbuddy
+    assert run("""
         stream = torch.cuda.Stream()
-        block = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
+        block = pinned(4)
         at = block.data_ptr()
         with torch.cuda.stream(stream):
             copy = block.to("cuda", non_blocking=True)
         del block
         plan, engine = pinbuddy.stats()["plan"], pinbuddy.stats()["engine"]
         torch.cuda.synchronize()
-        again = torch.empty(4 << 20, dtype=torch.uint8, pin_memory=True)
-        print(json.dumps([plan["hits"], engine["pending_bytes"]["current"], again.data_ptr() == at]))
-        """, BUDDY_PLAN=str(plan)).value
-    assert (hits, pending, again) == (1, 4 * MIB, True)
+        answer(plan["hits"], engine["pending_bytes"]["current"], pinned(4).data_ptr() == at)
+        """, BUDDY_PLAN=str(plan)).value == [1, 4 * MIB, True]
 
 
 @pytest.mark.timing

@@ -1,5 +1,4 @@
-"""Whose a plan is: another program's is never replaced unasked, and a run says at its start if it cannot be
-recorded."""
+"""Whose a plan is: another program's is never replaced unasked, and a run says at its start if it cannot be recorded."""
 
 import json
 
@@ -25,11 +24,6 @@ PROGRAM = """
 OWN, OTHER = {"SIZES": "[5, 7, 6]"}, {"SIZES": "[29, 25.5, 31, 24.5]"}
 
 
-@pytest.fixture
-def plan(tmp_path):
-    return tmp_path / "run.plan"
-
-
 def test_a_plan_of_few_requests_stays_though_another_program_makes_many(run, plan):
     run(PROGRAM, BUDDY_PLAN=str(plan), STEPS="20", **OWN)
     text = plan.read_text()
@@ -37,40 +31,33 @@ def test_a_plan_of_few_requests_stays_though_another_program_makes_many(run, pla
     assert plan.read_text() == text
     (line,) = other.warnings
     assert "does not fit this program: of its first 60 requests" in line and "BUDDY_PLAN_UPDATE=1" in line, line
-    own = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS="20", **OWN)
-    assert own.warnings == [] and own.value[0]["hits"] == 60
+    assert run(PROGRAM, BUDDY_PLAN=str(plan), STEPS="20", **OWN).quiet.value[0]["hits"] == 60
 
     # If it is asked for.
     other = run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", STEPS="500", **OTHER)
     (line,) = other.warnings
     assert "does not fit this program" in line and "It is made anew" in line
     other = run(PROGRAM, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE="1", STEPS="500", **OTHER)
-    assert other.warnings == [] and other.value[0]["hits"] == 2000
+    assert other.quiet.value[0]["hits"] == 2000
 
 
 @needs(11, "plans of device memory")
 def test_a_device_plan_of_another_program_stays_and_says_so(run, plan):
     device = {"BUDDY_DEVICE_PLAN": str(plan), "KIND": "device"}
     run(PROGRAM, STEPS="100", LIVE="0", SIZES="[12, 20, 16]", **device)
-    text = plan.read_text()
-    assert json.loads(text)["plans"]
+    assert json.loads(text := plan.read_text())["plans"]
     # Of three that are live, there is room for one.
-    other = run(PROGRAM, STEPS="100", SIZES="[15, 17, 19, 18]", **device)
-    (line,) = other.warnings
+    (line,) = run(PROGRAM, STEPS="100", SIZES="[15, 17, 19, 18]", **device).warnings
     assert f"the plan in {plan} does not fit this program: it had a place for " in line and "remove the file" in line, line
     assert plan.read_text() == text
-    own = run(PROGRAM, STEPS="100", LIVE="0", SIZES="[12, 20, 16]", **device)
-    assert own.warnings == []
+    assert run(PROGRAM, STEPS="100", LIVE="0", SIZES="[12, 20, 16]", **device).warnings == []
 
 
-@pytest.mark.parametrize(
-    "variable, name, says",
-    [
-        ("BUDDY_PLAN", "file/run.plan", "Not a directory"),
-        ("BUDDY_PLAN", "link", "symbolic link"),
-        pytest.param("BUDDY_DEVICE_PLAN", "gone/run.plan", "is not there", marks=needs(11, "plans of device memory")),
-    ],
-)
+@pytest.mark.parametrize("variable, name, says", [
+    ("BUDDY_PLAN", "file/run.plan", "Not a directory"),
+    ("BUDDY_PLAN", "link", "symbolic link"),
+    pytest.param("BUDDY_DEVICE_PLAN", "gone/run.plan", "is not there", marks=needs(11, "plans of device memory")),
+])
 def test_what_cannot_be_written_is_said_at_the_start(run, tmp_path, variable, name, says):
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "gone" / "run.plan")

@@ -26,15 +26,15 @@ SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 
 # Prints who serves pinned memory, and whether it works.
 WHO = """
-from program import *
-tensor = pinned(8).fill_(7)
+import json, torch
+tensor = torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True).fill_(7)
 import pinbuddy
 hits = (pinbuddy.stats()["engine"] or {}).get("hits")
 there = bool((tensor.to("cuda").cpu() == 7).all())
 pinbuddy.warm_up(wait=True)
 pinbuddy.empty_cache()
-answer(pinbuddy.enabled(), pinbuddy.stats()["state"], tensor.is_pinned() and there, pinbuddy.version(),
-       len(pinbuddy.config()) > 5, pinbuddy.memory_summary(), torch.__version__, hits)
+print(json.dumps([pinbuddy.enabled(), pinbuddy.stats()["state"], tensor.is_pinned() and there, pinbuddy.version(),
+                  len(pinbuddy.config()) > 5, pinbuddy.memory_summary(), torch.__version__, hits]))
 """
 
 
@@ -65,39 +65,23 @@ def test_autoload_off_leaves_stocks(run):
     assert outcome.stderr == ""
 
 
-def spoil_version(package: Path) -> None:
-    change(package, torch="2.7.0+cu126")
-
-
-def spoil_header(package: Path) -> None:
-    change(package, header_sha256="0" * 64)
-
-
-def remove_library(package: Path) -> None:
-    shutil.rmtree(package / "lib")
-
-
-def spoil_library(package: Path) -> None:
-    for library in package.glob("lib/*/*.so"):
-        library.write_text("no library")
-
-
-def spoil_manifest(package: Path) -> None:
-    (package / "plugin.json").write_text("{")
-
-
+# What is done to a copy of the package, and what is said of it.
 MISFITS = {
-    spoil_version: "is not one that the plug-in fits (2.7.0+cu126)",
-    spoil_header: "is not the one of the official torch",
-    remove_library: "is missing",
-    spoil_library: "OSError",
-    spoil_manifest: "JSONDecodeError",
+    "version": (lambda package: change(package, torch="2.7.0+cu126"), "is not one that the plug-in fits (2.7.0+cu126)"),
+    "header": (lambda package: change(package, header_sha256="0" * 64), "is not the one of the official torch"),
+    "no library": (lambda package: shutil.rmtree(package / "lib"), "is missing"),
+    "library": (lambda package: [it.write_text("no library") for it in package.glob("lib/*/*.so")], "OSError"),
+    "manifest": (lambda package: (package / "plugin.json").write_text("{"), "JSONDecodeError"),
 }
 
 
-@pytest.mark.parametrize("spoil", [pytest.param(spoil_version, marks=real), *[*MISFITS][1:]], ids=lambda it: it.__name__)
-def test_what_does_not_fit_is_one_line_and_stocks_allocator(run, tmp_path, spoil):
-    spoil(copy(tmp_path))
+def spoil(package: Path, kind: str) -> None:
+    MISFITS[kind][0](package)
+
+
+@pytest.mark.parametrize("kind", [pytest.param("version", marks=real), *[*MISFITS][1:]])
+def test_what_does_not_fit_is_one_line_and_stocks_allocator(run, tmp_path, kind):
+    spoil(copy(tmp_path), kind)
     program = """
     import json, torch
     tensor = torch.empty(8 << 20, pin_memory=True).fill_(7)
@@ -107,14 +91,14 @@ def test_what_does_not_fit_is_one_line_and_stocks_allocator(run, tmp_path, spoil
     outcome = run(program, PYTHONPATH=tmp_path)
     assert outcome.value == [True, True, False]
     (line,) = outcome.warnings
-    assert MISFITS[spoil] in line and "PyTorch's own allocator serves" in line
+    assert MISFITS[kind][1] in line and "PyTorch's own allocator serves" in line
     assert "python -m pinbuddy doctor" in line
     # No warning if it is switched off.
     assert run(program, PYTHONPATH=tmp_path, BUDDY_DISABLE="1").warnings == []
 
 
 def test_programs_that_ask_go_on_where_it_does_not_fit(run, tmp_path):
-    spoil_header(copy(tmp_path))
+    spoil(copy(tmp_path), "header")
     on, state, works, _, settings, summary, *_ = run(WHO, PYTHONPATH=tmp_path).value
     assert (on, state, works, settings) == (False, "absent", True, False)
     assert summary.startswith("pinbuddy is off: ")
@@ -127,7 +111,7 @@ def test_a_torch_without_cuda_is_nothing_to_warn_of(tmp_path):
 
 
 def test_a_closed_standard_error_is_no_reason_to_fail(run, tmp_path):
-    spoil_version(copy(tmp_path))
+    spoil(copy(tmp_path), "version")
     program = """
     import os, subprocess, sys, json
     code = "import torch; print(torch.empty(8, pin_memory=True).is_pinned())"
@@ -154,9 +138,6 @@ def test_it_steps_aside_in_a_fork(run, tmp_path):
     assert "pinbuddy" in version and on and stderr == ""
     assert package.startswith(str(tmp_path)), "the plug-in's package comes first"
     assert library.endswith("/torch/lib/libtorch_pinbuddy.so")
-
-
-# Other layouts than a wheel's.
 
 
 @pytest.fixture
@@ -213,9 +194,6 @@ def test_an_unpacked_libtorch_is_known_by_its_version_and_header(layout):
     assert "neither a version.py" in _match.of_folder(layout).why
 
 
-# The doctor.
-
-
 def test_the_doctor_names_the_switch_that_is_off():
     said = report(TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert "is off" in said["why"] and said["to_do"] == "unset TORCH_DEVICE_BACKEND_AUTOLOAD"
@@ -223,10 +201,10 @@ def test_the_doctor_names_the_switch_that_is_off():
 
 def test_the_doctor_names_what_does_not_fit(tmp_path):
     package = copy(tmp_path)
-    spoil_library(package)
+    spoil(package, "library")
     said = report(PYTHONPATH=tmp_path)
     assert said["why"] == "the plug-in's library is damaged" and "reinstall" in said["to_do"]
-    spoil_version(package)
+    spoil(package, "version")
     said = report(PYTHONPATH=tmp_path)
     assert "2.7.0+cu126" in said["why"] and "pip install pinbuddy-*.whl" in said["to_do"]
     (package / "plugin.json").unlink()

@@ -15,13 +15,7 @@ from measure import environment
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
 # Small, since every rank locks its blocks for real.
-SETTINGS = {
-    "BUDDY_BLOCK_SIZE_MB": "16",
-    "BUDDY_BLOCK_COUNT": "2",
-    "BUDDY_THRESHOLD_MB": "2",
-    "BUDDY_WARMUP": "sync",
-    "BUDDY_LOG": "debug",
-}
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "2", "BUDDY_WARMUP": "sync", "BUDDY_LOG": "debug"}
 GIB = 1 << 30
 
 
@@ -39,24 +33,13 @@ class Torchrun:
         # A folder that shows what ranks leave behind. (Not TMPDIR: DataLoader's workers make sockets there, whose
         # paths must be short.)
         (folder / "work").mkdir()
-        launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-        # Independent of this machine's host name.
-        launch.append("--local-addr=127.0.0.1")
+        # The address makes it independent of this machine's host name.
+        launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "--local-addr=127.0.0.1"]
+        # PYTHON_EXEC is what starts each rank.
+        own = environment(HOME=folder / "work", PYTHON_EXEC=python, OMP_NUM_THREADS=1, GLOO_SOCKET_IFNAME="lo", **variables)
         process = subprocess.Popen(
-            [python, *launch, "--log-dir", folder / "torchrun", *command],
-            cwd=folder / "work",
-            env=environment(
-                HOME=folder / "work",
-                # What starts each rank.
-                PYTHON_EXEC=python,
-                OMP_NUM_THREADS=1,
-                GLOO_SOCKET_IFNAME="lo",
-                **variables,
-            ),
-            stdout=subprocess.PIPE,
-            stderr=writing,
-            text=True,
-            start_new_session=True,
+            [python, *launch, "--log-dir", folder / "torchrun", *command], cwd=folder / "work", env=own,
+            stdout=subprocess.PIPE, stderr=writing, text=True, start_new_session=True,
         )
         os.close(writing)
         try:
@@ -85,14 +68,8 @@ class Torchrun:
 def cores() -> int:
     """The number of cores that the library sees, at most eight."""
     program = "import torch; torch.empty(16 << 20, dtype=torch.uint8, pin_memory=True)"
-    done = subprocess.run(
-        [forking(), "-c", program],
-        env=environment(**SETTINGS | {"BUDDY_BLOCK_COUNT": "0"}),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=240,
-    )
+    own = environment(**SETTINGS | {"BUDDY_BLOCK_COUNT": "0"})
+    done = subprocess.run([forking(), "-c", program], env=own, capture_output=True, text=True, check=True, timeout=240)
     (threads,) = threads_said(done.stderr.splitlines())
     here = len(os.sched_getaffinity(0))
     return here if threads == min(here, 8) else threads
@@ -104,8 +81,7 @@ def threads_said(lines: list[str]) -> set[int]:
 
 
 def found(folder: Path, moment: str) -> dict[int, dict]:
-    files = folder.glob(f"{moment}-*.json")
-    return {int(path.stem.split("-")[1]): json.loads(path.read_text()) for path in files}
+    return {int(path.stem.split("-")[1]): json.loads(path.read_text()) for path in folder.glob(f"{moment}-*.json")}
 
 
 def check_shares(torchrun: Torchrun, before: dict[int, dict], ranks: int, cores: int) -> None:
@@ -113,9 +89,7 @@ def check_shares(torchrun: Torchrun, before: dict[int, dict], ranks: int, cores:
     assert before.keys() == set(range(ranks)), torchrun.stderr
     for rank, it in before.items():
         bytes_, why = it["budget"]["bytes"], it["budget"]["why"]
-        half_of, shared_by = re.match(
-            r"half of the ([\d.]+) GiB of .*, shared by (\d+) processes \(LOCAL_WORLD_SIZE\)$", why
-        ).groups()
+        half_of, shared_by = re.match(r"half of the ([\d.]+) GiB of .*, shared by (\d+) processes \(LOCAL_WORLD_SIZE\)$", why).groups()
         assert int(shared_by) == ranks
         # `why` is rounded to a tenth of a GiB.
         assert abs(bytes_ * 2 * ranks - float(half_of) * GIB) <= 0.051 * GIB
@@ -140,9 +114,7 @@ def test_ranks_share_memory_and_cores_and_speak_one_at_a_time(tmp_path, cores):
 
 def test_a_killed_rank_and_one_that_cannot_pin_leave_the_others(tmp_path, cores):
     ranks, killed, unpinned = 4, 2, 1
-    torchrun = Torchrun(
-        ranks, tmp_path, HERE / "ranks.py", tmp_path, str(killed), str(unpinned), **SETTINGS, PINBUDDY_SIM_DEVICES=2
-    )
+    torchrun = Torchrun(ranks, tmp_path, HERE / "ranks.py", tmp_path, str(killed), str(unpinned), **SETTINGS, PINBUDDY_SIM_DEVICES=2)
     assert torchrun.returncode != 0 and "SIGKILL" in torchrun.stderr
     before, after = found(tmp_path, "before"), found(tmp_path, "after")
     check_shares(torchrun, before, ranks, cores)
@@ -159,8 +131,6 @@ def test_a_killed_rank_and_one_that_cannot_pin_leave_the_others(tmp_path, cores)
             assert it["error"] is None and it["large"] and warnings == []
 
 
-# The examples.
-
 SMALL = ["--steps=3", "--layers=2", "--width=256", "--tokens=256", "--vocabulary=1000"]
 EXAMPLE = {"BUDDY_THRESHOLD_MB": "1", "BUDDY_WARMUP": "background", "BUDDY_LOG": "warn"}
 
@@ -168,19 +138,11 @@ EXAMPLE = {"BUDDY_THRESHOLD_MB": "1", "BUDDY_WARMUP": "background", "BUDDY_LOG":
 @pytest.mark.parametrize("name, which", [("ddp", "fork"), ("fsdp", "fork"), ("ddp", "stock")])
 def test_an_example_runs(tmp_path, name, which):
     torchrun = Torchrun(
-        2,
-        tmp_path,
-        EXAMPLES / f"{name}.py",
-        *SMALL,
-        "--backend=gloo",
-        which=which,
-        **SETTINGS | EXAMPLE,
-        PINBUDDY_SIM_QUIET=1,
+        2, tmp_path, EXAMPLES / f"{name}.py", *SMALL, "--backend=gloo", which=which, **SETTINGS | EXAMPLE, PINBUDDY_SIM_QUIET=1
     )
     assert torchrun.returncode == 0, torchrun.stderr
     # In torch 2.8 gloo logs its connection there.
-    printed = [line for line in torchrun.stdout.splitlines() if not line.startswith("[Gloo]")]
-    title, _, *lines = printed
+    title, _, *lines = [line for line in torchrun.stdout.splitlines() if not line.startswith("[Gloo]")]
     assert title.endswith(": 2 ranks, gloo, 3 steps")
     for rank, line in enumerate(lines[:2]):
         number, first, _, later, _, pins, _, most, _ = line.split()
@@ -190,6 +152,5 @@ def test_an_example_runs(tmp_path, name, which):
     if which == "stock":
         assert rest == "Stock PyTorch: pinbuddy is not installed."
     else:
-        blocks = re.search(r"Active blocks +\| +\d+ \| +\d+ \| +(\d+) \|", rest)
-        assert int(blocks[1]) >= 3, "the engine served each step"
+        assert int(re.search(r"Active blocks +\| +\d+ \| +\d+ \| +(\d+) \|", rest)[1]) >= 3, "the engine served each step"
         assert "(LOCAL_WORLD_SIZE)" in rest

@@ -9,7 +9,6 @@ SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "3", "BUDDY_WARMUP
 def test_the_warm_up_stops_and_keeps_what_it_has(run):
     """Room for two blocks and a bit: the third request is served by a region of its own."""
     outcome = run("""
-        from program import *
         tensors = [pinned(20) for _ in range(3)]
         state = warm_up()
         answer(segments(), [of_engine(it) for it in tensors], state["pinned"], state["stopped"])
@@ -24,11 +23,8 @@ def test_the_warm_up_stops_and_keeps_what_it_has(run):
 # With `off` it is the same call that pins, and is refused.
 @pytest.mark.parametrize("mode", ["sync", "background"])
 def test_the_next_launch_is_not_blamed(run, mode):
-    """A failed pin leaves an error behind in the runtime; unless it is cleared, the next kernel
-    launch reports it (vllm#51081)."""
-    outcome = run("""
-        from program import *
-        import pinbuddy
+    """A failed pin leaves an error behind in the runtime; unless it is cleared, the next kernel launch reports it (vllm#51081)."""
+    refused, arrived = run("""
         on_device = torch.zeros(1000, device="cuda")
         tensor = pinned(20).fill_(3)
         pinbuddy.warm_up(wait=True)
@@ -36,14 +32,12 @@ def test_the_next_launch_is_not_blamed(run, mode):
         on_device += 1
         torch.cuda.synchronize()
         answer(refused, bool((tensor.to("cuda", non_blocking=True).cpu() == 3).all()))
-        """, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=3, BUDDY_WARMUP=mode, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=70)
-    refused, arrived = outcome.value
+        """, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=3, BUDDY_WARMUP=mode, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=70).value
     assert refused >= 1 and arrived
 
 
 def test_the_final_error_is_upstreams_with_whose_memory_it_is_and_the_engines_state(run):
     program = """
-        from program import *
         kept = [pinned(30)]
         answer(refused(lambda: pinned(200)), pinned(4).is_pinned())
     """
@@ -63,7 +57,6 @@ def test_the_final_error_is_upstreams_with_whose_memory_it_is_and_the_engines_st
 def test_pytorchs_own_requests_get_what_the_engine_holds_idle(run):
     """Room for 300 MiB of which the engine has warmed 256, and then only small requests."""
     program = """
-        from program import *
         kept = [pinned(30)]
         small = [pinned(1).fill_(i % 100) for i in range(200)]
         answer(all(it.is_pinned() for it in small), bool((small[77] == 77).all()))
@@ -75,15 +68,13 @@ def test_pytorchs_own_requests_get_what_the_engine_holds_idle(run):
 
 
 def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
-    outcome = run("""
-        from program import *
+    count, text = run("""
         kept = [pinned(30)]
         small = []
         while not (text := refused(lambda: small.append(pinned(1)))):
             pass
         answer(len(small), text)
-        """, **SETTINGS, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=100)
-    count, text = outcome.value
+        """, **SETTINGS, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=100).value
     # One block is live, and the page before it; the other two were unpinned.
     assert count == 100 - 32 - 1 and "out of memory" in text and "pinbuddy: 32 MiB pinned" in text
 
@@ -92,9 +83,7 @@ def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
 @pytest.mark.parametrize("asked", [False, True])
 def test_a_free_whose_unpin_is_refused_warns_where_that_is_asked_for_and_loses_nothing(run, asked):
     """Below the threshold, longer than what PyTorch may keep. Without the setting stock ends the program."""
-    outcome = run(
-        """
-        from program import *
+    outcome = run("""
         use_gpu()
         tensor = pinned(0.5)
         before = sim()["unpins"]
@@ -103,9 +92,6 @@ def test_a_free_whose_unpin_is_refused_warns_where_that_is_asked_for_and_loses_n
         served = pinned(0.5).is_pinned()
         torch._C._host_emptyCache()
         answer(refused, served, sim()["pinned_bytes"])
-        """,
-        **{ALLOC_CONF: f"pinned_max_cached_size_mb:0,pinned_free_catch_all:{asked}"},
-        PINBUDDY_SIM_FAULTS="cudaFreeHost:1=999",
-    )
+        """, PINBUDDY_SIM_FAULTS="cudaFreeHost:1=999", **{ALLOC_CONF: f"pinned_max_cached_size_mb:0,pinned_free_catch_all:{asked}"})
     assert outcome.value == [True, True, 0]
     assert ("pinned_free_catch_all: could not free pinned memory: CUDA error: unknown error" in outcome.stderr) == asked

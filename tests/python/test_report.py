@@ -7,16 +7,13 @@ import re
 from conftest import command_line
 
 PROGRAM = """
-from program import *
 for step in range(3):
-    tensors = [pinned(1 + i) for i in range(8)]
-    del tensors
+    [pinned(1 + i) for i in range(8)]
 """
 
 
 def test_what_a_program_did_is_in_its_page(traced, tmp_path):
-    file = traced(PROGRAM, BUDDY_BLOCK_SIZE_MB="64").file
-    assert "24 requests" in command_line("report", file, check=True).stdout
+    assert "24 requests" in command_line("report", traced(PROGRAM, BUDDY_BLOCK_SIZE_MB="64").file, check=True).stdout
     page = (tmp_path / "trace.report.html").read_text()
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["peak"] == sum(range(1, 9)) << 20

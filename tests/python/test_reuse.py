@@ -84,9 +84,11 @@ def test_a_held_stream_delays_its_own_blocks_only_and_they_come_back_once_their_
     assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 0
 
 
-BUSY = """
-    from program import *
-    import pinbuddy
+def test_a_request_asks_one_busy_stream_and_not_each(run):
+    """All streams are queried in turn, so finished blocks return."""
+    # The simulator counts calls where one of them is to fail.
+    never = "cudaEventQuery:1000000=1"
+    asked, busy, pending = run("""
     use_gpu()
     queries = lambda: sim()["calls"]["cudaEventQuery"]
     on_device = torch.zeros(8 * MIB, dtype=torch.uint8, device="cuda")
@@ -105,15 +107,7 @@ BUSY = """
     for _ in range(len(streams)):
         pinned(12)
     answer(asked, pending, pinbuddy.stats()["engine"]["pending_blocks"]["current"])
-"""
-
-
-def test_a_request_asks_one_busy_stream_and_not_each(run):
-    """All streams are queried in turn, so finished blocks return."""
-    # The simulator counts calls where one of them is to fail.
-    never = "cudaEventQuery:1000000=1"
-    outcome = run(BUSY, PINBUDDY_SIM_FAULTS=never, BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=1, BUDDY_WARMUP="sync")
-    asked, busy, pending = outcome.value
+    """, PINBUDDY_SIM_FAULTS=never, BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=1, BUDDY_WARMUP="sync").value
     assert busy == 24 and 0 < asked <= 100 and pending == 0
 
 
@@ -173,9 +167,8 @@ def test_an_idle_segment_stays_while_a_copy_is_outstanding(torch, pinned):
 
 def test_with_pytorchs_background_thread_blocks_wait_and_come_back(run):
     """pinned_use_background_threads: below the threshold a thread of PyTorch's asks for events."""
-    outcome = run(
-        """
-        from program import *
+    settings = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 1, "BUDDY_WARMUP": "sync"}
+    assert run("""
         use_gpu()
         results = []
         for mib in (8, 0.25):
@@ -192,13 +185,7 @@ def test_with_pytorchs_background_thread_blocks_wait_and_come_back(run):
             more = [pinned(mib) for _ in range(8)]
             results.append([early, whole, any(it.data_ptr() == address for it in more)])
         answer(*results)
-        """,
-        BUDDY_BLOCK_SIZE_MB=64,
-        BUDDY_BLOCK_COUNT=1,
-        BUDDY_WARMUP="sync",
-        PYTORCH_ALLOC_CONF="pinned_use_background_threads:True",
-    )
-    assert outcome.value == [[False, True, True]] * 2
+        """, **settings, PYTORCH_ALLOC_CONF="pinned_use_background_threads:True").value == [[False, True, True]] * 2
 
 
 def test_an_address_that_is_nobodys_is_no_trouble(torch, pinned):

@@ -12,22 +12,17 @@ PROBE = """
 """
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 
-
 ONLY_IMPORTED = "import torch; print('[]')"
 when_imported = pytest.mark.real_start("what an import says is what is tested")
 
 
-@pytest.mark.parametrize(
-    "variables, said",
-    [
-        pytest.param({"BUDDY_THRESHOLD_MB": "much"}, "BUDDY_THRESHOLD_MB", marks=[pytest.mark.release, when_imported]),
-        ({"BUDDY_TYPO": "1", "PINBUDDY_SIM_DEVICES": "0"}, "BUDDY_TYPO is no setting"),
-        # A setting that is gone.
-        ({"BUDDY_REGISTER_CHUNK_MB": "64"}, "is no setting and has no effect; `python -m pinbuddy` lists all"),
-    ],
-)
+@pytest.mark.parametrize("variables, said", [
+    pytest.param({"BUDDY_THRESHOLD_MB": "much"}, "BUDDY_THRESHOLD_MB", marks=[pytest.mark.release, when_imported]),
+    ({"BUDDY_TYPO": "1", "PINBUDDY_SIM_DEVICES": "0"}, "BUDDY_TYPO is no setting"),
+    # A setting that is gone.
+    ({"BUDDY_REGISTER_CHUNK_MB": "64"}, "is no setting and has no effect; `python -m pinbuddy` lists all"),
+])
 def test_settings_are_reported_when_torch_is_imported(run, variables, said):
-    """Settings are printed without a GPU and without any pin."""
     (warning,) = run(ONLY_IMPORTED, **variables).warnings
     assert said in warning
 
@@ -38,32 +33,13 @@ def test_nothing_is_reported_where_nobody_wants_to_know(run, quiet):
 
 
 def test_good_values_are_used_and_say_nothing(run):
-    outcome = run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2, BUDDY_WARMUP="sync", BUDDY_MAX_MB=64)
-    assert outcome.value == {
-        "BUDDY_BLOCK_SIZE_MB": 16,
-        "BUDDY_BLOCK_COUNT": 1,
-        "BUDDY_THRESHOLD_MB": 2,
-        "BUDDY_WARMUP": "sync",
-        "BUDDY_GROWTH": "segment",
-        "BUDDY_MAX_MB": 64,
-        "BUDDY_IDLE_S": None,
-        "BUDDY_BACKING": "auto",
-        "BUDDY_HUGE_PAGES": "auto",
-        "BUDDY_FORK": "share",
-        "BUDDY_PIN_THREADS": None,
-        "BUDDY_NUMA": "off",
-        "BUDDY_TRACE": None,
-        "BUDDY_DEVICE_TRACE": None,
-        "BUDDY_PLAN": None,
-        "BUDDY_PLAN_UPDATE": False,
-        "BUDDY_PLAN_DIR": None,
-        "BUDDY_DEVICE_PLAN": None,
-        "BUDDY_LOG": "warn",
-        "BUDDY_LIVE": False,
-        "BUDDY_GUARD": False,
-        "BUDDY_DISABLE": False,
+    assert run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2, BUDDY_WARMUP="sync", BUDDY_MAX_MB=64).quiet.value == {
+        "BUDDY_BLOCK_SIZE_MB": 16, "BUDDY_BLOCK_COUNT": 1, "BUDDY_THRESHOLD_MB": 2, "BUDDY_WARMUP": "sync", "BUDDY_GROWTH": "segment",
+        "BUDDY_MAX_MB": 64, "BUDDY_IDLE_S": None, "BUDDY_BACKING": "auto", "BUDDY_HUGE_PAGES": "auto", "BUDDY_FORK": "share",
+        "BUDDY_PIN_THREADS": None, "BUDDY_NUMA": "off", "BUDDY_TRACE": None, "BUDDY_DEVICE_TRACE": None, "BUDDY_PLAN": None,
+        "BUDDY_PLAN_UPDATE": False, "BUDDY_PLAN_DIR": None, "BUDDY_DEVICE_PLAN": None, "BUDDY_LOG": "warn", "BUDDY_LIVE": False,
+        "BUDDY_GUARD": False, "BUDDY_DISABLE": False,
     }
-    assert outcome.warnings == []
 
 
 DECISIONS = """
@@ -102,18 +78,14 @@ def test_disabled_and_below_the_threshold_every_decision_is_stocks(run):
     assert run(DECISIONS, "fork", **SMALL).value != stock
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        "pinned_use_cuda_host_register:True,pinned_num_register_threads:4",
-        "pinned_use_background_threads:True",
-        pytest.param("pinned_reserve_segment_size_mb:64", marks=needs(10, "this setting")),
-        pytest.param("pinned_max_cached_size_mb:2", marks=needs(13, "this setting")),
-        pytest.param("pinned_max_round_threshold_mb:1", marks=needs(13, "this setting")),
-    ],
-)
+@pytest.mark.parametrize("settings", [
+    "pinned_use_cuda_host_register:True,pinned_num_register_threads:4",
+    "pinned_use_background_threads:True",
+    pytest.param("pinned_reserve_segment_size_mb:64", marks=needs(10, "this setting")),
+    pytest.param("pinned_max_cached_size_mb:2", marks=needs(13, "this setting")),
+    pytest.param("pinned_max_round_threshold_mb:1", marks=needs(13, "this setting")),
+])
 def test_stocks_own_settings_are_honoured(run, settings):
-    """Below the threshold the fork decides as stock does under each of stock's settings."""
     stock = run(DECISIONS, "stock", PYTORCH_ALLOC_CONF=settings).value
     fork = run(DECISIONS, "fork", PYTORCH_ALLOC_CONF=settings, BUDDY_THRESHOLD_MB=1000).value
     if "background" in settings:
@@ -127,8 +99,10 @@ def test_stocks_own_settings_are_honoured(run, settings):
     run(DECISIONS, "fork", PYTORCH_ALLOC_CONF=settings, **SMALL)
 
 
-RESERVED = """
-    from program import *
+@needs(10, "this setting")
+def test_what_is_reserved_serves_first(run):
+    """Once 128 + 64 + 4 + 256 MiB of 512 are in use, blocks serve what does not fit."""
+    seen = run("""
     use_gpu()
     MB = lambda: sim()["pinned_bytes"] >> 20
     beside = lambda: [of_engine(it) for it in kept]
@@ -139,10 +113,7 @@ RESERVED = """
     seen.append(beside())
     place = kept[2].data_ptr()
     del kept[2]
-    for _ in range(3):
-        again = pinned(110)
-        seen.append(again.data_ptr() == place)
-        del again
+    seen += [pinned(110).data_ptr() == place for _ in range(3)]
     # While a stream uses it, it cannot serve; later it can.
     used = pinned(110)
     torch.cuda._sleep(2 * 10**8)
@@ -153,22 +124,13 @@ RESERVED = """
     again = pinned(110)
     seen += [again.data_ptr() == place, bool((kept[-1] == 5).all())]
     answer(*seen)
-"""
+    """, PYTORCH_ALLOC_CONF="pinned_reserve_segment_size_mb:512", PINBUDDY_SIM_LOCK=0).quiet.value
+    assert seen == [512, 4 * [False], 4 * [False] + [True], *6 * [True]]
 
 
 @needs(10, "this setting")
-def test_what_is_reserved_serves_first(run):
-    """Once 128 + 64 + 4 + 256 MiB of 512 are in use, blocks serve what does not fit."""
-    outcome = run(RESERVED, PYTORCH_ALLOC_CONF="pinned_reserve_segment_size_mb:512", PINBUDDY_SIM_LOCK=0)
-    assert outcome.value == [512, 4 * [False], 4 * [False] + [True], True, True, True, True, True, True]
-    assert outcome.warnings == []
-
-
-@needs(10, "this setting")
-def test_a_plan_is_made_of_what_is_not_reserved(run, tmp_path):
+def test_a_plan_is_made_of_what_is_not_reserved(run, plan):
     program = """
-    from program import *
-    import pinbuddy
     use_gpu()
     for _ in range(12):
         live = [pinned(size) for size in (40, 2, 100, 16)]
@@ -177,33 +139,22 @@ def test_a_plan_is_made_of_what_is_not_reserved(run, tmp_path):
     plan = pinbuddy.stats()["plan"]
     answer(beside, plan and plan["misses"], sim()["pinned_peak_bytes"] >> 20)
     """
-    settings = {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:128", "PINBUDDY_SIM_LOCK": "0"}
-    settings["BUDDY_PLAN"] = str(tmp_path / "run.plan")
-    run(program, **settings)
-    beside, misses, peak = run(program, **settings).value
+    reserve = {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:128", "PINBUDDY_SIM_LOCK": "0"}
+    _, (beside, misses, peak) = (run(program, BUDDY_PLAN=str(plan), **reserve).value for _ in range(2))
     # 64 + 2 + 16 MiB are reserved; 100 are the plan's.
     assert (beside, misses) == ([False, False, True, False], 0) and 228 <= peak < 232
 
 
-# #192722: below the threshold and above what is rounded, blocks of different sizes share a list of stock's.
-LONGER = """
-    from program import *
-    short = pinned(3)
-    address = short.data_ptr()
-    del short
-    again = pinned(3)
-    assert again.data_ptr() == address, "what fits is had again"
-    del again
-    longer = pinned(4).fill_(7)
-    answer(longer.data_ptr() == address, bool((longer == 7).all()))
-"""
-
-
 @needs(13, "this setting")
 def test_a_longer_request_never_gets_a_shorter_block(run):
+    """#192722: below the threshold and above what is rounded, blocks of different sizes share a list of stock's."""
     settings = "pinned_max_round_threshold_mb:1,pinned_max_cached_size_mb:1024"
-    outcome = run(LONGER, PYTORCH_ALLOC_CONF=settings, BUDDY_THRESHOLD_MB=1000)
-    assert outcome.value == [False, True]
+    assert run("""
+    address = pinned(3).data_ptr()
+    assert pinned(3).data_ptr() == address, "what fits is had again"
+    longer = pinned(4).fill_(7)
+    answer(longer.data_ptr() == address, bool((longer == 7).all()))
+    """, PYTORCH_ALLOC_CONF=settings, BUDDY_THRESHOLD_MB=1000).value == [False, True]
 
 
 def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
@@ -216,16 +167,12 @@ def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
     ]
 
 
-@pytest.mark.parametrize(
-    "level, said",
-    [
-        ("off", []),
-        ("info", ["warning: ", "the warm-up has pinned "]),
-        ("debug", ["warning: ", "the warm-up has pinned ", "debug: pinned "]),
-    ],
-)
+@pytest.mark.parametrize("level, said", [
+    ("off", []),
+    ("info", ["warning: ", "the warm-up has pinned "]),
+    ("debug", ["warning: ", "the warm-up has pinned ", "debug: pinned "]),
+])
 def test_the_log_says_as_much_as_it_is_asked_for(run, level, said):
-    """One line per event."""
     outcome = run(PROBE, **SMALL, BUDDY_LOG=level, BUDDY_WARMUP="sync", BUDDY_TYPO=1, PINBUDDY_SIM_QUIET=1)
     lines = outcome.stderr.splitlines()
     assert all(line.startswith("pinbuddy: ") for line in lines), outcome.stderr
@@ -239,7 +186,7 @@ def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
     """I9. Only a debug build can be made to break down; a released one has no such entry."""
     outcome = run("""
         from program import *
-        import pinbuddy, plugin
+        import plugin
         library = ctypes.CDLL(str(plugin.library()))
         kept = [pinned(8).fill_(i) for i in range(3)]
         if not library.pinbuddy_debug_build():
@@ -268,9 +215,8 @@ def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
 def test_the_library_that_is_tested_is_the_one_that_was_meant(run):
     """`cargo xtask test` runs some of these tests twice: as released, and with the library's assertions."""
     expected = int(os.environ.get("PINBUDDY_EXPECT_DEBUG", "0"))
-    outcome = run("""
+    assert run("""
         from program import *
         import plugin
         answer(ctypes.CDLL(str(plugin.library())).pinbuddy_debug_build())
-        """)
-    assert outcome.value == [expected]
+        """).value == [expected]

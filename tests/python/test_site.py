@@ -17,8 +17,7 @@ def site(tmp_path):
     """``site(text)``: writes a site's file; returns its path as the variable has it."""
 
     def write(text: str) -> dict[str, str]:
-        path = tmp_path / "site.toml"
-        path.write_text(text)
+        (path := tmp_path / "site.toml").write_text(text)
         path.chmod(0o644)
         return {"PINBUDDY_SITE": str(path)}
 

@@ -11,8 +11,6 @@ pytestmark = needs(14, "a history of pinned memory")
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
 
 RECORD = """
-    from program import *
-    import pinbuddy
     use_gpu()
     torch.cuda.memory._record_memory_history(record_pinned_host_memory=True)
     def first_user():
@@ -27,7 +25,7 @@ RECORD = """
 
 
 def test_it_has_every_segment_and_block_with_where_it_was_asked_for_and_their_lives_and_pytorchs_viewer_opens_it(run, tmp_path):
-    outcome = run(RECORD + """
+    totals, tiled, has_frames, block, segments, pending = run(RECORD + """
     snapshot = torch.cuda.memory._snapshot()
     torch.cuda.memory._dump_snapshot(os.environ["FILE"])
     entries = snapshot["host_segments"]
@@ -56,8 +54,7 @@ def test_it_has_every_segment_and_block_with_where_it_was_asked_for_and_their_li
     actions = [it["action"] for it in trace if it["size"] == 64 << 20]
     pending = [it["action"] for it in trace if it["size"] == 16 << 20]
     answer(*seen, block, actions, pending)
-    """, **SETTINGS, FILE=str(dump := tmp_path / "snapshot.pickle"))
-    totals, tiled, has_frames, block, segments, pending = outcome.value
+    """, **SETTINGS, FILE=str(dump := tmp_path / "snapshot.pickle")).value
     # Live: 8 MiB of the engine and 0.5 of upstream; 16 are pending; the rest of 128 is idle.
     assert totals == [8.5, 16, 104]
     assert tiled == [True, True] and has_frames
@@ -74,19 +71,18 @@ def test_it_has_every_segment_and_block_with_where_it_was_asked_for_and_their_li
 
 
 def test_nothing_is_recorded_unless_asked_for(run):
-    outcome = run("""
-        from program import *
+    assert run("""
         use_gpu()
         kept = pinned(8)
         answer(torch.cuda.memory._snapshot()["host_traces"])
-        """, **SETTINGS)
-    assert outcome.value == [[]]
+        """, **SETTINGS).value == [[]]
 
 
-# Requests of several sizes, some of them used on a stream, some below the threshold, and an emptied cache.
-HISTORY = """
-    from program import *
-    import json
+@pytest.mark.parametrize("which", ["fork", "stock"])
+def test_the_programs_beside_it_read_what_pytorch_wrote(run, tmp_path, which):
+    dump = tmp_path / "snapshot.pickle"
+    # Several sizes, some of them used on a stream, some below the threshold, and an emptied cache.
+    (requests,) = run("""
     use_gpu()
     torch.cuda.memory._record_memory_history(record_pinned_host_memory=True)
     kept, sizes = [pinned(3)], [3]
@@ -99,18 +95,10 @@ HISTORY = """
         torch.cuda.synchronize()
         del batch
     torch._C._host_emptyCache()
-    torch.cuda.memory._dump_snapshot(DUMP)
+    torch.cuda.memory._dump_snapshot(os.environ["FILE"])
     answer(len(sizes))
-"""
-
-
-@pytest.mark.parametrize("which", ["fork", "stock"])
-def test_the_programs_beside_it_read_what_pytorch_wrote(run, tmp_path, which):
-    dump = tmp_path / "snapshot.pickle"
-    (requests,) = run(HISTORY.replace("DUMP", repr(str(dump))), which=which).value
-    said, advice = (
-        json.loads(command_line(it, dump, "--json", "--time-limit", "1", check=True).stdout) for it in ("plan", "advise")
-    )
+    """, which, FILE=str(dump)).value
+    said, advice = (json.loads(command_line(it, dump, "--json", "--time-limit", "1", check=True).stdout) for it in ("plan", "advise"))
     assert said["requests"] == advice["counts"]["requests"] == requests
     # Stock's allocator, which has what is below the threshold, rounds sizes up to powers of two before it writes them down.
     live = {"fork": 4 + 8 + 5.5 + 0.25, "stock": 4 + 8 + 8 + 0.25}[which]

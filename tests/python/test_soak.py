@@ -23,15 +23,12 @@ FIGURES = (
 )
 SECONDS = float(os.environ.get("PINBUDDY_SOAK_SECONDS", "120" if ALL else "10"))
 SETTINGS = {
-    "BUDDY_BLOCK_SIZE_MB": 256,
-    "BUDDY_BLOCK_COUNT": 2,
-    "BUDDY_MAX_MB": 2048,
+    "BUDDY_BLOCK_SIZE_MB": 256, "BUDDY_BLOCK_COUNT": 2, "BUDDY_MAX_MB": 2048,
     # A program whose sizes never come to rest is left to PyTorch's own memory for a while. Children share that, too, as
     # with a driver.
     "PINBUDDY_SIM_SHARED": 1,
     # What copies have in flight is watched, and events come late and out of order.
-    "PINBUDDY_SIM_HAZARDS": 1,
-    "PINBUDDY_SIM_EVENT_LAG_MS": 20,
+    "PINBUDDY_SIM_HAZARDS": 1, "PINBUDDY_SIM_EVENT_LAG_MS": 20,
 }
 
 
@@ -56,15 +53,11 @@ def test_nothing_is_lost_and_memory_does_not_creep():
 
 
 @pytest.mark.slow("shows what a soak would see: a matter of the soak, not of the library")
-@pytest.mark.parametrize(
-    ("defect", "hazards"),
-    [
-        ({"PINBUDDY_SOAK_DEFECT": "overwrite"}, False),
-        # The runtime says that events are complete as soon as they are recorded: blocks are handed out in flight.
-        ({"PINBUDDY_SIM_FAULTS": "cudaEventQuery:1+=0"}, True),
-    ],
-    ids=["threads write where they must not", "blocks are handed out in flight"],
-)
+@pytest.mark.parametrize(("defect", "hazards"), [
+    ({"PINBUDDY_SOAK_DEFECT": "overwrite"}, False),
+    # The runtime says that events are complete as soon as they are recorded: blocks are handed out in flight.
+    ({"PINBUDDY_SIM_FAULTS": "cudaEventQuery:1+=0"}, True),
+], ids=["threads write where they must not", "blocks are handed out in flight"])
 def test_a_seeded_defect_loses_marks_and_fails_the_soak(defect, hazards):
     skip_on_a_real_gpu(defect)
     done, seen = soak(8, **defect)

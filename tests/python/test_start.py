@@ -18,8 +18,7 @@ SETTINGS = {"BUDDY_MAX_MB": "7", "PINBUDDY_SIM_DEVICES": "2", "PYTHONPATH": "/no
 def both(program: str, **variables: str) -> list:
     """What becomes of it, started for real and forked."""
     conftest.skip_on_a_real_gpu(variables, program)
-    stock = interpreter("stock")
-    return [start(stock, program, environment(**variables), 60, forked) for forked in (False, True)]
+    return [start(interpreter("stock"), program, environment(**variables), 60, forked) for forked in (False, True)]
 
 
 def test_it_finds_what_it_would_after_a_real_start():
@@ -60,20 +59,17 @@ def test_settings_that_a_program_makes_before_it_imports_torch_count(run):
     assert run(program, BUDDY_MAX_MB=66).value == 77
 
 
-@pytest.mark.parametrize(
-    "ending, status",
-    [
-        ("pass", 0),
-        ("sys.exit(3)", 3),
-        ("sys.exit('why')", 1),
-        ("os._exit(4)", 4),
-        ("raise ValueError('broke')", 1),
-        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
-        ("signal.raise_signal(signal.SIGINT)", -signal.SIGINT),
-        # 120 where Python buffers what it prints, and 0 with PYTHONUNBUFFERED.
-        ("os.close(1); os.close(2)", None),
-    ],
-)
+@pytest.mark.parametrize("ending, status", [
+    ("pass", 0),
+    ("sys.exit(3)", 3),
+    ("sys.exit('why')", 1),
+    ("os._exit(4)", 4),
+    ("raise ValueError('broke')", 1),
+    ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+    ("signal.raise_signal(signal.SIGINT)", -signal.SIGINT),
+    # 120 where Python buffers what it prints, and 0 with PYTHONUNBUFFERED.
+    ("os.close(1); os.close(2)", None),
+])
 def test_it_ends_as_after_a_real_start(ending, status):
     """Exit handlers run and buffers are flushed; after a hard exit neither."""
     head = "import atexit, os, signal, sys\natexit.register(print, 'at exit')\nprint('begun')\n"

@@ -13,8 +13,7 @@ def test_host_memory_stats_count_what_is_pinned_and_what_is_live(torch, pinned):
     tensor = pinned(8 * MIB + 1)
     stats = host_stats()
     assert stats["allocated_bytes.current"] == blocks * BLOCK_MB * MIB
-    assert stats["active_bytes.current"] == 8 * MIB + 4096
-    assert stats["active_requests.current"] == 1
+    assert (stats["active_bytes.current"], stats["active_requests.current"]) == (8 * MIB + 4096, 1)
     assert stats["num_host_alloc"] == stats["host_alloc_time.count"] == blocks
     del tensor
     assert host_stats()["active_bytes.current"] == 0
@@ -26,10 +25,8 @@ def test_active_and_idle_make_up_what_is_pinned(torch, pinned):
     freed.to("cuda", non_blocking=True)
     del freed
     engine = pinbuddy.stats()["engine"]
-    assert engine["active_bytes"]["current"] == 17 * MIB
-    assert engine["pending_bytes"]["current"] == 9 * MIB
-    parts = engine["active_bytes"]["current"]
-    assert parts + engine["idle_bytes"] == engine["pinned_bytes"]["current"]
+    assert (engine["active_bytes"]["current"], engine["pending_bytes"]["current"]) == (17 * MIB, 9 * MIB)
+    assert engine["active_bytes"]["current"] + engine["idle_bytes"] == engine["pinned_bytes"]["current"]
     assert engine["pinned_bytes"]["current"] == sum(segment["bytes"] for segment in pinbuddy.stats()["segments"])
     del live
 
@@ -40,9 +37,7 @@ def test_peaks_and_totals_start_anew_when_asked(torch, pinned):
     torch.cuda.reset_peak_host_memory_stats()
     torch.cuda.reset_accumulated_host_memory_stats()
     stats = host_stats()
-    assert stats["active_bytes.peak"] == 0
-    assert stats["active_bytes.allocated"] == 0
-    assert stats["num_host_alloc"] == 0
+    assert stats["active_bytes.peak"] == stats["active_bytes.allocated"] == stats["num_host_alloc"] == 0
     tensor = pinned(8 * MIB)
     stats = host_stats()
     assert stats["active_bytes.peak"] == stats["active_bytes.allocated"] == 8 * MIB
@@ -50,15 +45,12 @@ def test_peaks_and_totals_start_anew_when_asked(torch, pinned):
 
 
 def test_the_warm_up_is_counted_pin_by_pin(run):
-    """num_host_alloc counts calls to the driver, and host_alloc_time their time."""
-    outcome = run("""
+    *equal, pins, spent = run("""
         from program import *
-        import pinbuddy
         from release import block_bytes
         kept = pinned(4)
         pinbuddy.warm_up(wait=True)
-        large = pinned(70)
-        del large
+        pinned(70)
         torch._C._host_emptyCache()
         stats = host_stats()
         simulated = sim()
@@ -70,8 +62,7 @@ def test_the_warm_up_is_counted_pin_by_pin(run):
             simulated["pins"],
             stats["host_alloc_time.total"] / 1e6,
         )
-        """, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=4, PINBUDDY_SIM_PIN_MS_PER_GB=1000)
-    *equal, pins, spent = outcome.value
+        """, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=4, PINBUDDY_SIM_PIN_MS_PER_GB=1000).value
     assert equal == [True] * 4
     # Its own region, three segments, and a region above a segment: 266 MiB at one second per GiB.
     assert pins == 5 and spent > 0.25

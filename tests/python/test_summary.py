@@ -24,17 +24,8 @@ def segment(kind: str, size: int, free: int, run: int, huge=None, page=None, nod
 
 STATS = {
     "state": "on",
-    "warm_up": {
-        "mode": "background",
-        "phase": "paused",
-        "pinned": 8,
-        "owed": 4,
-        "stopped": "cudaHostAlloc failed: out of memory",
-    },
-    "budget": {
-        "bytes": 63 * GIB + GIB // 2,
-        "why": "half of the 127 GiB of MemAvailable, shared by 2 processes (LOCAL_WORLD_SIZE)",
-    },
+    "warm_up": {"mode": "background", "phase": "paused", "pinned": 8, "owed": 4, "stopped": "cudaHostAlloc failed: out of memory"},
+    "budget": {"bytes": 63 * GIB + GIB // 2, "why": "half of the 127 GiB of MemAvailable, shared by 2 processes (LOCAL_WORLD_SIZE)"},
     "engine": {
         "pinned_bytes": gauge(6 * GIB, 10 * GIB, 1030 * GIB, 1024 * GIB),
         "segments": gauge(5, 9, 1029, 1024),
@@ -42,11 +33,8 @@ STATS = {
         "active_blocks": gauge(4, 71, 1_234_567, 1_234_563),
         "pending_bytes": gauge(4096, 512 * MIB, 9 * GIB, 9 * GIB - 4096),
         "pending_blocks": gauge(1, 4, 90, 89),
-        "idle_bytes": 3 * GIB + 765 * MIB - 4096,
-        "dedicated_bytes": 2 * GIB,
-        "largest_free_run_bytes": GIB,
-        "hits": 1_234_567,
-        "misses": 1029,
+        "idle_bytes": 3 * GIB + 765 * MIB - 4096, "dedicated_bytes": 2 * GIB, "largest_free_run_bytes": GIB,
+        "hits": 1_234_567, "misses": 1029,
     },
     "plan": None,
     "segments": [
@@ -117,8 +105,7 @@ def test_memory_for_the_devices_of_a_node_has_a_row_where_nodes_are_told_apart()
 
 @pytest.mark.checkout("the page is in docs")
 def test_the_table_in_the_documentation_is_this_one():
-    page = Path(__file__).parents[2] / "docs" / "python.md"
-    assert TABLE in page.read_text()
+    assert TABLE in (Path(__file__).parents[2] / "docs" / "python.md").read_text()
 
 
 def test_every_line_of_a_table_is_as_long(torch, pinned):
@@ -150,33 +137,23 @@ def cells(summary: str, label: str) -> list[str]:
 def test_idle_segments_are_not_fragmented_and_dedicated_regions_do_not_count():
     idle = [segment("idle", GIB, GIB, GIB)] * 3
     dedicated = segment("dedicated", 2 * GIB, 2 * GIB, 0)
-    assert _summary.fragmentation([]) == 0
-    assert _summary.fragmentation([dedicated]) == 0
-    assert _summary.fragmentation([*idle, dedicated]) == 0
+    assert [_summary.fragmentation(it) for it in ([], [dedicated], [*idle, dedicated])] == [0, 0, 0]
     assert _summary.fragmentation([segment("large", GIB, 64 * MIB, 16 * MIB)]) == 0.75
 
 
 def test_sizes_read_as_people_say_them():
     for size, text in [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1.0 KiB"),
-        (135_790_592, "129.5 MiB"),
-        (GIB - 1, "1.0 GiB"),
-        (1536 * GIB, "1.5 TiB"),
+        (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (135_790_592, "129.5 MiB"), (GIB - 1, "1.0 GiB"), (1536 * GIB, "1.5 TiB"),
         (1 << 60, "1024.0 PiB"),
     ]:
         assert _summary.size_text(size).rstrip() == text
 
 
-@pytest.mark.parametrize(
-    "warm_up, text",
-    [
-        ({"mode": "off", "phase": "cold", "pinned": 0, "owed": 8}, "off: nothing is pinned ahead"),
-        ({"mode": "sync", "phase": "cold", "pinned": 0, "owed": 1}, "sync, cold: 0 segments pinned, 1"),
-        ({"mode": "background", "phase": "done", "pinned": 1, "owed": 0}, "done: 1 segment pinned"),
-    ],
-)
+@pytest.mark.parametrize("warm_up, text", [
+    ({"mode": "off", "phase": "cold", "pinned": 0, "owed": 8}, "off: nothing is pinned ahead"),
+    ({"mode": "sync", "phase": "cold", "pinned": 0, "owed": 1}, "sync, cold: 0 segments pinned, 1"),
+    ({"mode": "background", "phase": "done", "pinned": 1, "owed": 0}, "done: 1 segment pinned"),
+])
 def test_the_warm_up_is_put_in_words(warm_up, text):
     summary = _summary.summary(STATS | {"warm_up": warm_up | {"stopped": None}})
     assert text in cells(summary, "Warm-up")[0]
@@ -186,8 +163,7 @@ def test_the_warm_up_is_put_in_words(warm_up, text):
 def test_a_budget_without_a_limit_is_no_number():
     stats = STATS | {"budget": {"bytes": (1 << 64) - 1, "why": "since no limit is known"}}
     assert cells(_summary.summary(stats), "Budget") == ["none, since no limit is known"]
-    (undecided,) = cells(_summary.summary(STATS | {"budget": None}), "Budget")
-    assert undecided == "decided when something is first pinned"
+    assert cells(_summary.summary(STATS | {"budget": None}), "Budget") == ["decided when something is first pinned"]
 
 
 @pytest.mark.parametrize("state", ["off", "retired", "forked", "on"])

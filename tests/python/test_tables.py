@@ -15,8 +15,7 @@ pytestmark = pytest.mark.checkout("the tables are in docs")
 
 
 def test_every_table_and_the_picture_are_what_the_runs_say(capsys):
-    code = tables.main(check=True)
-    assert code == 0, capsys.readouterr().out
+    assert tables.main(check=True) == 0, capsys.readouterr().out
 
 
 RUN = {
@@ -73,8 +72,7 @@ def test_a_changed_figure_is_noticed(monkeypatch, capsys):
     text = page.read_text()
     monkeypatch.setattr(tables, "written", lambda own, *rest, real=tables.written: real(own, *rest).replace("| 0.", "| 9.", 1))
     assert tables.main(check=True) == 1
-    said = capsys.readouterr().out
-    assert "docs/measured.md is not what the runs say" in said and page.read_text() == text
+    assert "docs/measured.md is not what the runs say" in capsys.readouterr().out and page.read_text() == text
 
 
 def test_figures_of_no_run_are_noticed():

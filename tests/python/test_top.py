@@ -13,19 +13,13 @@ import termios
 import time
 from pathlib import Path
 
+import forked
 import pytest
 from measure import environment
 
 HEAD = """
 from program import *
-import pinbuddy, signal, subprocess, threading
-
-def top(pid, *options):
-    command = [sys.executable, "-m", "pinbuddy", "top", "--json", *options, str(pid)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"BUDDY_LIVE": ""})
-    assert done.stderr == "", done.stderr
-    return json.loads(done.stdout)["processes"][0]
-
+import signal, subprocess
 def shown(pid, **expected):
     # A page is refreshed every 200 ms.
     row = {}
@@ -38,18 +32,16 @@ def shown(pid, **expected):
         print(row, file=sys.stderr)
         raise
     return row
-
 def files(pid="self"):
-    links = [os.readlink(f"/proc/{pid}/fd/{it}") for it in os.listdir(f"/proc/{pid}/fd")
-             if os.path.lexists(f"/proc/{pid}/fd/{it}")]
+    links = [os.readlink(f"/proc/{pid}/fd/{it}") for it in os.listdir(f"/proc/{pid}/fd") if os.path.lexists(f"/proc/{pid}/fd/{it}")]
     return [it for it in links if "pinbuddy-live" in it]
 """
 EXACT = {"BUDDY_LIVE": "1", "BUDDY_GROWTH": "exact", "BUDDY_WARMUP": "off", "BUDDY_MAX_MB": "1024"}
 
 
 def test_a_page_says_what_the_statistics_say(run):
-    outcome = run(HEAD + """
-before = (files(), top(os.getpid())["state"])
+    before, same, waits, waited, hits, device, pending = run(HEAD + """
+before = (files(), top()["state"])
 kept, freed = pinned(8), pinned(16)
 del freed
 row = shown(os.getpid(), live_bytes=8 * MIB, served=2)
@@ -60,13 +52,11 @@ same = [row["pinned_bytes"] == engine["pinned_bytes"]["current"], row["misses"] 
 again = [pinned(16) for _ in range(1)]
 hits = shown(os.getpid(), live_bytes=24 * MIB, served=3)["hit_rate"]
 answer(before, same, row["waits"], row["waited_ns"] > 0, hits, row["device"], row["pending_bytes"])
-""", **EXACT)
-    before, same, waits, waited, hits, device, pending = outcome.value
+""", **EXACT).quiet.value
     assert before == [[], "silent"], "nothing is there before the first pin"
     assert same == [True] * 4
     assert (waits, waited, device, pending) == (2, True, 0, 0)
     assert hits == pytest.approx(1 / 3)
-    assert outcome.warnings == []
 
 
 def test_nothing_is_there_unless_it_is_asked_for(run):
@@ -80,7 +70,7 @@ def name(task):
     except OSError:
         return ""
 threads = [name(it) for it in os.listdir("/proc/self/task")]
-row = top(os.getpid())
+row = top()
 answer(files(), "pinbuddy-live" in threads, row["state"], row["remark"])
 """
     for variables in ({}, EXACT | {"BUDDY_DISABLE": "1"}):
@@ -90,17 +80,16 @@ answer(files(), "pinbuddy-live" in threads, row["state"], row["remark"])
 
 
 def test_what_a_process_that_shows_nothing_has_pinned_is_among_what_others_hold(run):
-    outcome = run(HEAD + """
+    assert run(HEAD + """
 kept = pinned(8)
 command = [sys.executable, "-m", "pinbuddy", "top", "--all", "--json"]
 others = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)["others"]["processes"]
 answer([it["pinbuddy_bytes"] for it in others if it["pid"] == os.getpid()])
-""", **EXACT | {"BUDDY_LIVE": ""})
-    assert outcome.value == [[8 << 20]]
+""", **EXACT | {"BUDDY_LIVE": ""}).value == [[8 << 20]]
 
 
 def test_a_child_of_a_parent_that_never_pinned_shows_its_own_and_leaves_nothing_behind(run):
-    outcome = run(HEAD + """
+    assert run(HEAD + """
 def left():
     return sorted(it for folder in ("/dev/shm", "/tmp") for it in os.listdir(folder) if "live" in it)
 before = left()
@@ -115,8 +104,7 @@ mode = [os.stat(f"/proc/{child}/fd/{it}").st_mode & 0o777 for it in os.listdir(f
 os.kill(child, signal.SIGKILL)
 os.waitpid(child, 0)
 answer(row["pid"] == child, files(), mode, top(child)["remark"], left() == before)
-""", **EXACT)
-    assert outcome.value == [True, [], [0o400], "there is no such process, or not any more", True]
+""", **EXACT).value == [True, [], [0o400], "there is no such process, or not any more", True]
 
 
 def test_a_page_that_cannot_be_made_is_said_and_the_program_goes_on(run):
@@ -129,17 +117,14 @@ answer(files(), of_engine(kept))
     assert len(outcome.warnings) == 1 and "BUDDY_LIVE=1 has no effect" in outcome.warnings[0]
 
 
-LOCKS = """
+def test_who_else_holds_memory_stands_below_the_table_as_plain_text():
+    command = [sys.executable, "-X", "\x1b[2J", "-c", """
 import ctypes, mmap, sys
 memory = mmap.mmap(-1, 4 << 20)
 at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
 print(ctypes.CDLL(None).mlock(ctypes.c_void_p(at), ctypes.c_size_t(4 << 20)), flush=True)
 sys.stdin.read()
-"""
-
-
-def test_who_else_holds_memory_stands_below_the_table_as_plain_text():
-    command = [sys.executable, "-X", "\x1b[2J", "-c", LOCKS]
+"""]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "0\n", "4 MiB may be locked"
         top = [sys.executable, "-m", "pinbuddy", "top", "--all"]
@@ -156,19 +141,15 @@ def test_who_else_holds_memory_stands_below_the_table_as_plain_text():
     assert "PINBUDDY" in table and "\x1b" not in table
 
 
-SCRIPT = """
+@pytest.fixture
+def script(tmp_path):
+    (path := tmp_path / "train.py").write_text("""
 import os, sys, time, torch
 kept = torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True)
 print("pinned by", os.getpid(), flush=True)
 time.sleep(float(sys.argv[1]))
 sys.exit(5)
-"""
-
-
-@pytest.fixture
-def script(tmp_path):
-    path = tmp_path / "train.py"
-    path.write_text(SCRIPT)
+""")
     return str(path)
 
 
@@ -184,9 +165,7 @@ def test_a_program_that_is_launched_is_shown_and_its_status_returned(script):
 
 def test_a_terminal_shows_a_table_until_q(script, tmp_path):
     """As a user sees it, in 80 columns: the table is drawn again, keys are not shown, and q ends it."""
-    program = subprocess.Popen(
-        [sys.executable, script, "60"], env=environment(**EXACT), stdout=subprocess.PIPE, text=True
-    )
+    program = subprocess.Popen([sys.executable, script, "60"], env=environment(**EXACT), stdout=subprocess.PIPE, text=True)
     ours, theirs = pty.openpty()
     try:
         assert program.stdout.readline().startswith("pinned by")
@@ -222,34 +201,26 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "tensorboard_stats.py"
 
 
 def test_the_example_says_what_to_install_where_tensorboard_is_not(run):
-    program = f"""
-import runpy, sys
-sys.modules["tensorboard"] = None
-runpy.run_path({str(EXAMPLE)!r}, run_name="__main__")
-"""
-    outcome = run(program, check=False)
+    outcome = run('import sys; sys.modules["tensorboard"] = None; ' + forked.program([str(EXAMPLE)]), check=False)
     assert outcome.returncode == 1 and "pip install tensorboard" in outcome.stderr
     assert "Traceback" not in outcome.stderr
 
 
 def test_the_example_logs_each_step(run):
-    program = f"""
+    program = """
 from program import *
-import runpy, types
+import types
 points = []
 class SummaryWriter:
     def __init__(self, folder): pass
     def __enter__(self): return self
     def __exit__(self, *why): pass
     def add_scalars(self, name, values, step): points.append((step, values))
-    def add_scalar(self, name, value, step): points.append((step, {{name: value}}))
+    def add_scalar(self, name, value, step): points.append((step, {name: value}))
 module = types.ModuleType("torch.utils.tensorboard")
 module.SummaryWriter = SummaryWriter
 sys.modules["torch.utils.tensorboard"] = module
-sys.argv = ["example", "somewhere"]
-runpy.run_path({str(EXAMPLE)!r}, run_name="__main__")
-answer(len(points), points[-2][1])
-"""
+""" + forked.program([str(EXAMPLE), "somewhere"]) + "\nanswer(len(points), points[-2][1])"
     count, last = run(program, **EXACT).value
     assert count == 40
     # Four buffers are kept, and one more is made before the oldest goes.

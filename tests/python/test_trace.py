@@ -12,8 +12,6 @@ SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESH
 
 def test_a_program_is_recorded_as_it_ran(traced):
     header, events, _, file = traced("""
-from program import *
-import pinbuddy
 small = torch.empty(1000, dtype=torch.uint8, pin_memory=True)
 large = pinned(8)
 stream = torch.cuda.Stream()
@@ -32,23 +30,10 @@ torch._C._host_emptyCache()
 """, **SETTINGS, RANK="1", WORLD_SIZE="1")
     assert (header["rank"], header["world_size"]) == (0, 1)
     assert header["torch"].split("+")[0] == torch.__version__.split("+")[0]
-    assert header["settings"]["BUDDY_BLOCK_SIZE_MB"] == 64
-    assert header["settings"]["BUDDY_THRESHOLD_MB"] == 1
+    assert (header["settings"]["BUDDY_BLOCK_SIZE_MB"], header["settings"]["BUDDY_THRESHOLD_MB"]) == (64, 1)
     assert ops(events, "id", "bytes", "stream") == [
-        ("alloc", 1, 1000),
-        ("alloc", 2, 8 << 20),
-        ("event", 2, 0),
-        ("free", 2),
-        ("safe", 2),
-        ("alloc", 3, 2 << 20),
-        ("free", 3),
-        ("iter",),
-        ("event", 1, 0),
-        ("free", 1),
-        ("safe", 1),
-        ("alloc", 4, 300),
-        ("free", 4),
-        ("clear",),
+        ("alloc", 1, 1000), ("alloc", 2, 8 << 20), ("event", 2, 0), ("free", 2), ("safe", 2), ("alloc", 3, 2 << 20), ("free", 3),
+        ("iter",), ("event", 1, 0), ("free", 1), ("safe", 1), ("alloc", 4, 300), ("free", 4), ("clear",),
     ]
     assert file.stat().st_mode & 0o777 == 0o600
 
@@ -57,7 +42,6 @@ torch._C._host_emptyCache()
 def test_requests_of_a_capture_are_recorded(traced):
     """Their blocks are the graph's, so nothing says when they are safe."""
     events = traced("""
-from program import *
 use_gpu()
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
@@ -78,7 +62,6 @@ DEVICE = needs(11, "the calls of its device allocator that traces stand in front
 )
 def test_a_crash_leaves_what_came_before(traced, tmp_path, device, ending):
     _, events, outcome, _ = traced(f"""
-from program import *
 ask = {"block" if device else "pinned"}
 kept = [ask(1) for _ in range(20)]
 until(lambda: open({str(tmp_path / "trace.jsonl")!r}).read().count('"alloc"') == 20)
@@ -92,14 +75,12 @@ more = [ask(2) for _ in range(200)]
 
 def test_the_end_of_a_program_is_recorded(traced):
     """Nothing is lost in rings, though the program ends at once."""
-    events = traced("from program import *\nfor i in range(5000):\n    torch.empty(100 + i, pin_memory=True)\n", **SETTINGS).events
+    events = traced("for i in range(5000):\n    torch.empty(100 + i, pin_memory=True)\n", **SETTINGS).events
     assert Counter(event["op"] for event in events) == {"alloc": 5000, "free": 5000}
 
 
 def test_starting_and_stopping_again_and_again(run, tmp_path):
-    outcome = run(f"""
-from program import *
-import pinbuddy
+    assert run(f"""
 folder = {str(tmp_path)!r}
 older = [pinned(1), torch.empty(10, pin_memory=True)]
 for i in range(5):
@@ -114,19 +95,15 @@ for i in range(5):
     assert not pinbuddy.trace.stop()
     del kept
     torch.empty(30, pin_memory=True)
-""", **SETTINGS)
-    assert outcome.warnings == []
+""", **SETTINGS).warnings == []
     for i in range(5):
         _, events = read(tmp_path / f"{i}.jsonl")
         assert ops(events, "bytes") == [("alloc", 2 << 20)] + [("alloc", 20 * 4), ("free",)] * i + [("iter",)]
     assert not (tmp_path / "again.jsonl").exists()
 
 
-CHILD = "from program import *\nimport pinbuddy\n"
-
-
 def test_a_child_records_nothing_and_harms_nothing(traced, tmp_path):
-    _, events, outcome, _ = traced(CHILD + f"""
+    _, events, outcome, _ = traced(f"""
 kept = [pinned(2), torch.empty(10, dtype=torch.uint8, pin_memory=True)]
 def child():
     pinbuddy.iteration()
@@ -143,17 +120,14 @@ answer(statuses)
     assert not (tmp_path / "child").exists()
 
 
-@pytest.mark.parametrize(
-    "variable, name, why",
-    [
-        ("BUDDY_TRACE", "link", "symbolic link"),
-        pytest.param("BUDDY_DEVICE_TRACE", "no/such/folder", "cannot be written", marks=DEVICE),
-    ],
-)
+@pytest.mark.parametrize("variable, name, why", [
+    ("BUDDY_TRACE", "link", "symbolic link"),
+    pytest.param("BUDDY_DEVICE_TRACE", "no/such/folder", "cannot be written", marks=DEVICE),
+])
 def test_a_file_that_cannot_be_written_is_said_once(run, tmp_path, variable, name, why):
     (tmp_path / "target").write_text("kept")
     (tmp_path / "link").symlink_to(tmp_path / "target")
-    program = "from program import *\nkept = [(use_gpu(), pinned(1)) for _ in range(9)]\nanswer(len(kept))\n"
+    program = "kept = [(use_gpu(), pinned(1)) for _ in range(9)]\nanswer(len(kept))\n"
     outcome = run(program, **SETTINGS, **{variable: str(tmp_path / name)})
     assert outcome.value == [9]
     assert len(outcome.warnings) == 1 and variable in outcome.warnings[0] and why in outcome.warnings[0], outcome.stderr
@@ -161,5 +135,5 @@ def test_a_file_that_cannot_be_written_is_said_once(run, tmp_path, variable, nam
 
 
 def test_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
-    run("from program import *\nimport pinbuddy\npinbuddy.iteration()\n", BUDDY_TRACE=str(tmp_path / "trace"))
+    run("pinbuddy.iteration()\n", BUDDY_TRACE=str(tmp_path / "trace"))
     assert list(tmp_path.iterdir()) == []

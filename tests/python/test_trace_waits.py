@@ -10,7 +10,7 @@ SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4096", "BUDDY_WARMUP": "off", "BUDDY_GROW
 @pytest.fixture
 def recorded(traced):
     """``recorded(program)``: the events of its run, waits among them."""
-    return lambda program, **settings: traced(f"from program import *\nimport pinbuddy\n{program}", waits=True, **settings).events
+    return lambda program, **settings: traced(program, waits=True, **settings).events
 
 
 def check(found: list[tuple], expected: list[tuple]) -> None:
@@ -23,8 +23,7 @@ def check(found: list[tuple], expected: list[tuple]) -> None:
 def test_requests_that_pin_wait_and_those_that_hit_do_not(recorded):
     events = recorded("""
 for step in range(3):
-    kept = [pinned(64), pinned(32)]
-    del kept
+    [pinned(64), pinned(32)]
     pinbuddy.iteration()
 """, **SLOW)
     check(waits(events), [(64, 256), (32, 128)])
@@ -32,8 +31,7 @@ for step in range(3):
     at = [i for i, it in enumerate(events) if it["op"] == "wait"]
     assert at == [1, 3]
     for i in at:
-        assert events[i]["id"] == events[i - 1]["id"]
-        assert events[i]["thread"] == events[i - 1]["thread"]
+        assert [events[i][name] for name in ("id", "thread")] == [events[i - 1][name] for name in ("id", "thread")]
     # The recording has begun before the first request waited.
     assert events[1]["t"] >= 256e6
 
@@ -47,8 +45,7 @@ def test_requests_below_the_threshold_wait_as_well(recorded):
 def test_emptying_the_cache_waits_for_what_it_unpins_and_only_then(recorded):
     events = recorded("""
 torch._C._host_emptyCache()
-small, large = pinned(1), pinned(64)
-del small, large
+pinned(1), pinned(64)
 torch._C._host_emptyCache()
 torch._C._host_emptyCache()
 """, BUDDY_WARMUP="off", BUDDY_GROWTH="exact")

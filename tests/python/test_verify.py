@@ -103,17 +103,14 @@ def test_a_forks_provenance_names_its_library_and_program(tmp_path, capsys, key)
     assert status == 1 and "is not the file that torch-1.dist-info/pinbuddy.json names" in text
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        "torch-1.dist-info/RECORD,,\n",  # a file that RECORD lacks
-        "torch/a.py,,\ntorch-1.dist-info/RECORD,,\n",  # without a hash
-        "torch/a.py,sha256=x,6\ntorch/a.py,sha256=x,6\ntorch-1.dist-info/RECORD,,\n",
-        "torch/a.py,sha256=x,-2\ntorch-1.dist-info/RECORD,,\n",
-        "torch/a.py,sha256=x,six\ntorch-1.dist-info/RECORD,,\n",
-        "",
-    ],
-)
+@pytest.mark.parametrize("rows", [
+    "torch-1.dist-info/RECORD,,\n",  # a file that RECORD lacks
+    "torch/a.py,,\ntorch-1.dist-info/RECORD,,\n",  # without a hash
+    "torch/a.py,sha256=x,6\ntorch/a.py,sha256=x,6\ntorch-1.dist-info/RECORD,,\n",
+    "torch/a.py,sha256=x,-2\ntorch-1.dist-info/RECORD,,\n",
+    "torch/a.py,sha256=x,six\ntorch-1.dist-info/RECORD,,\n",
+    "",
+])
 def test_lists_that_do_not_name_each_file_once_are_refused(tmp_path, capsys, rows):
     file = wheel(tmp_path / "torch-1.whl", {"torch/a.py": b"a = 1\n"}, rows=rows)
     status, text = said(capsys, file)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import forked
 import pytest
 
 HERE = Path(__file__).parents[1] / "programs"
@@ -20,12 +21,6 @@ SLOW = pytest.mark.slow("it is run as the others are, and by the benchmark")
 @pytest.mark.parametrize("which", ["stock", "fork"])
 @pytest.mark.parametrize("name", [it if it in QUICK else pytest.param(it, marks=SLOW) for it in PRINTED])
 def test_prints_its_figures(run, name, which):
-    program = f"""
-    import os, runpy, sys
-    os.chdir({str(HERE)!r})
-    sys.argv, sys.path[0] = ["{name}.py", "--quick"], {str(HERE)!r}
-    runpy.run_path("{name}.py", run_name="__main__")
-    """
-    figures = run(program, which).value
+    figures = run(forked.program([str(HERE / f"{name}.py"), "--quick"]), which).value
     assert PRINTED[name] <= figures.keys()
     assert all(isinstance(value, (int, float)) for value in figures.values())

@@ -9,8 +9,6 @@ from device_plans import TRAINING
 
 # Pins, copies, frees, clears, and forks a child.
 PROGRAM = """
-from program import *
-
 def use():
     held = [pinned(size) for size in (8, 3, 8, 0.25, 40)]
     stream = torch.cuda.Stream()
@@ -19,7 +17,6 @@ def use():
     stream.synchronize()
     del held[:]
     torch._C._host_emptyCache()
-
 for _ in range(3):
     use()
 child = os.fork()
@@ -29,14 +26,6 @@ if not child:
 os.waitpid(child, 0)
 torch.cuda.host_memory_stats()
 answer("done")
-"""
-
-# By a call of the program's, rather than by a variable.
-STARTED = """
-import pinbuddy
-pinbuddy.trace.start(os.environ["PINBUDDY_TEST_TRACE"])
-use()
-pinbuddy.trace.stop()
 """
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_THRESHOLD_MB": "1"}
@@ -49,8 +38,7 @@ def written(run, tmp_path):
     def written(program: str, **variables: str) -> set[tuple[str, str]]:
         log = tmp_path / "log"
         log.unlink(missing_ok=True)
-        outcome = run(program, PINBUDDY_SIM_WRITES=str(log), **SETTINGS | variables)
-        assert outcome.warnings == []
+        assert run(program, PINBUDDY_SIM_WRITES=str(log), **SETTINGS | variables).warnings == []
         lines = log.read_text().splitlines() if log.exists() else []
         return {tuple(line.split(" ", 1)) for line in lines}
 
@@ -59,27 +47,15 @@ def written(run, tmp_path):
 
 def as_plans_are(path: Path, calls: set[tuple[str, str]]) -> bool:
     """Whether the plan was written: beside its place, under a name that is no other's, and moved there."""
-    beside = {name for call, name in calls if call == "open"}
+    beside, others = {name for call, name in calls if call == "open"}, {call for call in calls if call[0] != "open"}
     names = re.compile(re.escape(str(path)) + r"\.[0-9a-f]{16}\.tmp")
-    return (
-        bool(beside)
-        and all(names.fullmatch(name) for name in beside)
-        and {call for call in calls if call[0] != "open"} == {("rename", str(path))}
-    )
+    return bool(beside) and all(map(names.fullmatch, beside)) and others == {("rename", str(path))}
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {},
-        {"BUDDY_LIVE": "1"},
-        {"BUDDY_GUARD": "1"},
-        {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_COUNT": "2"},
-        {"BUDDY_GROWTH": "exact", "BUDDY_FORK": "hide"},
-        {"BUDDY_DISABLE": "1"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("variables", [
+    {}, {"BUDDY_LIVE": "1"}, {"BUDDY_GUARD": "1"}, {"BUDDY_WARMUP": "sync", "BUDDY_BLOCK_COUNT": "2"},
+    {"BUDDY_GROWTH": "exact", "BUDDY_FORK": "hide"}, {"BUDDY_DISABLE": "1"},
+], ids=str)
 def test_what_names_no_file_writes_none(written, variables):
     assert written(PROGRAM, **variables) == set()
 
@@ -92,7 +68,8 @@ def test_a_trace_is_written_and_nothing_else(written, tmp_path):
 
 def test_a_trace_that_the_program_starts(written, tmp_path):
     trace = tmp_path / "trace"
-    assert written(PROGRAM + STARTED, PINBUDDY_TEST_TRACE=str(trace)) == {("open", str(trace))}
+    started = "pinbuddy.trace.start(os.environ['PINBUDDY_TEST_TRACE']); use(); pinbuddy.trace.stop()"
+    assert written(PROGRAM + started, PINBUDDY_TEST_TRACE=str(trace)) == {("open", str(trace))}
 
 
 def test_a_plan_is_written_once_and_then_read(written, tmp_path):

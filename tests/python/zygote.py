@@ -37,8 +37,7 @@ imported: set[str] = set()
 def keep_what_was_imported() -> None:
     """The interpreter's end finds no module that was there before the program."""
     names = [name for name in sys.modules if name in imported and name not in ("builtins", "sys", "__main__")]
-    kept = [sys.modules.pop(name) for name in names]
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object([sys.modules.pop(name) for name in names]))
 
 
 # Exit handlers run from the last to the first: this one after the program's, and after those of torch's modules.

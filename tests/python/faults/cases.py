@@ -4,12 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 OUT_OF_MEMORY, GONE, UNKNOWN, ILLEGAL_ADDRESS = 2, 4, 999, 700
-TEXTS = {
-    OUT_OF_MEMORY: "out of memory",
-    GONE: "driver shutting down",
-    UNKNOWN: "unknown error",
-    ILLEGAL_ADDRESS: "an illegal memory access was encountered",
-}
+TEXTS = {OUT_OF_MEMORY: "out of memory", GONE: "driver shutting down", UNKNOWN: "unknown error",
+         ILLEGAL_ADDRESS: "an illegal memory access was encountered"}
 PINS = {"cudaHostAlloc", "cudaHostRegister", "cudaMalloc", "cuMemCreate"}
 # Without end, or none of the allocator's: the first ones speak for all.
 PLENTY = {"cudaGetDevice", "cudaSetDevice", "cudaLaunchKernel", "cudaDeviceGetAttribute", "cudaStreamCreateWithPriority"}

@@ -12,24 +12,18 @@ LATE = SYNC | {"PINBUDDY_SIM_EVENT_LAG_MS": "20"}
 
 SERVE = """
 held = Held()
-with step("large"):
-    held.add(4)
+with step("large"): held.add(4)
 with step("small"):
     for size in (0.25, 0.1, 0.5):
         held.add(size)
-with step("longer than a block"):
-    held.add(20)
+with step("longer than a block"): held.add(20)
 with step("copy"):
     back = held.add(2).to("cuda", non_blocking=True).cpu()
     assert int(back.min()) == int(back.max())
-with step("drop"):
-    held.drop(4)
-with step("again"):
-    held.add(4)
-with step("clear"):
-    torch._C._host_emptyCache()
-with step("after it"):
-    held.add(5)
+with step("drop"): held.drop(4)
+with step("again"): held.add(4)
+with step("clear"): torch._C._host_emptyCache()
+with step("after it"): held.add(5)
 with step("small after it"):
     held.add(0.3)
     del held.all[-1]
@@ -45,8 +39,7 @@ finish(held)
 STREAMS = """
 held = Held()
 one = two = None
-with step("streams"):
-    one, two = torch.cuda.Stream(), torch.cuda.Stream()
+with step("streams"): one, two = torch.cuda.Stream(), torch.cuda.Stream()
 with step("in flight"):
     tensors = [pinned(size).fill_(3) for size in (2, 2, 0.25)]
     with stuck(one):
@@ -59,22 +52,18 @@ with step("in flight"):
         for size in (2, 2, 0.25):
             held.add(size)
         torch._C._host_emptyCache()
-with step("synchronize"):
-    torch.cuda.synchronize()
-with step("clear"):
-    torch._C._host_emptyCache()
+with step("synchronize"): torch.cuda.synchronize()
+with step("clear"): torch._C._host_emptyCache()
 with step("reuse"):
     for size in (2, 2, 0.25):
         held.add(size)
-with step("content on the device"):
-    assert int(arrived.cpu().max()) == 3
+with step("content on the device"): assert int(arrived.cpu().max()) == 3
 finish(held)
 """
 
 BACKGROUND = """
 held = Held()
-with step("first"):
-    held.add(3)
+with step("first"): held.add(3)
 with step("warm"):
     # Which starts CUDA, as stock is asked to here.
     torch.cuda.init()
@@ -84,10 +73,8 @@ with step("warm"):
 with step("fill"):
     for _ in range(6):
         held.add(7)
-with step("drop"):
-    held.drop(5)
-with step("clear"):
-    torch._C._host_emptyCache()
+with step("drop"): held.drop(5)
+with step("clear"): torch._C._host_emptyCache()
 with step("again"):
     for _ in range(4):
         held.add(7)
@@ -107,15 +94,13 @@ with step("capture"):
 with step("replay"):
     graph.replay()
     torch.cuda.synchronize()
-with step("again"):
-    held.add(2)
+with step("again"): held.add(2)
 finish(held)
 """
 
 CHILD = """
 held = Held()
-with step("before"):
-    tensor = held.add(4)
+with step("before"): tensor = held.add(4)
 seen = False
 with step("child"):
     child = os.fork()
@@ -129,8 +114,7 @@ with step("child"):
 with step("drop"):
     del tensor
     held.drop(1)
-with step("again"):
-    held.add(6)
+with step("again"): held.add(6)
 finish(held)
 """
 
@@ -157,8 +141,7 @@ with step("threads"):
     [it.join() for it in threads]
     if failed:
         raise failed[0]
-with step("content of all"):
-    [it.check() for it in held]
+with step("content of all"): [it.check() for it in held]
 together = Held()
 for it in held:
     together.all.extend(it.all)
@@ -170,24 +153,18 @@ finish(together)
 SLOTS = (4, 2, 2, 3)
 PLANNED = """
 held = Held()
-with step("first"):
-    held.add(4)
+with step("first"): held.add(4)
 with step("slots"):
     for size in (2, 2, 3):
         held.add(size)
-with step("unplanned"):
-    held.add(6)
-with step("copy"):
-    assert int(held.add(4).to("cuda", non_blocking=True).cpu().max()) > 0
-with step("drop"):
-    held.drop(4)
+with step("unplanned"): held.add(6)
+with step("copy"): assert int(held.add(4).to("cuda", non_blocking=True).cpu().max()) > 0
+with step("drop"): held.drop(4)
 with step("again"):
     for size in (2, 2, 3, 4):
         held.add(size)
-with step("drop all"):
-    held.drop(6)
-with step("clear"):
-    torch._C._host_emptyCache()
+with step("drop all"): held.drop(6)
+with step("clear"): torch._C._host_emptyCache()
 with step("after it"):
     for size in (2, 2, 3):
         held.add(size)
@@ -210,19 +187,14 @@ def turns(count):
             if not torch.equal(tensor[:4096].cpu(), marks[mark]):
                 raise steps.Corrupt("somebody else has written to a block of device memory")
             del tensor
-with step("first"):
-    turns(1)
+with step("first"): turns(1)
 with step("pinned beside it"):
     back = held.add(2).to("cuda", non_blocking=True).cpu()
     assert int(back.min()) == int(back.max())
-with step("loop"):
-    turns(24)
-with step("clear"):
-    torch.cuda.empty_cache()
-with step("again"):
-    turns(2)
-with step("unplanned"):
-    torch.empty(30 << 20, dtype=torch.uint8, device="cuda")
+with step("loop"): turns(24)
+with step("clear"): torch.cuda.empty_cache()
+with step("again"): turns(2)
+with step("unplanned"): torch.empty(30 << 20, dtype=torch.uint8, device="cuda")
 with step("statistics"):
     torch.cuda.memory_stats()
     torch.cuda.memory_snapshot()
@@ -237,10 +209,7 @@ torch.cuda.memory._set_allocator_settings("expandable_segments:True")
 PLANNED_DEVICE = SYNC | {"BUDDY_DEVICE_PLAN": "{device plan}"}
 
 # A machine with two nodes, of which the kernel has one.
-TWO_NODES = SYNC | {
-    "BUDDY_NUMA": "0",
-    "PINBUDDY_SIM_FAULT_PLAN": "open(/sys/devices/system/node/has_memory):1+=<{nodes}",
-}
+TWO_NODES = SYNC | {"BUDDY_NUMA": "0", "PINBUDDY_SIM_FAULT_PLAN": "open(/sys/devices/system/node/has_memory):1+=<{nodes}"}
 
 # Name: program (of Python, or a file of C++), settings, whether the quick part has it. `{plan}` in a setting is the name
 # of a plan with `SLOTS`, `{device plan}` that of a plan of the program's own device memory, `{trace}` that of a new file,

@@ -115,11 +115,9 @@ def audit() -> str:
         return ""
     from pinbuddy import _library
 
-    library = _library.load()
-    if not hasattr(library, "pinbuddy_audit"):
-        return ""
-    text = ctypes.create_string_buffer(1 << 12)
-    library.pinbuddy_audit(text, ctypes.c_size_t(len(text)))
+    library, text = _library.load(), ctypes.create_string_buffer(1 << 12)
+    if hasattr(library, "pinbuddy_audit"):
+        library.pinbuddy_audit(text, ctypes.c_size_t(len(text)))
     return text.value.decode()
 
 
@@ -162,16 +160,11 @@ def finish(held: Held | None = None) -> None:
     if held is not None:
         held.all.clear()
     with step("at rest"):
-        at_rest()
-        wait_for_the_worker()
-        at_rest()
-        wait_for_the_worker()
+        for _ in range(2):
+            at_rest()
+            wait_for_the_worker()
     left = statistics()
     print(json.dumps({
-        "steps": came,
-        "reached": at_the_steps,
-        "before": before,
-        "left": left,
-        "audit": found or audit(),
+        "steps": came, "reached": at_the_steps, "before": before, "left": left, "audit": found or audit(),
         "known": host_stats()["allocated_bytes.current"],
     }), flush=True)

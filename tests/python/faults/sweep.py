@@ -1,10 +1,9 @@
 """Runs a program with each of its calls failing in turn, with pinbuddy and with stock, and finds what differs.
 
-A program is run once to count its calls. Then each call that was counted fails, one run each: once, from then on, and
-with an error that stays. Whatever stock does in the same place is no difference: a step that fails with the same
-exception while the same call fails, or the one that stock has in its place. What is: another end of the process, a
-step that fails with pinbuddy alone, an error that does not name the cause, memory that is lost, a hazard, what the
-engine's audit finds.
+A program is run once to count its calls. Then each call that was counted fails, one run each: once, from then on, and with an
+error that stays. Whatever stock does in the same place is no difference: a step that fails with the same exception while the same
+call fails, or the one that stock has in its place. What is: another end of the process, a step that fails with pinbuddy alone, an
+error that does not name the cause, memory that is lost, a hazard, what the engine's audit finds.
 """
 
 from dataclasses import dataclass, field
@@ -98,9 +97,7 @@ def compare(case: Case, outcome: Outcome, step: str | None, stock: Stock, swept:
         swept.differences.append(Difference(case, "the fault", "it was never met"))
 
 
-def sweep(
-    fork: str, stock: str, program: str, most: int, kinds=KINDS, only: set[str] | None = None, part=(0, 1)
-) -> Swept:
+def sweep(fork: str, stock: str, program: str, most: int, kinds=KINDS, only: set[str] | None = None, part=(0, 1)) -> Swept:
     """Tries the cases of all calls, or of these only. ``part``: of every so many names the one with this number, so that
     several processes can share a program.
 
