@@ -17,6 +17,7 @@ use xtask_support::cargo;
 use xtask_support::paths;
 use xtask_support::progress::Step;
 use xtask_support::refusal::refuse;
+use xtask_support::typed::quoted;
 
 /// Our library's name in torch/lib.
 pub const LIBRARY: &str = "libtorch_pinbuddy.so";
@@ -137,7 +138,7 @@ pub fn compile(
     let output = command.output().context("running cargo")?;
     let expected = "cxx-bridge against the patched headers";
     let messages = cargo::messages(&output, "the library", expected, "")?;
-    cargo::library(&messages, "libpinbuddy_bridge.so")
+    cargo::built(&messages, "libpinbuddy_bridge.so")
 }
 
 /// Takes from the command the caller's settings that would change the bytes or their path, and gives it rustc's flags.
@@ -199,6 +200,7 @@ fn ours(root: &Path, target: &Path) -> [(PathBuf, &'static str); 3] {
     ]
 }
 
+/// Quoted for a shell, for `CC_SHELL_ESCAPED_FLAGS`.
 fn cxx_flags(root: &Path, target: &Path, against: &Prepared, flavour: Flavour) -> Vec<String> {
     if let Flavour::Coverage = flavour {
         return Vec::new();
@@ -206,13 +208,8 @@ fn cxx_flags(root: &Path, target: &Path, against: &Prepared, flavour: Flavour) -
     let wheel = [&against.tree, &against.overlay].map(|it| (it.clone(), "torch-wheel"));
     let cuda = against.cuda.iter().map(|it| (it.clone(), "cuda"));
     let all = ours(root, target).into_iter().chain(wheel).chain(cuda);
-    all.map(|(from, to)| quote(&format!("-ffile-prefix-map={}={to}", from.display())))
+    all.map(|(from, to)| quoted(&format!("-ffile-prefix-map={}={to}", from.display())))
         .collect()
-}
-
-/// Quoted for a shell, for `CC_SHELL_ESCAPED_FLAGS`.
-fn quote(flag: &str) -> String {
-    format!("'{}'", flag.replace('\'', r"'\''"))
 }
 
 /// Makes a copy of libtorch.so with our library in its NEEDED list.
@@ -231,14 +228,4 @@ pub fn add_needed(libtorch: &Path, work: &Path, tools: &Tools) -> Result<PathBuf
         String::from_utf8_lossy(&output.stderr).trim()
     );
     Ok(patched)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_with_a_space_or_a_quote() {
-        assert_eq!(quote("-I/a b/it's"), r"'-I/a b/it'\''s'");
-    }
 }

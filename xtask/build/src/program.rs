@@ -59,7 +59,7 @@ impl Compiling {
         };
         let again = format!("cargo build -p {PROGRAM}");
         let messages = cargo::messages(&output, PROGRAM, "tools", &again)?;
-        cargo::executable(&messages, PROGRAM)
+        cargo::built(&messages, PROGRAM)
     }
 }
 
