@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xshell::{Shell, cmd};
 
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{Options, Wanted, current, tree};
+use crate::build_wheel::{Options, Wanted, current, fetch, tree};
 use crate::python::environment::Environment;
 use crate::python::tools::Tools;
 use crate::python::{Python, pip, tools};
@@ -74,7 +74,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
     let tools = tools::ensure(&plan.python)?;
     let (wheel, sha256) = if stock {
         let base = Progress::new(1).step("get the official wheel", |step| {
-            plan.official().official(&tools, step)
+            fetch::official(&plan, &tools, step)
         })?;
         (base.path, base.sha256)
     } else {

@@ -137,10 +137,9 @@ fn base(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
         Some(path) if plan.given => {
             let (path, name) = fetch::at_hand(path, &plan.python)?;
             step.say("hashing");
-            let sha256 = Digest::of_file(&path)?.hex();
-            Ok(Base { path, name, sha256 })
+            Base::of(path, name)
         }
-        _ => plan.official().official(tools, step),
+        _ => fetch::official(plan, tools, step),
     }
 }
 

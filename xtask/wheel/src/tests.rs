@@ -66,12 +66,9 @@ impl Made {
         let mut rows: Vec<Row> = self
             .files
             .iter()
-            .map(|(name, bytes)| Row::of(name, bytes))
+            .map(|(name, bytes)| record::row(name, bytes))
             .collect();
-        rows.push(Row {
-            path: format!("{INFO}/RECORD"),
-            fingerprint: None,
-        });
+        rows.push((format!("{INFO}/RECORD"), None));
         record::format(&rows)
     }
 

@@ -132,10 +132,7 @@ impl Writer {
                     .raw_copy_file_rename(raw, &name)
                     .with_context(|| format!("copying {name}"))?;
                 if let Some(fingerprint) = base.rows.get(&entry.name) {
-                    self.rows.push(Row {
-                        path: name,
-                        fingerprint: fingerprint.clone(),
-                    });
+                    self.rows.push((name, fingerprint.clone()));
                 }
             }
             step.advance(entry.size);
@@ -157,7 +154,7 @@ impl Writer {
     }
 
     fn add(&mut self, name: &str, file: &NewFile) -> Result<()> {
-        self.rows.push(Row::of(name, &file.bytes));
+        self.rows.push(record::row(name, &file.bytes));
         let mode = if file.executable { 0o755 } else { 0o644 };
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
@@ -172,10 +169,7 @@ impl Writer {
 
     fn finish(mut self) -> Result<()> {
         let name = format!("{}RECORD", self.dist_info);
-        self.rows.push(Row {
-            path: name.clone(),
-            fingerprint: None,
-        });
+        self.rows.push((name.clone(), None));
         let text = record::format(&self.rows);
         self.add(&name, &NewFile::text(text))?;
         let file = self
