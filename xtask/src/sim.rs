@@ -35,7 +35,8 @@ pub fn run(args: &cli::Sim) -> Result<()> {
             eprintln!("{line}");
         }
     };
-    match Torch::of(program, has_torch, &venv::with_fork()) {
+    let forks = venv::forks(&paths::target().join("venv"));
+    match Torch::of(program, has_torch, &forks) {
         Torch::OnPath => {}
         Torch::Fork(folder) => {
             let shown = paths::show(&folder);

@@ -213,12 +213,8 @@ fn copy(how: &[&str], from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The complete environments with the fork, the newest torch first.
-pub fn with_fork() -> Vec<PathBuf> {
-    forks(&paths::target().join("venv"))
-}
-
-fn forks(root: &Path) -> Vec<PathBuf> {
+/// The complete environments with the fork in a folder, the newest torch first.
+pub fn forks(root: &Path) -> Vec<PathBuf> {
     let listed = fs::read_dir(root).into_iter().flatten().flatten();
     let mut found: Vec<_> = listed
         .filter_map(|entry| {

@@ -49,13 +49,8 @@ pub struct Prepared {
 impl Prepared {
     /// `torch.__version__` of the fork.
     pub fn version(&self) -> String {
-        let inputs = &self.inputs;
-        defaults::version(
-            &self.fork_version,
-            inputs.build,
-            &inputs.defaults,
-            &inputs.links,
-        )
+        let it = &self.inputs;
+        defaults::version(&self.fork_version, it.build, &it.defaults, &it.links)
     }
 
     /// The provenance of a library that was compiled against this, with the patched `header`.

@@ -48,11 +48,8 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &[u8]) -> Resu
     let stem = format!("{}-{}", name.name, name.version);
     let dist_info = format!("{stem}.dist-info");
     let root = paths::root();
-    let places = (
-        "pinbuddy/include/pinbuddy",
-        &*format!("{dist_info}/licenses"),
-    );
-    let mut files = contents::ours(root, places)?;
+    let texts = format!("{dist_info}/licenses");
+    let mut files = contents::ours(root, ("pinbuddy/include/pinbuddy", &texts))?;
     let licences = contents::licences(&files, &dist_info);
     let ours = NewFile::library(program.to_vec());
     files.insert(program::IN_WHEEL.to_owned(), ours);

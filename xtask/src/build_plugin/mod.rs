@@ -59,7 +59,7 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     disk::require(&args.options.out, ROOM, "write the plug-in")?;
     let _lock = lock::take("build")?;
     let wheels = paths::target().join(Flavour::Wheel.target());
-    let compiling = Compiling::start(paths::root(), &wheels)?;
+    let compiling = Compiling::start(&wheels)?;
     let mut libraries: Vec<Library> = Vec::new();
     let mut steps = Vec::new();
     for build in &wanted {
@@ -122,9 +122,9 @@ fn wanted(args: &cli::BuildPlugin) -> Result<Vec<Wanted>> {
 /// Everything up to the library; the caller holds the lock `build`.
 fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library> {
     let ready = prepare::prepare(plan, progress)?;
+    let target = paths::target().join(flavour.target());
     let path = progress.step("compile the library", |step| {
-        let target = paths::target().join(flavour.target());
-        compile::compile(paths::root(), &target, &ready, flavour, step)
+        compile::compile(&target, &ready, flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let floors = ready.require(&[(LIBRARY, &bytes)])?;
@@ -156,9 +156,9 @@ fn write(
         out.join(name.to_string()),
         "write the plug-in",
         progress,
-        |file, _| {
+        |file, step| {
             let contents = contents::contents(&name, libraries, program)?;
-            writer::write_new(&contents, file)?;
+            writer::write(None, &contents, file, step)?;
             Ok(contents)
         },
         |file, contents, step| verify(file, &name, (libraries.len(), contents), step),

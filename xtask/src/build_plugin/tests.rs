@@ -159,7 +159,7 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wheel");
     let mut contents = contents::contents(&name, &libraries, TOOLS).unwrap();
-    writer::write_new(&contents, &path).unwrap();
+    writer::write(None, &contents, &path, &Step::silent()).unwrap();
     let refused_of = |count, contents: &Contents| {
         let error = verify(&path, &name, (count, contents), &Step::silent()).unwrap_err();
         format!("{error:#}")

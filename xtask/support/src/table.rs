@@ -99,22 +99,17 @@ impl Table {
     ) {
         match made {
             Some(made) => self.row(name, || run(made)),
-            None if self.wants(name) => self.not_run(name),
+            None if self.wants(name) => self.rows.push(Row {
+                name: name.to_owned(),
+                tally: Tally {
+                    failed: 1,
+                    ..Tally::default()
+                },
+                took: Duration::ZERO,
+                note: "not run: what it needs has failed".to_owned(),
+            }),
             None => {}
         }
-    }
-
-    fn not_run(&mut self, name: &str) {
-        let tally = Tally {
-            failed: 1,
-            ..Tally::default()
-        };
-        self.rows.push(Row {
-            name: name.to_owned(),
-            tally,
-            took: Duration::ZERO,
-            note: "not run: what it needs has failed".to_owned(),
-        });
     }
 
     /// All rows together.

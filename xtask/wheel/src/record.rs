@@ -26,21 +26,18 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Fingerprint>> {
         if line.is_empty() {
             continue;
         }
-        let (path, hash, size) = fields(line)
-            .with_context(|| format!("RECORD, line {}: not three fields", number + 1))?;
-        let fingerprint = if hash.is_empty() {
-            None
-        } else {
-            if !hash.starts_with("sha256=") {
-                bail!(
-                    "RECORD, line {}: {path} has the hash {hash}, and only sha256 is read here",
-                    number + 1
-                );
+        let at = format!("RECORD, line {}", number + 1);
+        let (path, hash, size) = fields(line).with_context(|| format!("{at}: not three fields"))?;
+        let fingerprint = match hash {
+            "" => None,
+            it if !it.starts_with("sha256=") => {
+                bail!("{at}: {path} has the hash {it}, and only sha256 is read here")
             }
-            let size = size
-                .parse()
-                .with_context(|| format!("RECORD, line {}: the size {size:?}", number + 1))?;
-            Some((hash.to_owned(), size))
+            it => {
+                let bytes = size.parse();
+                let bytes = bytes.with_context(|| format!("{at}: the size {size:?}"))?;
+                Some((it.to_owned(), bytes))
+            }
         };
         if rows.insert(path.clone(), fingerprint).is_some() {
             bail!("RECORD lists {path} twice");

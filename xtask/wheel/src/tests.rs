@@ -295,7 +295,7 @@ fn the_fork_is_complete_in_order_and_the_same_every_time() {
     let write = |name: &str| -> PathBuf {
         let out = made.folder.path().join(name);
         let mut base = verify::open(&made.path()).unwrap();
-        writer::write(&mut base, &contents, &out, &Step::silent()).unwrap();
+        writer::write(Some(&mut base), &contents, &out, &Step::silent()).unwrap();
         out
     };
     let (first, second) = (write("first.whl"), write("second.whl"));
