@@ -1,10 +1,9 @@
 // Replays a trace on a real allocator: memory pinned, and time of the requests.
 #pragma once
 
-#include "trace.h"
-
 #include <ATen/core/CachingHostAllocator.h>
 
+#include <string>
 #include <vector>
 
 namespace bench {
@@ -42,7 +41,7 @@ enum class Pace {
   kPaced,
 };
 
-// Runs all events on this thread, in order. Only requests are timed.
-Replayed replay(at::HostAllocator* allocator, const Trace& trace, Pace pace);
+// Runs all events of a file on this thread, in order. Only requests are timed.
+Replayed replay(at::HostAllocator* allocator, const std::string& path, Pace pace);
 
 } // namespace bench
