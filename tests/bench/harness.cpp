@@ -41,32 +41,18 @@ namespace {
 
 using namespace bench;
 
-// The answer to a line.
-class Answer {
- public:
-  template <typename Range, typename Field>
-  void list(const char* name, const Range& range, Field field) {
-    text_ << (text_.tellp() == 0 ? "" : " ") << name << '=';
-    const char* comma = "";
-    for (const auto& it : range) {
-      text_ << comma << field(it);
-      comma = ",";
+std::string text(const Numbers& answer) {
+  std::ostringstream text;
+  text.precision(15);
+  for (const auto& [name, numbers] : answer) {
+    text << name << '=';
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      text << (i ? "," : "") << numbers[i];
     }
+    text << ' ';
   }
-  void value(const char* name, double value) {
-    list(name, std::initializer_list<double>{value}, [](double it) { return it; });
-  }
-  std::string text() const {
-    return text_.str();
-  }
-
- private:
-  std::ostringstream text_ = [] {
-    std::ostringstream text;
-    text.precision(15);
-    return text;
-  }();
-};
+  return text.str();
+}
 
 const std::map<std::string, Pace> kPaces{
     {"free", Pace::kFree}, {"timed", Pace::kTimed}, {"paced", Pace::kPaced}};
@@ -75,47 +61,47 @@ class Harness {
  public:
   explicit Harness(at::HostAllocator* allocator) : allocator_(allocator) {}
 
-  Answer obey(std::istringstream& line) {
+  Numbers obey(std::istringstream& line) {
     const auto word = take<std::string>(line);
-    Answer answer;
+    Numbers answer;
     if (word == "requests") {
       threads_.reset();
       loop_.reset();
       requests_ = requests(take<std::string>(line));
       loop_ = std::make_unique<Loop>(allocator_, requests_);
-    } else if (word == "pairs") {
-      answer.value("ns", pairs(take<long>(line)));
     } else if (word == "device") {
       loop_.reset();
       Requests pattern = requests(take<std::string>(line));
       pattern.event = false;
       loop_ = std::make_unique<Loop>(device_allocator(), std::move(pattern));
+    } else if (word == "pairs") {
+      answer["ns"] = {pairs(take<long>(line))};
     } else if (word == "single") {
-      answer.value("p99", single(take<long>(line)));
+      answer["p99"] = {single(take<long>(line))};
     } else if (word == "threads") {
       const auto count = take<int>(line);
-      answer.value("ns", threads(count, take<long>(line)));
+      answer["ns"] = {threads(count, take<long>(line))};
     } else if (word == "beside-statistics") {
       const auto count = take<int>(line);
       beside_statistics(allocator_, requests_.sizes.at(0), count, take<double>(line));
     } else if (word == "crowd") {
       const auto count = take<std::size_t>(line);
-      answer.value("done", crowd(count, take<double>(line)));
+      answer["done"] = {crowd(count, take<double>(line)) ? 1.0 : 0.0};
     } else if (word == "use") {
       use(take<std::size_t>(line));
     } else if (word == "warm-up") {
       const double start = wall_nanoseconds();
       warm_up();
-      answer.value("ns", wall_nanoseconds() - start);
+      answer["ns"] = {wall_nanoseconds() - start};
     } else if (word == "plan") {
       for (const char* name : {"hits", "misses", "unplanned"}) {
-        answer.value(name, plan_count(name));
+        answer[name] = {plan_count(name)};
       }
     } else if (word == "replay") {
       const auto path = take<std::string>(line);
-      tell(replay(allocator_, path, kPaces.at(take<std::string>(line))), answer);
+      answer = replay(allocator_, path, kPaces.at(take<std::string>(line)));
     } else if (word == "pins") {
-      answer.value("bytes", counted().bytes);
+      answer["bytes"] = {counted().bytes};
     } else {
       throw std::invalid_argument("no such command: " + word);
     }
@@ -212,18 +198,6 @@ class Harness {
     return true;
   }
 
-  static void tell(const Replayed& it, Answer& answer) {
-    answer.list("iteration_ns", it.iterations, [](const Iteration& i) { return i.nanoseconds; });
-    answer.list("iteration_pins", it.iterations, [](const Iteration& i) { return i.pins; });
-    answer.value("peak_live", it.peak_live);
-    answer.value("peak_pinned", it.peak_pinned);
-    answer.value("live_at_clear", it.live_at_clear);
-    answer.value("pinned_after_clear", it.pinned_after_clear);
-    answer.list("sample_us", it.samples, [](const Sample& i) { return i.microseconds; });
-    answer.list("sample_live", it.samples, [](const Sample& i) { return i.live; });
-    answer.list("sample_pinned", it.samples, [](const Sample& i) { return i.pinned; });
-  }
-
   at::HostAllocator* const allocator_;
   std::vector<at::DataPtr> crowd_;
   Requests requests_;
@@ -248,11 +222,11 @@ int main(int argc, char** argv) {
   }
   {
     Harness harness(allocator);
-    std::string text;
-    while (std::getline(std::cin, text)) {
-      std::istringstream line(text);
+    std::string words;
+    while (std::getline(std::cin, words)) {
+      std::istringstream line(words);
       try {
-        std::cout << harness.obey(line).text() << std::endl;
+        std::cout << text(harness.obey(line)) << std::endl;
       } catch (const std::exception& error) {
         std::string what = error.what();
         std::replace(what.begin(), what.end(), '\n', ' ');

@@ -112,21 +112,26 @@ struct Slot {
 
 } // namespace
 
-Replayed replay(at::HostAllocator* allocator, const std::string& path, Pace pace) {
+Numbers replay(at::HostAllocator* allocator, const std::string& path, Pace pace) {
   const Trace trace = read_trace(path);
-  Replayed result;
+  Numbers result;
+  std::vector<double>& iterations = result["iteration_ns"];
+  std::vector<double>& iteration_pins = result["iteration_pins"];
+  double& peak_live = result["peak_live"].emplace_back();
+  double& live_at_clear = result["live_at_clear"].emplace_back();
+  double& pinned_after_clear = result["pinned_after_clear"].emplace_back();
   std::vector<Slot> slots(trace.slots);
   double live = 0;
-  Iteration now;
+  double now = 0; // nanoseconds of this iteration
   in_nanoseconds(0); // calibrated before it counts
   const Ticks cost = ticks_of_asking();
   double pins_before = pinned(allocator).pins;
   const auto end_iteration = [&] {
     const double pins = pinned(allocator).pins;
-    now.pins = pins - pins_before;
+    iterations.push_back(now);
+    iteration_pins.push_back(pins - pins_before);
     pins_before = pins;
-    result.iterations.push_back(now);
-    now = {};
+    now = 0;
   };
 
   const std::size_t every = std::max<std::size_t>(1, trace.events.size() / kSamples);
@@ -167,7 +172,7 @@ Replayed replay(at::HostAllocator* allocator, const std::string& path, Pace pace
         break;
     }
     const Ticks took = ticks_now() - began;
-    now.nanoseconds += in_nanoseconds(took > cost ? took - cost : 0);
+    now += in_nanoseconds(took > cost ? took - cost : 0);
 
     if (event.op == Op::allocate) {
       if (warming) {
@@ -175,28 +180,29 @@ Replayed replay(at::HostAllocator* allocator, const std::string& path, Pace pace
       }
       slot.bytes = static_cast<double>(event.bytes);
       live += slot.bytes;
-      result.peak_live = std::max(result.peak_live, live);
+      peak_live = std::max(peak_live, live);
     } else if (event.op == Op::free) {
       live -= slot.bytes;
       unsettled = unsettled || slot.used;
       slot = {};
     } else if (event.op == Op::clear) {
       warming = pace != Pace::kPaced;
-      result.live_at_clear = live;
-      result.pinned_after_clear = pinned(allocator).bytes;
+      live_at_clear = live;
+      pinned_after_clear = pinned(allocator).bytes;
     } else if (event.op == Op::iteration) {
       warming = pace == Pace::kFree;
       end_iteration();
     }
     if (i % every == 0 || i + 1 == trace.events.size()) {
-      result.samples.push_back(
-          {static_cast<double>(event.microseconds - first), live, pinned(allocator).bytes});
+      result["sample_us"].push_back(static_cast<double>(event.microseconds - first));
+      result["sample_live"].push_back(live);
+      result["sample_pinned"].push_back(pinned(allocator).bytes);
     }
   }
   if (open) {
     end_iteration();
   }
-  result.peak_pinned = pinned(allocator).peak;
+  result["peak_pinned"] = {pinned(allocator).peak};
   return result;
 }
 
