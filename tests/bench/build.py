@@ -28,7 +28,7 @@ def build(torch: Path, out: Path, once: bool) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     stamped.unlink(missing_ok=True)
     print("compiling the harness", file=sys.stderr)
-    sources = [it for it in files if it.suffix == ".cpp" and not it.stem.endswith("_test") and it.stem != "allocate_free"]
+    sources = [it for it in files if it.suffix == ".cpp" and not it.stem.endswith("_test")]
     include = torch / "include"
     with tempfile.TemporaryDirectory(dir=out.parent) as work:
 

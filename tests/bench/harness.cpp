@@ -8,24 +8,20 @@
 //
 //   requests PATTERN          what `pairs`, `single` and `threads` do from now on (requests.h)
 //   pairs N                   ns=   thread time of one, over so many
-//   device PATTERN            what `device-pairs` does from now on
-//   device-pairs N            ns=   thread time of one of device memory, over so many
-//   single N                  p50= p99=   nanoseconds of one, each measured by itself
+//   device PATTERN            what `pairs` does from now on, of device memory, on the current stream and with no events
+//   single N                  p99=   nanoseconds of one, each measured by itself
 //   threads COUNT N           ns=   wall time of all, each thread doing N
 //   beside-statistics COUNT SECONDS   threads with a block each, and a reader of statistics (threads.h)
-//   crowd N SECONDS           done=1, or 0 where it would take longer (crowd.h)
+//   crowd N SECONDS           done=1 once so many blocks are live beside as many holes, or 0 where it would take longer
 //   use BYTES                 touches as much memory and returns it to the system
 //   warm-up                   the fork's, and waits for it; ns=   wall time of that
 //   plan                      hits= misses= unplanned=   of a process with BUDDY_PLAN
 //   replay FILE free|timed|paced    (replay.h)
-//   pins                      bytes= peak= pins=   page-locked memory, where the runtime counts it
+//   pins                      bytes=   page-locked memory, where the runtime counts it
 //
 // An answer is `name=value[,value...]` separated by spaces, or `error TEXT`.
 #include "clock.h"
-#include "crowd.h"
-#include "device.h"
-#include "fork.h"
-#include "host_runtime.h"
+#include "looked_up.h"
 #include "model_allocator.h"
 #include "replay.h"
 #include "requests.h"
@@ -45,91 +41,67 @@ namespace {
 
 using namespace bench;
 
-// The answer to a line.
-class Answer {
- public:
-  template <typename Range, typename Field>
-  void list(const char* name, const Range& range, Field field) {
-    text_ << (text_.tellp() == 0 ? "" : " ") << name << '=';
-    const char* comma = "";
-    for (const auto& it : range) {
-      text_ << comma << field(it);
-      comma = ",";
+std::string text(const Numbers& answer) {
+  std::ostringstream text;
+  text.precision(15);
+  for (const auto& [name, numbers] : answer) {
+    text << name << '=';
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      text << (i ? "," : "") << numbers[i];
     }
+    text << ' ';
   }
-  void value(const char* name, double value) {
-    list(name, std::initializer_list<double>{value}, [](double it) { return it; });
-  }
-  std::string text() const {
-    return text_.str();
-  }
-
- private:
-  std::ostringstream text_ = [] {
-    std::ostringstream text;
-    text.precision(15);
-    return text;
-  }();
-};
-
-Pace pace_named(const std::string& name) {
-  static const std::map<std::string, Pace> paces{
-      {"free", Pace::kFree}, {"timed", Pace::kTimed}, {"paced", Pace::kPaced}};
-  const auto found = paces.find(name);
-  if (found == paces.end()) {
-    throw std::invalid_argument("no such pace: " + name);
-  }
-  return found->second;
+  return text.str();
 }
+
+const std::map<std::string, Pace> kPaces{
+    {"free", Pace::kFree}, {"timed", Pace::kTimed}, {"paced", Pace::kPaced}};
 
 class Harness {
  public:
-  explicit Harness(at::HostAllocator* allocator) : allocator_(allocator), crowd_(allocator) {}
+  explicit Harness(at::HostAllocator* allocator) : allocator_(allocator) {}
 
-  Answer obey(std::istringstream& line) {
+  Numbers obey(std::istringstream& line) {
     const auto word = take<std::string>(line);
-    Answer answer;
+    Numbers answer;
     if (word == "requests") {
       threads_.reset();
       loop_.reset();
       requests_ = requests(take<std::string>(line));
       loop_ = std::make_unique<Loop>(allocator_, requests_);
-    } else if (word == "pairs") {
-      answer.value("ns", pairs(take<long>(line)));
     } else if (word == "device") {
-      device_.reset();
-      device_ = std::make_unique<DeviceLoop>(requests(take<std::string>(line)));
-    } else if (word == "device-pairs") {
-      answer.value("ns", device_pairs(take<long>(line)));
+      loop_.reset();
+      Requests pattern = requests(take<std::string>(line));
+      pattern.event = false;
+      loop_ = std::make_unique<Loop>(device_allocator(), std::move(pattern));
+    } else if (word == "pairs") {
+      answer["ns"] = {pairs(take<long>(line))};
     } else if (word == "single") {
-      single(take<long>(line), answer);
+      answer["p99"] = {single(take<long>(line))};
     } else if (word == "threads") {
       const auto count = take<int>(line);
-      answer.value("ns", threads(count, take<long>(line)));
+      answer["ns"] = {threads(count, take<long>(line))};
     } else if (word == "beside-statistics") {
       const auto count = take<int>(line);
       beside_statistics(allocator_, requests_.sizes.at(0), count, take<double>(line));
     } else if (word == "crowd") {
       const auto count = take<std::size_t>(line);
-      answer.value("done", crowd_.grow(count, take<double>(line)));
+      answer["done"] = {crowd(count, take<double>(line)) ? 1.0 : 0.0};
     } else if (word == "use") {
       use(take<std::size_t>(line));
     } else if (word == "warm-up") {
       const double start = wall_nanoseconds();
       warm_up();
-      answer.value("ns", wall_nanoseconds() - start);
+      answer["ns"] = {wall_nanoseconds() - start};
     } else if (word == "plan") {
       for (const char* name : {"hits", "misses", "unplanned"}) {
-        answer.value(name, plan_count(name));
+        answer[name] = {plan_count(name)};
       }
     } else if (word == "replay") {
-      const Trace trace = read_trace(take<std::string>(line));
-      tell(replay(allocator_, trace, pace_named(take<std::string>(line))), answer);
+      const auto path = take<std::string>(line);
+      answer = replay(allocator_, path, kPaces.at(take<std::string>(line)));
     } else if (word == "pins") {
-      const Pinned now = counted_or_throw();
-      answer.value("bytes", static_cast<double>(now.bytes));
-      answer.value("peak", static_cast<double>(now.peak));
-      answer.value("pins", static_cast<double>(now.pins));
+      answer["bytes"] = {counted().bytes};
     } else {
       throw std::invalid_argument("no such command: " + word);
     }
@@ -161,28 +133,13 @@ class Harness {
     return (thread_nanoseconds() - start) / static_cast<double>(count);
   }
 
-  double device_pairs(long count) {
-    if (!device_) {
-      throw std::logic_error("no requests of device memory yet");
-    }
-    device_->run(count / 4);
-    const double start = thread_nanoseconds();
-    device_->run(count);
-    return (thread_nanoseconds() - start) / static_cast<double>(count);
-  }
-
-  void single(long count, Answer& answer) {
-    loop().run(count / 4);
-    std::vector<double> each = loop().run_timed(count);
-    std::sort(each.begin(), each.end());
-    answer.value("p50", quantile(each, 0.50));
-    answer.value("p99", quantile(each, 0.99));
-  }
-
-  // A quantile of sorted values. Clocks of virtual machines tick in steps of 10 ns and more, so that thousands of
+  // The time that one of a hundred exceeds. Clocks of virtual machines tick in steps of 10 ns and more, so that thousands of
   // calls share a value; interpolates among equal values, half way to the neighbours.
-  static double quantile(const std::vector<double>& sorted, double share) {
-    const double place = share * static_cast<double>(sorted.size());
+  double single(long count) {
+    loop().run(count / 4);
+    std::vector<double> sorted = loop().run_timed(count);
+    std::sort(sorted.begin(), sorted.end());
+    const double place = 0.99 * static_cast<double>(sorted.size());
     const double value = sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(place))];
     const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), value);
     const double low = first == sorted.begin() ? value : (*(first - 1) + value) / 2;
@@ -214,30 +171,37 @@ class Harness {
     munmap(memory, bytes);
   }
 
-  static Pinned counted_or_throw() {
-    if (!is_counted()) {
-      throw std::runtime_error("this runtime does not count pins");
+  // Allocates until `count` blocks of 4 KiB are live, each with a free one beside it if the allocator places them side by side.
+  // Existing blocks stay. False if it stopped after `seconds`.
+  bool crowd(std::size_t count, double seconds) {
+    constexpr std::size_t bytes = 4096;
+    const double end = wall_nanoseconds() + seconds * 1e9;
+    auto in_time = [end, done = 0]() mutable {
+      return ++done % 64 != 0 || wall_nanoseconds() < end;
+    };
+    std::vector<at::DataPtr> between;
+    while (crowd_.size() < count) {
+      if (!in_time()) {
+        return false;
+      }
+      crowd_.push_back(allocator_->allocate(bytes));
+      between.push_back(allocator_->allocate(bytes));
     }
-    return counted();
-  }
-
-  static void tell(const Replayed& it, Answer& answer) {
-    answer.list("iteration_ns", it.iterations, [](const Iteration& i) { return i.nanoseconds; });
-    answer.list("iteration_pins", it.iterations, [](const Iteration& i) { return i.pins; });
-    answer.value("peak_live", it.peak_live);
-    answer.value("peak_pinned", it.peak_pinned);
-    answer.value("live_at_clear", it.live_at_clear);
-    answer.value("pinned_after_clear", it.pinned_after_clear);
-    answer.list("sample_us", it.samples, [](const Sample& i) { return i.microseconds; });
-    answer.list("sample_live", it.samples, [](const Sample& i) { return i.live; });
-    answer.list("sample_pinned", it.samples, [](const Sample& i) { return i.pinned; });
+    for (at::DataPtr& block : between) {
+      if (!in_time()) {
+        // Freeing the rest would take equally long.
+        new std::vector<at::DataPtr>(std::move(between));
+        return false;
+      }
+      block.clear();
+    }
+    return true;
   }
 
   at::HostAllocator* const allocator_;
-  Crowd crowd_;
+  std::vector<at::DataPtr> crowd_;
   Requests requests_;
   std::unique_ptr<Loop> loop_;
-  std::unique_ptr<DeviceLoop> device_;
   std::unique_ptr<Threads> threads_;
   int thread_count_ = 0;
 };
@@ -258,11 +222,11 @@ int main(int argc, char** argv) {
   }
   {
     Harness harness(allocator);
-    std::string text;
-    while (std::getline(std::cin, text)) {
-      std::istringstream line(text);
+    std::string words;
+    while (std::getline(std::cin, words)) {
+      std::istringstream line(words);
       try {
-        std::cout << harness.obey(line).text() << std::endl;
+        std::cout << text(harness.obey(line)) << std::endl;
       } catch (const std::exception& error) {
         std::string what = error.what();
         std::replace(what.begin(), what.end(), '\n', ' ');

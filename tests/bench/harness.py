@@ -54,6 +54,21 @@ def settings(subject: str, counted: bool) -> dict:
     return own
 
 
+def output(command: list, **more) -> str:
+    """What a command prints. What it complains of goes to the terminal, or into the failure if it is captured."""
+    command = [str(it) for it in command]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, **more)
+    if done.returncode:
+        raise Failed(f"{' '.join(command)} failed" + (f":\n{done.stderr.strip()}" if done.stderr is not None else ""))
+    return done.stdout.strip()
+
+
+def of_system(file: str, name: str) -> str:
+    """A value in /proc/cpuinfo, or in a file like it."""
+    lines = (line.partition(":") for line in Path(file).read_text().splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == name), "")
+
+
 class Process:
     """A process of the harness, which answers each line with a line of `name=value[,value...]`."""
 

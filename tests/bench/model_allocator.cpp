@@ -1,7 +1,7 @@
 #include "model_allocator.h"
 
 #include "buddy_181094.h"
-#include "host_runtime.h"
+#include "looked_up.h"
 
 #include <c10/core/Event.h>
 

@@ -179,15 +179,15 @@ def device(machine: Machine, results: Results) -> None:
             plan = {"BUDDY_DEVICE_PLAN": str(folder / "device.plan")}
             with machine.start("pinbuddy", plan) as first:
                 first.ask(f"device {DEVICE_PLANNED}")
-                first.ask(f"device-pairs {DEVICE_RECORDED}")
+                first.ask(f"pairs {DEVICE_RECORDED}")
             if not (folder / "device.plan").is_file() or "pinbuddy-no-plan" in (folder / "device.plan").read_text():
                 raise Failed("the first run made no plan")
 
             def prepare(process: Process) -> None:
                 process.ask(f"device {measured}")
-                process.ask(f"device-pairs {4 * DEVICE_PAIRS}")
+                process.ask(f"pairs {4 * DEVICE_PAIRS}")
 
-            case = Case(name, f"device-pairs {DEVICE_PAIRS}", prepare)
+            case = Case(name, f"pairs {DEVICE_PAIRS}", prepare)
             seen = measure(machine, lambda: [machine.start("stock"), machine.start("pinbuddy", plan)], [case])[name]
         more = [median(a - b for a, b in zip(ours, stock)) for ours, stock in zip(seen["pinbuddy"], seen["stock"])]
         if measured == DEVICE_PLANNED:

@@ -1,30 +1,75 @@
 #include "replay.h"
 
 #include "clock.h"
-#include "fork.h"
-#include "host_runtime.h"
+#include "looked_up.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <ctime>
+#include <fstream>
 #include <map>
+#include <stdexcept>
 
 namespace bench {
 namespace {
 
 constexpr std::size_t kSamples = 600;
 
+enum class Op : std::uint8_t { allocate = 0, free = 1, event = 2, clear = 3, iteration = 4 };
+
+struct Event {
+  std::uint64_t microseconds;
+  std::uint64_t bytes; // of an allocation
+  std::uint32_t slot;
+  std::uint16_t stream;
+  Op op;
+  std::uint8_t unused;
+};
+static_assert(sizeof(Event) == 24);
+
+struct Trace {
+  std::uint64_t slots = 0;
+  std::vector<Event> events;
+};
+
+// In the form that traces.py writes. Little-endian: "PBTRACE1", slots (u64), events (u64), then 24 bytes per event. A slot holds
+// one live block; ids of the JSON form are slots here.
+Trace read_trace(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  struct {
+    char magic[8];
+    std::uint64_t slots;
+    std::uint64_t events;
+  } head{};
+  file.read(reinterpret_cast<char*>(&head), sizeof head);
+  if (!file || std::memcmp(head.magic, "PBTRACE1", sizeof head.magic) != 0) {
+    throw std::runtime_error(path + " is no trace");
+  }
+  Trace trace{head.slots, std::vector<Event>(head.events)};
+  const auto bytes = static_cast<std::streamsize>(head.events * sizeof(Event));
+  if (!file.read(reinterpret_cast<char*>(trace.events.data()), bytes)) {
+    throw std::runtime_error(path + " is cut off");
+  }
+  for (const Event& event : trace.events) {
+    if (event.op > Op::iteration || event.slot >= trace.slots) {
+      throw std::runtime_error(path + " holds an event that is none");
+    }
+  }
+  return trace;
+}
+
 Pinned pinned(at::HostAllocator* allocator) {
   if (is_counted()) {
     return counted();
   }
   const at::HostStats stats = allocator->get_stats();
-  return {
-      static_cast<std::uint64_t>(stats.allocated_bytes.current),
-      static_cast<std::uint64_t>(stats.allocated_bytes.peak),
-      static_cast<std::uint64_t>(stats.num_host_alloc)};
+  const auto number = [](auto it) { return static_cast<double>(it); };
+  const auto& bytes = stats.allocated_bytes;
+  return {number(bytes.current), number(bytes.peak), number(stats.num_host_alloc)};
 }
 
 // The trace's streams.
@@ -61,28 +106,32 @@ void wait_until(double start, std::uint64_t microseconds) {
 
 struct Slot {
   at::DataPtr block;
-  std::uint64_t bytes = 0;
+  double bytes = 0;
   bool used = false; // on a stream
 };
 
 } // namespace
 
-Replayed replay(at::HostAllocator* allocator, const Trace& trace, Pace pace) {
-  Replayed result;
+Numbers replay(at::HostAllocator* allocator, const std::string& path, Pace pace) {
+  const Trace trace = read_trace(path);
+  Numbers result;
+  std::vector<double>& iterations = result["iteration_ns"];
+  std::vector<double>& iteration_pins = result["iteration_pins"];
+  double& peak_live = result["peak_live"].emplace_back();
+  double& live_at_clear = result["live_at_clear"].emplace_back();
+  double& pinned_after_clear = result["pinned_after_clear"].emplace_back();
   std::vector<Slot> slots(trace.slots);
-  std::uint64_t live = 0;
-  std::uint64_t peak_live = 0;
-  Iteration now;
+  double live = 0;
+  double now = 0; // nanoseconds of this iteration
   in_nanoseconds(0); // calibrated before it counts
   const Ticks cost = ticks_of_asking();
-  const Pinned before = pinned(allocator);
-  double pins_before = static_cast<double>(before.pins);
+  double pins_before = pinned(allocator).pins;
   const auto end_iteration = [&] {
-    const auto pins = static_cast<double>(pinned(allocator).pins);
-    now.pins = pins - pins_before;
+    const double pins = pinned(allocator).pins;
+    iterations.push_back(now);
+    iteration_pins.push_back(pins - pins_before);
     pins_before = pins;
-    result.iterations.push_back(now);
-    now = {};
+    now = 0;
   };
 
   const std::size_t every = std::max<std::size_t>(1, trace.events.size() / kSamples);
@@ -123,13 +172,13 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, Pace pace) {
         break;
     }
     const Ticks took = ticks_now() - began;
-    now.nanoseconds += in_nanoseconds(took > cost ? took - cost : 0);
+    now += in_nanoseconds(took > cost ? took - cost : 0);
 
     if (event.op == Op::allocate) {
       if (warming) {
         wait_for_warm_up();
       }
-      slot.bytes = event.bytes;
+      slot.bytes = static_cast<double>(event.bytes);
       live += slot.bytes;
       peak_live = std::max(peak_live, live);
     } else if (event.op == Op::free) {
@@ -138,24 +187,22 @@ Replayed replay(at::HostAllocator* allocator, const Trace& trace, Pace pace) {
       slot = {};
     } else if (event.op == Op::clear) {
       warming = pace != Pace::kPaced;
-      result.live_at_clear = static_cast<double>(live);
-      result.pinned_after_clear = static_cast<double>(pinned(allocator).bytes);
+      live_at_clear = live;
+      pinned_after_clear = pinned(allocator).bytes;
     } else if (event.op == Op::iteration) {
       warming = pace == Pace::kFree;
       end_iteration();
     }
     if (i % every == 0 || i + 1 == trace.events.size()) {
-      result.samples.push_back(
-          {static_cast<double>(event.microseconds - first),
-           static_cast<double>(live),
-           static_cast<double>(pinned(allocator).bytes)});
+      result["sample_us"].push_back(static_cast<double>(event.microseconds - first));
+      result["sample_live"].push_back(live);
+      result["sample_pinned"].push_back(pinned(allocator).bytes);
     }
   }
   if (open) {
     end_iteration();
   }
-  result.peak_live = static_cast<double>(peak_live);
-  result.peak_pinned = static_cast<double>(pinned(allocator).peak);
+  result["peak_pinned"] = {pinned(allocator).peak};
   return result;
 }
 

@@ -1,35 +1,16 @@
 // Replays a trace on a real allocator: memory pinned, and time of the requests.
 #pragma once
 
-#include "trace.h"
-
 #include <ATen/core/CachingHostAllocator.h>
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace bench {
 
-// By iteration, each of which ends with its `iteration` event; the rest counts as one more, if there is any.
-struct Iteration {
-  double nanoseconds = 0; // within the allocator
-  double pins = 0; // calls to the driver
-};
-
-struct Sample {
-  double microseconds = 0; // of the trace's clock
-  double live = 0; // bytes requested and not freed
-  double pinned = 0;
-};
-
-struct Replayed {
-  std::vector<Iteration> iterations;
-  std::vector<Sample> samples;
-  double peak_live = 0;
-  double peak_pinned = 0;
-  // At the trace's last `clear`; both 0 if there is none.
-  double live_at_clear = 0;
-  double pinned_after_clear = 0;
-};
+// Numbers by name, as the harness answers.
+using Numbers = std::map<std::string, std::vector<double>>;
 
 enum class Pace {
   // Streams and a warm-up are finished before each request, so that the memory pinned does not depend on the machine's
@@ -42,7 +23,12 @@ enum class Pace {
   kPaced,
 };
 
-// Runs all events on this thread, in order. Only requests are timed.
-Replayed replay(at::HostAllocator* allocator, const Trace& trace, Pace pace);
+// Runs all events of a file on this thread, in order. Only requests are timed.
+//
+// `iteration_ns`, `iteration_pins`: time within the allocator and calls to the driver, by iteration, each of which ends with its
+// `iteration` event; the rest counts as one more, if there is any. `sample_us`, `sample_live`, `sample_pinned`: the trace's clock,
+// bytes requested and not freed, and bytes pinned, at some hundred events. `peak_live`, `peak_pinned`. `live_at_clear` and
+// `pinned_after_clear`: at the trace's last `clear`; both 0 if there is none.
+Numbers replay(at::HostAllocator* allocator, const std::string& path, Pace pace);
 
 } // namespace bench

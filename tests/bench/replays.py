@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from statistics import median
 
-from harness import SUBJECTS, SYNC, Case, Machine, Process, is_fork, measure, ratios, requests
+from harness import SUBJECTS, SYNC, Case, Machine, Process, is_fork, measure, of_system, ratios, requests
 from results import Failed, Results, at_least, at_most, ratio_of_turns, table
 from traces import SEED, Workload, workloads
 
@@ -13,8 +13,7 @@ GIB = 1 << 30
 
 
 def available_memory() -> int:
-    fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(fields["MemAvailable"].split()[0]) << 10
+    return int(of_system("/proc/meminfo", "MemAvailable").split()[0]) << 10
 
 
 class Planned:

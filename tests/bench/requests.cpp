@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -29,6 +30,15 @@ std::size_t below(std::mt19937_64& random, std::size_t bound) {
   return static_cast<std::size_t>(random() % bound);
 }
 
+// So many sizes, each drawn from what begins at `seed`.
+template <typename Draw>
+std::vector<std::size_t> drawn(std::size_t count, unsigned seed, Draw draw) {
+  std::mt19937_64 random(seed);
+  std::vector<std::size_t> sizes(count);
+  std::generate(sizes.begin(), sizes.end(), [&] { return draw(random); });
+  return sizes;
+}
+
 // Each multiple of a page from `least` to `most`, shuffled.
 std::vector<std::size_t> each_size_once(std::size_t least, std::size_t most) {
   std::vector<std::size_t> sizes((most - least) / kPage);
@@ -43,69 +53,46 @@ std::vector<std::size_t> each_size_once(std::size_t least, std::size_t most) {
   return sizes;
 }
 
-std::vector<std::size_t> mixed_sizes() {
-  std::mt19937_64 random(4);
-  std::vector<std::size_t> sizes(64);
-  for (std::size_t& size : sizes) {
-    // Log-uniform over the fourteen doublings from 4 KiB to 64 MiB.
-    const double doublings = static_cast<double>(below(random, 14000)) / 1000;
-    size = static_cast<std::size_t>(static_cast<double>(kPage) * std::exp2(doublings));
-  }
-  return sizes;
+// Log-uniform over the fourteen doublings from 4 KiB to 64 MiB.
+std::size_t mixed(std::mt19937_64& random) {
+  const double doublings = static_cast<double>(below(random, 14000)) / 1000;
+  return static_cast<std::size_t>(static_cast<double>(kPage) * std::exp2(doublings));
+}
+
+// Of fifty sizes of 5 to 63 MiB, all different, and none a power of two.
+std::size_t of_fifty(std::size_t number) {
+  return 4 * kMiB + (number + 1) * 300 * kPage;
+}
+
+const std::map<std::string, Requests>& patterns() {
+  const auto large = [](auto& random) { return 2 * kMiB + below(random, 12'000) * kPage; };
+  const auto any_of_fifty = [](auto& random) { return of_fifty(below(random, 50)); };
+  const auto each_of_fifty = [i = 0](auto&) mutable { return of_fifty(i++); };
+  const auto nine_to_fifteen = [i = 0](auto&) mutable { return (9 + i++ % 7) * kMiB; };
+  static const std::map<std::string, Requests> all{
+      // Used on a stream.
+      {"event", {{8 * kMiB}, 1, true}},
+      {"small-event", {{64 * 1024}, 1, true}},
+      // Several live at a time.
+      {"mixed", {drawn(64, 4, mixed), 8}},
+      {"large-mixed", {drawn(96, 9, large), 8}},
+      // A freed block seldom has the next size.
+      {"50-random", {drawn(10'000, 50, any_of_fifty), 50}},
+      // No size twice within a thousand, so that no list of freed blocks of the same size can serve them.
+      {"miss", {each_size_once(4 * kMiB, 64 * kMiB), 1}},
+      {"small-miss", {each_size_once(kPage, 4 * kMiB), 1}},
+      {"never-again", {each_size_once(4 * kMiB, 32 * kMiB), 16}},
+      // In batches.
+      {"50-sizes", {drawn(50, 0, each_of_fifty), 50, false, true}},
+      {"400-sizes", {drawn(400, 0, nine_to_fifteen), 400, false, true}}};
+  return all;
 }
 
 } // namespace
 
 Requests requests(const std::string& pattern) {
-  if (pattern == "event") {
-    return {{8 * kMiB}, 1, true};
-  }
-  if (pattern == "small-event") {
-    return {{64 * 1024}, 1, true};
-  }
-  if (pattern == "mixed") {
-    return {mixed_sizes(), 8, false};
-  }
-  if (pattern == "miss") {
-    return {each_size_once(4 * kMiB, 64 * kMiB), 1, false};
-  }
-  if (pattern == "small-miss") {
-    return {each_size_once(kPage, 4 * kMiB), 1, false};
-  }
-  if (pattern == "never-again") {
-    return {each_size_once(4 * kMiB, 32 * kMiB), 16, false};
-  }
-  if (pattern == "50-sizes") {
-    // All different, and none a power of two.
-    std::vector<std::size_t> sizes(50);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      sizes[i] = 4 * kMiB + (i + 1) * 300 * kPage;
-    }
-    return {sizes, sizes.size(), false, true};
-  }
-  if (pattern == "large-mixed") {
-    std::mt19937_64 random(9);
-    std::vector<std::size_t> sizes(96);
-    for (std::size_t& size : sizes) {
-      size = 2 * kMiB + below(random, 12'000) * kPage;
-    }
-    return {sizes, 8, false};
-  }
-  if (pattern == "50-random") {
-    // The same fifty in random order: a freed block seldom has the next size.
-    std::mt19937_64 random(50);
-    std::vector<std::size_t> sizes(10'000);
-    for (std::size_t& size : sizes) {
-      size = 4 * kMiB + (below(random, 50) + 1) * 300 * kPage;
-    }
-    return {sizes, 50, false};
-  }
-  if (pattern == "400-sizes") {
-    std::vector<std::size_t> sizes(400);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      sizes[i] = (9 + i % 7) * kMiB;
-    }
-    return {sizes, sizes.size(), false, true};
+  if (const auto known = patterns().find(pattern); known != patterns().end()) {
+    return known->second;
   }
   if (const std::size_t cross = pattern.find('x'); cross != std::string::npos) {
     return {{std::stoull(pattern.substr(cross + 1))}, std::stoull(pattern), false, true};
@@ -117,7 +104,7 @@ Requests requests(const std::string& pattern) {
   return {{bytes}, 1, false};
 }
 
-Loop::Loop(at::HostAllocator* allocator, Requests requests)
+Loop::Loop(c10::Allocator* allocator, Requests requests)
     : allocator_(allocator), requests_(std::move(requests)), live_(requests_.window) {}
 
 void Loop::pair() {
@@ -125,7 +112,8 @@ void Loop::pair() {
   block.clear();
   block = allocator_->allocate(requests_.sizes[next_ % requests_.sizes.size()]);
   if (requests_.event) {
-    allocator_->record_event(block.get(), block.get_context(), side_stream());
+    auto* const host = static_cast<at::HostAllocator*>(allocator_);
+    host->record_event(block.get(), block.get_context(), side_stream());
   }
   ++next_;
 }

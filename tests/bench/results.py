@@ -112,11 +112,9 @@ def table(title: str, columns: list, rows: list) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def by_name(seen: dict, digits: int = 4) -> dict:
+def by_name(seen: dict) -> dict:
     """The medians of rounds in a dictionary of any depth."""
-    if isinstance(seen, dict):
-        return {name: by_name(it, digits) for name, it in seen.items()}
-    return round(median(seen), digits)
+    return {name: by_name(it) for name, it in seen.items()} if isinstance(seen, dict) else round(median(seen), 4)
 
 
 def _insert(into: dict, path: tuple, value) -> None:

@@ -20,30 +20,30 @@ import pairs  # noqa: E402
 import replays  # noqa: E402
 import scripts  # noqa: E402
 import worst  # noqa: E402
-from harness import SUBJECTS, Machine, cores, settings  # noqa: E402
+from harness import SUBJECTS, Machine, cores, of_system, output, settings  # noqa: E402
 from results import Failed, Results  # noqa: E402
 
 ROOT = Path(__file__).parent.parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 MATPLOTLIB = "matplotlib==3.10.8"
 
-# By part: what it is; whether a quick run leaves it out; and whether only the simulator can run it, since it counts pins of
-# more memory than there is.
+# By part: its function; whether a quick run leaves it out; whether only the simulator can run it, since it counts pins of more
+# memory than there is; and what it is.
 PARTS = {
-    "hit": ("Allocate and free of a cached block, by size, mixed, with an event; split and merge", False, False),
-    "threads": ("The same on 1 to 8 threads", False, False),
-    "scaling": ("Split and merge among 100 to a million blocks", False, True),
-    "memory": ("What is pinned for training, serving, loading and checkpoint traces", False, True),
-    "first": ("Time in the allocator in the first iteration of a training trace, with pages locked", False, False),
-    "plan": ("Second runs with BUDDY_PLAN: their first iteration, their pairs; plan/NAME is one of its workloads", True, True),
-    "record": ("What a pair takes more while BUDDY_TRACE records it", True, False),
-    "device": ("Device memory: planned pairs, and what passes through beside a plan", True, False),
-    "trainings": ("Device memory of real trainings: what PyTorch reserves, its model, a plan", True, True),
-    "warm-up": ("A cold start by backing and page size", True, False),
-    "overhead": ("What is left to upstream, and imports", True, False),
-    "production": ("Clear, fit, steps, first block", True, True),
-    "worst": ("Cold starts, growth, clears, shortage, exits; worst/NAME is one of its programs", True, True),
-    "build": ("Building the fork wheel, with nothing compiled", True, False),
+    "hit": (pairs.hit, False, False, "Allocate and free of a cached block, by size, mixed, with an event; split and merge"),
+    "threads": (pairs.threads, False, False, "The same on 1 to 8 threads"),
+    "scaling": (pairs.scaling, False, True, "Split and merge among 100 to a million blocks"),
+    "memory": (replays.memory, False, True, "What is pinned for training, serving, loading and checkpoint traces"),
+    "first": (replays.first, False, False, "Time in the allocator in the first iteration of a training trace, with pages locked"),
+    "plan": (replays.plan, True, True, "Second runs with BUDDY_PLAN: their first iteration, their pairs; plan/NAME is one of its workloads"),
+    "record": (pairs.record, True, False, "What a pair takes more while BUDDY_TRACE records it"),
+    "device": (pairs.device, True, False, "Device memory: planned pairs, and what passes through beside a plan"),
+    "trainings": (scripts.trainings, True, True, "Device memory of real trainings: what PyTorch reserves, its model, a plan"),
+    "warm-up": (scripts.warm_up, True, False, "A cold start by backing and page size"),
+    "overhead": (scripts.overhead, True, False, "What is left to upstream, and imports"),
+    "production": (scripts.of_production, True, True, "Clear, fit, steps, first block"),
+    "worst": (worst.worst, True, True, "Cold starts, growth, clears, shortage, exits; worst/NAME is one of its programs"),
+    "build": (scripts.build, True, False, "Building the fork wheel, with nothing compiled"),
 }
 # Rounds, and turns of each.
 EFFORTS = {"full": (7, 50), "quick": (3, 15), "smoke": (1, 3)}
@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
         prog="cargo xtask bench",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Compare the fork with the official wheel and other allocators, in turns on the same requests",
-        epilog="parts:\n" + "".join(f"  {name:<12}{about}\n" for name, (about, *_) in PARTS.items())
+        epilog="parts:\n" + "".join(f"  {name:<12}{about}\n" for name, (*_, about) in PARTS.items())
         + "\nRatios are the result; times are of one machine. Runs in the simulator without --real.")
     it.add_argument("--quick", action="store_true", help="fewer rounds and smaller workloads, for a first look")
     it.add_argument("--rounds", type=int, metavar="N", help="rounds, each with processes of its own [default: 7; 3 if quick]")
@@ -84,14 +84,6 @@ def parser() -> argparse.ArgumentParser:
     it.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     it.add_argument("--xtask", default="", help=argparse.SUPPRESS)
     return it
-
-
-def output(command: list, **more) -> str:
-    """What a command prints; what it says goes to the terminal."""
-    done = subprocess.run([str(it) for it in command], stdout=subprocess.PIPE, text=True, **more)
-    if done.returncode:
-        raise Failed(f"{' '.join(map(str, command))} failed")
-    return done.stdout.strip()
 
 
 def environment(args: argparse.Namespace, xtask: list) -> dict:
@@ -136,10 +128,6 @@ def machine_for(args: argparse.Namespace, xtask: list) -> Machine:
 def context(machine: Machine) -> dict:
     """Machine, date and versions."""
 
-    def first(file: str, name: str) -> str:
-        lines = (line.partition(":") for line in Path(file).read_text().splitlines())
-        return next((value.strip() for key, _, value in lines if key.strip() == name), "")
-
     def version(fork: bool) -> str:
         package = next((machine.fork if fork else machine.stock).glob("lib/python*/site-packages/torch/version.py"))
         own: dict = {}
@@ -150,9 +138,9 @@ def context(machine: Machine) -> dict:
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "commit": commit.stdout.strip() or None,
-        "processor": first("/proc/cpuinfo", "model name"),
+        "processor": of_system("/proc/cpuinfo", "model name"),
         "cores": len(cores()),
-        "memory_mib": int(first("/proc/meminfo", "MemTotal").split()[0]) >> 10,
+        "memory_mib": int(of_system("/proc/meminfo", "MemTotal").split()[0]) >> 10,
         "kernel": os.uname().release,
         "load": os.getloadavg()[0],
         "cuda": "simulated" if machine.simulated else "real",
@@ -166,28 +154,14 @@ def context(machine: Machine) -> dict:
 
 
 def run_part(name: str, args: argparse.Namespace, machine: Machine, results: Results, xtask: list) -> None:
-    if PARTS[name][2] and not machine.simulated:
+    part, _, counts, _ = PARTS[name]
+    if counts and not machine.simulated:
         results.skipped[name] = SIMULATOR_ONLY
         return
     chosen = [it.partition("/") for group in args.only for it in group if it.partition("/")[0] == name]
     programs = [] if any(not program for *_, program in chosen) else [program for *_, program in chosen]
-    match name:
-        case "memory":
-            replays.memory(machine, results, args.trace)
-        case "first":
-            replays.first(machine, results)
-        case "plan":
-            replays.plan(machine, results, programs)
-        case "worst":
-            worst.worst(machine, results, programs)
-        case "build":
-            scripts.build(machine, results, xtask)
-        case "production":
-            scripts.of_production(machine, results)
-        case "trainings" | "warm-up" | "overhead":
-            getattr(scripts, name.replace("-", "_"))(machine, results)
-        case _:
-            getattr(pairs, name)(machine, results)
+    more = {"memory": [args.trace], "plan": [programs], "worst": [programs], "build": [xtask]}
+    part(machine, results, *more.get(name, []))
 
 
 def draw(charts: list, out: Path, note: str, simulated: bool) -> None:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from harness import Machine
+from harness import Machine, output
 from results import Failed, Results, at_least, at_most, table
 
 ROOT = Path(__file__).parent.parent.parent
@@ -148,14 +148,11 @@ def _json(machine: Machine, command: list, more: dict = {}, cwd: Path | None = N
     """The last line that a command prints; of `--json`, all of it."""
     # Cargo and what it compiles never run under the simulator.
     environ = None if command[0] == "cargo" else {**machine.environ, **more}
-    command = [str(it) for it in command]
-    done = subprocess.run(command, env=environ, cwd=cwd, capture_output=True, text=True)
-    if done.returncode:
-        raise Failed(f"{' '.join(command)} failed:\n{done.stderr.strip()}")
+    said = output(command, env=environ, cwd=cwd, stderr=subprocess.PIPE)
     try:
-        return json.loads(done.stdout)
+        return json.loads(said)
     except ValueError:
-        return json.loads(done.stdout.splitlines()[-1])
+        return json.loads(said.splitlines()[-1])
 
 
 def build(machine: Machine, results: Results, xtask: list) -> None:
@@ -163,11 +160,8 @@ def build(machine: Machine, results: Results, xtask: list) -> None:
     with machine.folder() as folder:
 
         def once(*more: str) -> dict:
-            command = [*xtask, "build-wheel", "--json", "--python", sys.executable, "--out", str(folder / "dist"), *more]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-            if done.returncode:
-                raise Failed(f"{' '.join(command)} failed")
-            return json.loads(done.stdout)
+            options = ["--json", "--python", sys.executable, "--out", folder / "dist"]
+            return json.loads(output([*xtask, "build-wheel", *options, *more]))
 
         machine.say("what is fetched once")
         once()

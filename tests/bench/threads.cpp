@@ -8,17 +8,17 @@
 namespace bench {
 
 Threads::Threads(at::HostAllocator* allocator, const Requests& requests, int count)
-    : start_(count + 1), end_(count + 1) {
+    : barrier_(count + 1) {
   for (int i = 0; i < count; ++i) {
     threads_.emplace_back([this, allocator, requests] {
       Loop loop(allocator, requests);
       for (;;) {
-        start_.arrive_and_wait();
+        barrier_.arrive_and_wait();
         if (pairs_ == 0) {
           return;
         }
         loop.run(pairs_);
-        end_.arrive_and_wait();
+        barrier_.arrive_and_wait();
       }
     });
   }
@@ -26,7 +26,7 @@ Threads::Threads(at::HostAllocator* allocator, const Requests& requests, int cou
 
 Threads::~Threads() {
   pairs_ = 0;
-  start_.arrive_and_wait();
+  barrier_.arrive_and_wait();
   for (std::thread& thread : threads_) {
     thread.join();
   }
@@ -35,8 +35,8 @@ Threads::~Threads() {
 double Threads::run(long pairs) {
   pairs_ = pairs;
   const double start = wall_nanoseconds();
-  start_.arrive_and_wait();
-  end_.arrive_and_wait();
+  barrier_.arrive_and_wait();
+  barrier_.arrive_and_wait();
   return wall_nanoseconds() - start;
 }
 

@@ -21,8 +21,7 @@ class Threads {
   double run(long pairs);
 
  private:
-  std::barrier<> start_;
-  std::barrier<> end_;
+  std::barrier<> barrier_; // before and behind the pairs of a turn
   long pairs_ = 0;
   std::vector<std::thread> threads_;
 };

@@ -6,7 +6,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from harness import Machine
+from harness import Machine, output
 from results import Failed
 
 # What is drawn at random: in the first run, and in second ones. A plan of the very same requests would be no wonder.
@@ -28,22 +28,17 @@ class Workload:
         if self.file:
             return write_compact(self.file, to, first)
         with machine.folder() as folder:
-            ours = [machine.fork / "bin/pinbuddy", "trace", self.name, "--seed", str(seed), "--out", folder]
-            run(machine, [*ours, *(["--steps", str(steps)] if steps else [])])
+            tool(machine, self.name, "--seed", seed, "--out", folder, *(["--steps", steps] if steps else []))
             return write_compact(folder / f"{self.name}.jsonl", to, first)
 
 
 def workloads(machine: Machine) -> list[Workload]:
-    said = run(machine, [machine.fork / "bin/pinbuddy", "trace", "--list"])
-    rows = re.findall(r"^(\S+) +(\d+) steps, (fixed sizes|sizes vary)", said, re.MULTILINE)
+    rows = re.findall(r"^(\S+) +(\d+) steps, (fixed sizes|sizes vary)", tool(machine, "--list"), re.MULTILINE)
     return [Workload(name, int(steps), sizes == "sizes vary") for name, steps, sizes in rows]
 
 
-def run(machine: Machine, command: list) -> str:
-    done = subprocess.run([str(it) for it in command], env=machine.environ, capture_output=True, text=True)
-    if done.returncode:
-        raise Failed(f"{' '.join(map(str, command))} failed:\n{done.stderr.strip()}")
-    return done.stdout
+def tool(machine: Machine, *words) -> str:
+    return output([machine.fork / "bin/pinbuddy", "trace", *words], env=machine.environ, stderr=subprocess.PIPE)
 
 
 def write_compact(source: Path, to: Path, first: bool) -> int:

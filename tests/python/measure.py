@@ -15,7 +15,7 @@ from pathlib import Path
 import native
 
 MIB = 1 << 20
-SOURCE = Path(__file__).parent.parent / "bench" / "allocate_free.cpp"
+SOURCE = Path(__file__).with_name("allocate_free.cpp")
 
 
 def torch_folder(python: str) -> Path:

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         Command::Venv(args) => venv::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Test(args) => test::run(args),
-        Command::UpstreamPr(words) => match script(&["upstream_pr"], words)? {},
+        Command::UpstreamPr(words) => match script("upstream_pr", &[], words)? {},
         Command::Bench(words) => match bench::run(words)? {},
     });
     match result {

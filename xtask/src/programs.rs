@@ -38,7 +38,7 @@ fn ensure(package: &str, what: &str) -> Result<PathBuf> {
     })?;
     let again = format!("cargo build --package {package}");
     let messages = cargo::messages(&output, what, package, &again)?;
-    cargo::executable(&messages, package)
+    cargo::built(&messages, package)
 }
 
 /// This program's path. Cargo may have built it anew meanwhile, in the same place.
@@ -47,9 +47,8 @@ pub fn own() -> Result<String> {
     Ok(program.trim_end_matches(" (deleted)").to_owned())
 }
 
-/// Hands a command of words on to `ci/NAME.py`, which the first one names, and replaces this process.
-pub fn script(words: &[&str], more: &Handed) -> Result<Infallible> {
-    let (name, words) = words.split_first().context("no script")?;
+/// Hands a command of words on to `ci/NAME.py`, and replaces this process.
+pub fn script(name: &str, words: &[&str], more: &Handed) -> Result<Infallible> {
     let mut command = Command::new("python3");
     command.arg(paths::root().join(format!("ci/{name}.py")));
     become_it(command.args(words).args(&more.words))

@@ -36,17 +36,11 @@ impl Runtime {
     }
 }
 
-/// This machine's own if `real`, refused if it has no usable GPU; otherwise the simulator.
+/// The simulator; if `real`, this machine's own, refused if `pinbuddy doctor` says that programs cannot pin memory here.
 pub fn choose(real: bool) -> Result<Runtime> {
-    if real {
-        require_gpu()?;
-        return Ok(Runtime::Real);
+    if !real {
+        return Ok(Runtime::Simulated(sim::build()?));
     }
-    Ok(Runtime::Simulated(sim::build()?))
-}
-
-/// Has `pinbuddy doctor` say whether programs can pin memory here.
-fn require_gpu() -> Result<()> {
     // The newest that a wheel here is for; no simulator can stand in.
     let cuda = Versions::read(paths::root())?.newest_cuda();
     let mut doctor = Command::new(programs::tools()?);
@@ -57,5 +51,5 @@ fn require_gpu() -> Result<()> {
         status.success(),
         "there is no GPU that programs can use here, for the reason above; without --real the simulator stands in for one"
     );
-    Ok(())
+    Ok(Runtime::Real)
 }

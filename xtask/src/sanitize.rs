@@ -95,9 +95,9 @@ fn build(flavour: Flavour, called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     let plan = Plan::make(&venv::wanted(None, Path::new("python3")))?;
     let progress = Progress::new(prepare::STEPS + 1);
     let ready = prepare::prepare(&plan, &progress)?;
+    let target = paths::target().join(flavour.target());
     let path = progress.step("compile the library with a sanitizer", |step| {
-        let target = paths::target().join(flavour.target());
-        compile(paths::root(), &target, &ready, flavour, step)
+        compile(&target, &ready, flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let mut windows = bytes.windows(called.len());

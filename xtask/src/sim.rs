@@ -35,7 +35,8 @@ pub fn run(args: &cli::Sim) -> Result<()> {
             eprintln!("{line}");
         }
     };
-    match Torch::of(program, has_torch, &venv::with_fork()) {
+    let forks = venv::forks(&paths::target().join("venv"));
+    match Torch::of(program, has_torch, &forks) {
         Torch::OnPath => {}
         Torch::Fork(folder) => {
             let shown = paths::show(&folder);
@@ -104,10 +105,10 @@ pub fn build() -> Result<Simulator> {
     let folder = paths::target().join("cuda-sim");
     for (library, name) in [(PRELOAD, PRELOAD), (STUB, DRIVER), (STUB, MANAGEMENT)] {
         // By a rename, so that processes which have loaded the old one keep it.
-        let built = fs::read(cargo::library(&messages, library)?)?;
+        let built = fs::read(cargo::built(&messages, library)?)?;
         scratch::replace(&folder.join(name), &built)?;
     }
-    Ok(Simulator::at(folder))
+    Ok(Simulator(folder))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xshell::{Shell, cmd};
 
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::{Options, Wanted, current, tree};
+use crate::build_wheel::{Options, Wanted, current, fetch, tree};
 use crate::python::environment::Environment;
 use crate::python::tools::Tools;
 use crate::python::{Python, pip, tools};
@@ -74,7 +74,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
     let tools = tools::ensure(&plan.python)?;
     let (wheel, sha256) = if stock {
         let base = Progress::new(1).step("get the official wheel", |step| {
-            plan.official().official(&tools, step)
+            fetch::official(&plan, &tools, step)
         })?;
         (base.path, base.sha256)
     } else {
@@ -213,12 +213,8 @@ fn copy(how: &[&str], from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The complete environments with the fork, the newest torch first.
-pub fn with_fork() -> Vec<PathBuf> {
-    forks(&paths::target().join("venv"))
-}
-
-fn forks(root: &Path) -> Vec<PathBuf> {
+/// The complete environments with the fork in a folder, the newest torch first.
+pub fn forks(root: &Path) -> Vec<PathBuf> {
     let listed = fs::read_dir(root).into_iter().flatten().flatten();
     let mut found: Vec<_> = listed
         .filter_map(|entry| {

@@ -20,13 +20,7 @@ pub fn record(bytes: &[u8]) {
     let Ok(rows) = record::parse(&crate::text(bytes)) else {
         return;
     };
-    let listed: Vec<Row> = rows
-        .iter()
-        .map(|(path, fingerprint)| Row {
-            path: path.clone(),
-            fingerprint: fingerprint.clone(),
-        })
-        .collect();
+    let listed: Vec<Row> = rows.clone().into_iter().collect();
     let again = record::parse(&record::format(&listed)).unwrap();
     assert_eq!(again, rows);
 }

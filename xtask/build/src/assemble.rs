@@ -61,7 +61,7 @@ impl Fork<'_> {
             |file, step| {
                 let mut base = verify::open(self.base)?;
                 let contents = self.contents(&mut base)?;
-                writer::write(&mut base, &contents, file, step)?;
+                writer::write(Some(&mut base), &contents, file, step)?;
                 Ok(contents)
             },
             |file, contents, step| result::verify(file, &promise, contents, step),
@@ -83,15 +83,10 @@ impl Fork<'_> {
     fn contents(&self, base: &mut Checked) -> Result<Contents> {
         let (root, name) = (paths::root(), &self.name);
         let stem = format!("torch-{}", name.version);
-        let (old, new) = (
-            format!("{}.dist-info", base.stem),
-            format!("{stem}.dist-info"),
-        );
-        let places = (
-            "torch/include/pinbuddy",
-            &*format!("{new}/licenses/pinbuddy"),
-        );
-        let mut files = contents::ours(root, places)?;
+        let old = format!("{}.dist-info", base.stem);
+        let new = format!("{stem}.dist-info");
+        let texts = format!("{new}/licenses/pinbuddy");
+        let mut files = contents::ours(root, ("torch/include/pinbuddy", &texts))?;
         let licences = contents::licences(&files, &new);
         files.extend(self.made.clone());
         let mut add = |path: String, file: NewFile| files.insert(path, file);
@@ -119,10 +114,8 @@ impl Fork<'_> {
             let list = contents::top_level(&list);
             add(format!("{new}/top_level.txt"), NewFile::text(list));
         }
-        add(
-            format!("{new}/{}", provenance::NAME),
-            NewFile::json(&self.provenance)?,
-        );
+        let papers = NewFile::json(&self.provenance)?;
+        add(format!("{new}/{}", provenance::NAME), papers);
         let from = &self.provenance.inputs.base_wheel;
         let base = WheelName::parse(&from.name)?;
         let roots = match self.has_program() {

@@ -17,6 +17,7 @@ use xtask_support::cargo;
 use xtask_support::paths;
 use xtask_support::progress::Step;
 use xtask_support::refusal::refuse;
+use xtask_support::typed::quoted;
 
 /// Our library's name in torch/lib.
 pub const LIBRARY: &str = "libtorch_pinbuddy.so";
@@ -96,7 +97,6 @@ pub fn compilers() -> Result<BTreeMap<String, String>> {
 
 /// Builds the library and returns its path.
 pub fn compile(
-    root: &Path,
     target: &Path,
     against: &Prepared,
     flavour: Flavour,
@@ -115,13 +115,10 @@ pub fn compile(
         .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))
         .env("PINBUDDY_CUDA_INCLUDE", env::join_paths(&against.cuda)?)
         .env("PINBUDDY_FORK_VERSION", &against.fork_version)
-        .env(
-            "CXXFLAGS",
-            cxx_flags(root, target, against, flavour).join(" "),
-        )
+        .env("CXXFLAGS", cxx_flags(target, against, flavour).join(" "))
         .env("CC_SHELL_ESCAPED_FLAGS", "1")
         .env("CXX", "g++");
-    clean(&mut command, root, target, flavour)?;
+    clean(&mut command, target, flavour)?;
     if !matches!(flavour, Flavour::Wheel) {
         command.env("PINBUDDY_DEBUG", "1");
     }
@@ -137,16 +134,11 @@ pub fn compile(
     let output = command.output().context("running cargo")?;
     let expected = "cxx-bridge against the patched headers";
     let messages = cargo::messages(&output, "the library", expected, "")?;
-    cargo::library(&messages, "libpinbuddy_bridge.so")
+    cargo::built(&messages, "libpinbuddy_bridge.so")
 }
 
 /// Takes from the command the caller's settings that would change the bytes or their path, and gives it rustc's flags.
-pub(crate) fn clean(
-    command: &mut Command,
-    root: &Path,
-    target: &Path,
-    flavour: Flavour,
-) -> Result<()> {
+pub(crate) fn clean(command: &mut Command, target: &Path, flavour: Flavour) -> Result<()> {
     for name in [
         "CFLAGS",
         "RUSTFLAGS",
@@ -164,7 +156,7 @@ pub(crate) fn clean(
     for name in set.filter(|it| it.to_string_lossy().starts_with("CARGO_PROFILE_")) {
         command.env_remove(name);
     }
-    let mut flags = rust_flags(root, target, flavour);
+    let mut flags = rust_flags(target, flavour);
     flags.push(format!("-Lnative={}", old_glibc::ensure(target)?.display()));
     // This machine's libgcc_s may need what an older glibc lacks.
     flags.push("-Clink-arg=-Wl,--allow-shlib-undefined".to_owned());
@@ -177,42 +169,38 @@ pub(crate) fn clean(
 }
 
 /// Paths that would end up in panic messages and `__FILE__`, and their replacements.
-fn rust_flags(root: &Path, target: &Path, flavour: Flavour) -> Vec<String> {
+fn rust_flags(target: &Path, flavour: Flavour) -> Vec<String> {
     // Who reads counts looks for the sources where they are.
     if let Flavour::Coverage = flavour {
         return vec!["-Cinstrument-coverage".to_owned()];
     }
-    let ours = ours(root, target).into_iter();
+    let ours = ours(target).into_iter();
     ours.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
         .collect()
 }
 
 /// Where cargo has the sources of crates, those of cxx's C++ side included, and our own folders. The last match wins, so the
 /// more special paths come later.
-fn ours(root: &Path, target: &Path) -> [(PathBuf, &'static str); 3] {
+fn ours(target: &Path) -> [(PathBuf, &'static str); 3] {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
     [
         (cargo, "cargo"),
-        (root.to_path_buf(), "pinbuddy"),
+        (paths::root().to_path_buf(), "pinbuddy"),
         (target.to_path_buf(), "target"),
     ]
 }
 
-fn cxx_flags(root: &Path, target: &Path, against: &Prepared, flavour: Flavour) -> Vec<String> {
+/// Quoted for a shell, for `CC_SHELL_ESCAPED_FLAGS`.
+fn cxx_flags(target: &Path, against: &Prepared, flavour: Flavour) -> Vec<String> {
     if let Flavour::Coverage = flavour {
         return Vec::new();
     }
     let wheel = [&against.tree, &against.overlay].map(|it| (it.clone(), "torch-wheel"));
     let cuda = against.cuda.iter().map(|it| (it.clone(), "cuda"));
-    let all = ours(root, target).into_iter().chain(wheel).chain(cuda);
-    all.map(|(from, to)| quote(&format!("-ffile-prefix-map={}={to}", from.display())))
+    let all = ours(target).into_iter().chain(wheel).chain(cuda);
+    all.map(|(from, to)| quoted(&format!("-ffile-prefix-map={}={to}", from.display())))
         .collect()
-}
-
-/// Quoted for a shell, for `CC_SHELL_ESCAPED_FLAGS`.
-fn quote(flag: &str) -> String {
-    format!("'{}'", flag.replace('\'', r"'\''"))
 }
 
 /// Makes a copy of libtorch.so with our library in its NEEDED list.
@@ -231,14 +219,4 @@ pub fn add_needed(libtorch: &Path, work: &Path, tools: &Tools) -> Result<PathBuf
         String::from_utf8_lossy(&output.stderr).trim()
     );
     Ok(patched)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_with_a_space_or_a_quote() {
-        assert_eq!(quote("-I/a b/it's"), r"'-I/a b/it'\''s'");
-    }
 }

@@ -9,7 +9,6 @@ use crate::fetch::Base;
 use crate::plan::Plan;
 use crate::{compile, fits, inputs, tree};
 use xtask_python::tools::Tools;
-use xtask_support::hash::Digest;
 use xtask_wheel::name::WheelName;
 use xtask_wheel::provenance::Provenance;
 
@@ -19,11 +18,7 @@ pub fn find(plan: &Plan, tools: &Tools) -> Result<Option<PathBuf>> {
         return Ok(None);
     };
     let name = WheelName::parse(&path.file_name().unwrap_or_default().to_string_lossy())?;
-    let base = Base {
-        sha256: Digest::of_file(&path)?.hex(),
-        path,
-        name,
-    };
+    let base = Base::of(path, name)?;
     let Some(facts) = tree::facts(&plan.cache, &base.sha256) else {
         return Ok(None);
     };

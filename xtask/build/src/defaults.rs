@@ -18,9 +18,9 @@ use xtask_wheel::writer::NewFile;
 pub type Defaults = BTreeMap<String, String>;
 
 /// What was given on the command line.
-pub fn parse(given: &[String]) -> Result<Defaults> {
+pub fn parse(given: &[impl AsRef<str>]) -> Result<Defaults> {
     let mut values = Defaults::new();
-    for pair in given {
+    for pair in given.iter().map(AsRef::as_ref) {
         let Some((name, value)) = pair.split_once('=') else {
             return Err(refuse(format!("--default {pair} sets nothing"))
                 .expected("NAME=VALUE, for instance BUDDY_LOG=info")
@@ -65,10 +65,6 @@ pub fn version(fork: &str, build: Option<u32>, values: &Defaults, links: &Links)
 mod tests {
     use super::*;
 
-    fn given(pairs: &[&str]) -> Result<Defaults> {
-        parse(&pairs.iter().map(|&it| it.to_owned()).collect::<Vec<_>>())
-    }
-
     #[test]
     fn values_are_judged_by_the_rules_of_a_start() {
         let refused = [
@@ -77,9 +73,9 @@ mod tests {
             &["BUDDY_LOG=loud"],
             &["BUDDY_TRESHOLD_MB=2", "BUDDY_MAX_MB=half"],
         ];
-        let refused = refused.map(|it| format!("{:#}", given(it).unwrap_err()));
+        let refused = refused.map(|it| format!("{:#}", parse(it).unwrap_err()));
         insta::assert_snapshot!(refused.join("\n--\n"));
-        let good = given(&["BUDDY_PLAN=/plans/a=b {rank}.plan", "BUDDY_LOG=info"]).unwrap();
+        let good = parse(&["BUDDY_PLAN=/plans/a=b {rank}.plan", "BUDDY_LOG=info"]).unwrap();
         let (path, file) = beside("torch/lib/libtorch_pinbuddy.so", &good).unwrap();
         assert_eq!(path, "torch/lib/libtorch_pinbuddy.toml");
         let text = String::from_utf8(file.bytes).unwrap();
@@ -94,7 +90,7 @@ mod tests {
     fn other_defaults_are_another_version_with_the_number_of_the_build_before_the_digest() {
         let fork = "2.15.0+cu132.pinbuddy.0.1.0";
         let numbered = |build: Option<u32>, pairs: &[&str]| {
-            version(fork, build, &given(pairs).unwrap(), &Links::new())
+            version(fork, build, &parse(pairs).unwrap(), &Links::new())
         };
         let of = |pairs: &[&str]| numbered(None, pairs);
         assert_eq!(numbered(Some(10), &[]), format!("{fork}.10"));
@@ -106,8 +102,8 @@ mod tests {
         let (info, debug) = (of(&["BUDDY_LOG=info"]), of(&["BUDDY_LOG=debug"]));
         assert!(info.starts_with(&format!("{plain}.d")) && info.len() == plain.len() + 10);
         assert_ne!(info, debug);
-        let links = links::parse(&["Source=https://git.example".into()]).unwrap();
-        let with_links = |pairs: &[&str]| version(fork, None, &given(pairs).unwrap(), &links);
+        let links = links::parse(&["Source=https://git.example"]).unwrap();
+        let with_links = |pairs: &[&str]| version(fork, None, &parse(pairs).unwrap(), &links);
         let linked = [with_links(&[]), with_links(&["BUDDY_LOG=info"])];
         assert!(![plain, info].iter().any(|it| linked.contains(it)) && linked[0] != linked[1]);
         let order = ["BUDDY_LIVE=1", "BUDDY_LOG=off"];

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::fits;
+use crate::plan::Plan;
 use xtask_patchkit::release::Release;
 use xtask_python::Python;
 use xtask_python::pip;
@@ -34,6 +35,14 @@ pub struct Base {
     pub sha256: String,
 }
 
+impl Base {
+    /// Hashes a wheel.
+    pub fn of(path: PathBuf, name: WheelName) -> Result<Self> {
+        let sha256 = Digest::of_file(&path)?.hex();
+        Ok(Self { path, name, sha256 })
+    }
+}
+
 /// The folder of fetched wheels in the cache.
 pub fn folder(cache: &Path) -> PathBuf {
     cache.join("wheels")
@@ -57,85 +66,76 @@ pub fn at_hand(path: &Path, python: &Python) -> Result<(PathBuf, WheelName)> {
     Ok((path, name))
 }
 
-/// What is looked for: a release's wheel for a Python, in a cache.
-#[derive(Clone, Copy)]
-pub struct Wheel<'a> {
-    /// The user's cache.
-    pub cache: &'a Path,
-    /// The release.
-    pub release: &'a Release,
-    /// The Python.
-    pub python: &'a Python,
+/// A release's wheel for a Python in the user's cache, if any. Looks at names only.
+pub fn cached(cache: &Path, release: &Release, python: &Python) -> Option<(PathBuf, WheelName)> {
+    let entries = fs::read_dir(folder(cache)).ok()?.flatten();
+    let fitting = entries.filter_map(|entry| {
+        let name = WheelName::parse(entry.file_name().to_str()?).ok()?;
+        let right = name.name == "torch" && name.public_version() == release.version;
+        let fits = right && fits::check(&name, python).is_ok();
+        (fits && hash::beside(&entry.path()).exists()).then(|| (entry.path(), name))
+    });
+    fitting.max_by(|a, b| a.0.cmp(&b.0))
 }
 
-impl Wheel<'_> {
-    /// The wheel in the cache, if any. Looks at names only.
-    pub fn cached(self) -> Option<(PathBuf, WheelName)> {
-        let entries = fs::read_dir(folder(self.cache)).ok()?.flatten();
-        let fitting = entries.filter_map(|entry| {
-            let name = WheelName::parse(entry.file_name().to_str()?).ok()?;
-            let right = name.name == "torch" && name.public_version() == self.release.version;
-            let fits = right && fits::check(&name, self.python).is_ok();
-            (fits && hash::beside(&entry.path()).exists()).then(|| (entry.path(), name))
-        });
-        fitting.max_by(|a, b| a.0.cmp(&b.0))
-    }
-
-    /// The wheel from the cache, fetched first if it is missing or incomplete.
-    pub fn official(self, tools: &Tools, step: &Step) -> Result<Base> {
-        if let Some((path, name)) = self.cached() {
-            step.say("checking the cached wheel");
-            let sha256 = Digest::of_file(&path)?.hex();
-            let recorded = fs::read_to_string(hash::beside(&path)).unwrap_or_default();
-            if recorded.split_whitespace().next() == Some(sha256.as_str()) {
-                return Ok(Base { path, name, sha256 });
-            }
-            step.note(&format!(
-                "{name} in the cache has changed since it was fetched; fetching it again"
-            ));
-            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+/// The official wheel of a plan from the cache, fetched first if it is missing or incomplete.
+pub fn official(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
+    let (cache, release, python) = (&plan.cache, &plan.release, &plan.python);
+    if let Some((path, name)) = cached(cache, release, python) {
+        step.say("checking the cached wheel");
+        let found = Base::of(path, name)?;
+        let recorded = fs::read_to_string(hash::beside(&found.path)).unwrap_or_default();
+        if recorded.split_whitespace().next() == Some(found.sha256.as_str()) {
+            return Ok(found);
         }
-        let (fetched, name, _scratch) = self.fetch(tools, step)?;
-        step.say("hashing");
-        let sha256 = Digest::of_file(&fetched)?.hex();
-        let path = folder(self.cache).join(name.to_string());
-        // The hash first: a wheel without one is ignored.
-        hash::write_beside(&path, &sha256)?;
-        fs::File::open(&fetched)?.sync_all()?;
-        fs::rename(&fetched, &path)
-            .with_context(|| format!("moving the wheel to {}", path.display()))?;
-        Ok(Base { path, name, sha256 })
+        let Base { path, name, .. } = found;
+        step.note(&format!(
+            "{name} in the cache has changed since it was fetched; fetching it again"
+        ));
+        fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
     }
+    let (fetched, name, _scratch) = fetch(cache, release, python, tools, step)?;
+    step.say("hashing");
+    let fetched = Base::of(fetched, name)?;
+    let path = folder(cache).join(fetched.name.to_string());
+    // The hash first: a wheel without one is ignored.
+    hash::write_beside(&path, &fetched.sha256)?;
+    fs::File::open(&fetched.path)?.sync_all()?;
+    fs::rename(&fetched.path, &path)
+        .with_context(|| format!("moving the wheel to {}", path.display()))?;
+    Ok(Base { path, ..fetched })
+}
 
-    /// Fetches the wheel without adding it to the cache, into a folder that is deleted on drop.
-    pub fn fetch(self, tools: &Tools, step: &Step) -> Result<(PathBuf, WheelName, Scratch)> {
-        let folder = folder(self.cache);
-        disk::require(&folder, ROOM, "fetch the official wheel")?;
-        let scratch = Scratch::folder(&folder.join("download"))?;
-        let destination = scratch.path().join("wheel");
-        let requirement = format!("torch=={}", self.release.version);
-        let arguments = [
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--resume-retries=20",
-            "--dest",
-            &destination.display().to_string(),
-            &requirement,
-        ];
-        let goal = format!("download {requirement}");
-        step.note(&goal);
-        watch::folder(scratch.path(), step, || {
-            pip::run(&tools.python, &arguments, scratch.path(), &goal)
-        })?;
-        let file = fs::read_dir(&destination)?.flatten().next();
-        let file = file.with_context(|| {
-            format!("pip said that it downloaded {requirement}, but there is no file")
-        })?;
-        let (path, name) = at_hand(&file.path(), self.python)?;
-        Ok((path, name, scratch))
-    }
+/// Fetches a release's wheel for a Python without adding it to the cache, into a folder that is deleted on drop.
+pub fn fetch(
+    cache: &Path,
+    release: &Release,
+    python: &Python,
+    tools: &Tools,
+    step: &Step,
+) -> Result<(PathBuf, WheelName, Scratch)> {
+    let folder = folder(cache);
+    disk::require(&folder, ROOM, "fetch the official wheel")?;
+    let scratch = Scratch::folder(&folder.join("download"))?;
+    let destination = scratch.path().join("wheel");
+    let (shown, requirement) = (
+        destination.display().to_string(),
+        format!("torch=={}", release.version),
+    );
+    let options = "download --quiet --no-deps --only-binary=:all: --resume-retries=20 --dest";
+    let mut arguments: Vec<&str> = options.split(' ').collect();
+    arguments.extend([&*shown, &requirement]);
+    let goal = format!("download {requirement}");
+    step.note(&goal);
+    watch::folder(scratch.path(), step, || {
+        pip::run(&tools.python, &arguments, scratch.path(), &goal)
+    })?;
+    let file = fs::read_dir(&destination)?.flatten().next();
+    let file = file.with_context(|| {
+        format!("pip said that it downloaded {requirement}, but there is no file")
+    })?;
+    let (path, name) = at_hand(&file.path(), python)?;
+    Ok((path, name, scratch))
 }
 
 #[cfg(test)]
@@ -159,14 +159,11 @@ mod tests {
             fs::write(folder.join(format!("{name}.sha256")), "").unwrap();
         }
         let versions = releases();
-        let wheel = Wheel {
-            cache: cache.path(),
-            release: versions.find(Some("2.15.0")).unwrap(),
-            python: &python311(),
-        };
-        assert_eq!(wheel.cached().unwrap().0, folder.join(right));
+        let release = versions.find(Some("2.15.0")).unwrap();
+        let found = || cached(cache.path(), release, &python311());
+        assert_eq!(found().unwrap().0, folder.join(right));
         fs::remove_file(folder.join(format!("{right}.sha256"))).unwrap();
-        assert!(wheel.cached().is_none());
+        assert!(found().is_none());
     }
 
     #[test]

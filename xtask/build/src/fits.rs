@@ -8,10 +8,14 @@ use xtask_wheel::name::{WheelName, glibc};
 
 /// Refuses an interpreter for which pip would not install the wheel.
 pub fn check(name: &WheelName, python: &Python) -> Result<()> {
-    let platform = |tag| platform_fits(tag, python);
+    let platform_fits = |tag: &str| {
+        let kind = tag.strip_suffix(&format!("_{}", python.machine));
+        let glibc_fits = |it: &str| glibc(it).is_some_and(|floor| floor <= python.glibc());
+        kind.is_some_and(|it| it == "linux" || glibc_fits(it))
+    };
     let fits = name.python.split('.').any(|tag| tag == python.python_tag())
         && name.abi.split('.').any(|tag| tag == python.abi_tag())
-        && name.platform.split('.').any(platform);
+        && name.platform.split('.').any(platform_fits);
     if fits {
         return Ok(());
     }
@@ -30,13 +34,6 @@ pub fn check(name: &WheelName, python: &Python) -> Result<()> {
         "--python python{major}.{minor}, or a wheel for this Python"
     ))
     .into())
-}
-
-fn platform_fits(tag: &str, python: &Python) -> bool {
-    let Some(kind) = tag.strip_suffix(&format!("_{}", python.machine)) else {
-        return false;
-    };
-    kind == "linux" || glibc(kind).is_some_and(|floor| floor <= python.glibc())
 }
 
 #[cfg(test)]

@@ -119,7 +119,6 @@ pub fn collect(root: &Path, relative: &str, files: &mut BTreeMap<String, String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xtask_support::paths;
 
     #[test]
     fn a_changed_source_changes_the_digest_and_a_cache_does_not() {

@@ -61,10 +61,10 @@ pub fn build(wanted: &Wanted) -> Result<Summary> {
     disk::require(&plan.out, size + ROOM, "write the fork wheel")?;
     let _lock = lock::take("build")?;
     let progress = Progress::new(STEPS);
-    let program = Compiling::start(paths::root(), cargo)?;
+    let program = Compiling::start(cargo)?;
     let ready = prepare::prepare(&plan, &progress)?;
     let library = progress.step("compile the library", |step| {
-        compile::compile(paths::root(), cargo, &ready, Flavour::Wheel, step)
+        compile::compile(cargo, &ready, Flavour::Wheel, step)
     })?;
     let program = progress.step("compile the program", |_| program.wait())?;
     let fork = progress.step("link it in", |_| link(&plan, &ready, &library, &program))?;

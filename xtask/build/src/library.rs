@@ -5,9 +5,7 @@ use std::env::consts;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use cargo_metadata::{
-    CargoOpt, DependencyKind, Metadata, MetadataCommand, Package, PackageId, TargetKind,
-};
+use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, Package, Target};
 use serde::Deserialize;
 
 use crate::program::PROGRAM;
@@ -23,9 +21,9 @@ pub const WHEEL: &[&str] = &["pinbuddy-bridge", PROGRAM];
 pub fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
     let sums = checksums(&lock)?;
-    let linked = Linked::of(&ask(root)?, roots)?;
     let standard = standard::component(root)?;
-    let crates = linked.0.into_iter().map(|(package, mut depends_on)| {
+    let crates = linked(root, roots)?.into_iter();
+    let crates = crates.map(|(package, mut depends_on)| {
         let (name, version) = (package.name.to_string(), package.version.to_string());
         if roots.contains(&name.as_str()) {
             depends_on.insert(sbom::purl(&standard.name, &standard.version));
@@ -46,16 +44,13 @@ pub fn crates(root: &Path, roots: &[&str]) -> Result<Vec<Crate>> {
 
 /// The crates of others in the library and in the program beside it: name and version, and the folder of its source.
 pub fn foreign_sources(root: &Path) -> Result<Vec<(String, PathBuf)>> {
-    let linked = Linked::of(&ask(root)?, WHEEL)?;
-    let foreign = linked.0.iter().filter(|(it, _)| it.source.is_some());
-    foreign
-        .map(|(it, _)| {
-            Ok((
-                format!("{}-{}", it.name, it.version),
-                folder(it)?.to_path_buf(),
-            ))
-        })
-        .collect()
+    let linked = linked(root, WHEEL)?.into_iter().map(|(it, _)| it);
+    let foreign = linked.filter(|it| it.source.is_some());
+    let named = |it: Package| {
+        let name = format!("{}-{}", it.name, it.version);
+        Ok((name, folder(&it)?.to_path_buf()))
+    };
+    foreign.map(named).collect()
 }
 
 fn folder(package: &Package) -> Result<&Path> {
@@ -65,11 +60,12 @@ fn folder(package: &Package) -> Result<&Path> {
 
 /// The folders of our own crates among them, relative to `root`.
 pub fn folders(root: &Path, roots: &[&str]) -> Result<Vec<String>> {
-    let linked = Linked::of(&ask(root)?, roots)?;
-    let ours = linked.0.iter().filter(|(it, _)| it.source.is_none());
     let mut folders = Vec::new();
-    for (package, _) in ours {
-        let inside = folder(package)?.strip_prefix(root);
+    for (package, _) in linked(root, roots)? {
+        if package.source.is_some() {
+            continue;
+        }
+        let inside = folder(&package)?.strip_prefix(root);
         let inside =
             inside.with_context(|| format!("{} is outside of {}", package.name, root.display()))?;
         folders.push(inside.display().to_string());
@@ -109,50 +105,37 @@ fn checksums(lock: &str) -> Result<Checksums> {
         .collect())
 }
 
-/// Packages, each with the URLs of its dependencies.
-struct Linked(Vec<(Package, BTreeSet<String>)>);
-
-impl Linked {
-    /// Follows normal dependencies from the named packages. Skips procedural macros, which run at build time only.
-    fn of(metadata: &Metadata, roots: &[&str]) -> Result<Self> {
-        let resolve = metadata.resolve.as_ref();
-        let nodes = &resolve.context("cargo resolved nothing")?.nodes;
-        let package = |id: &PackageId| {
-            let mut all = metadata.packages.iter();
-            all.find(|it| it.id == *id)
-                .with_context(|| format!("cargo names no package {id}"))
-        };
-        let is_root = |it: &&Package| it.source.is_none() && roots.contains(&it.name.as_str());
-        let named = metadata.packages.iter().filter(is_root);
-        let mut queue: Vec<_> = named.map(|it| &it.id).collect();
-        anyhow::ensure!(
-            queue.len() == roots.len(),
-            "cargo knows not all of {roots:?}"
-        );
-        let (mut seen, mut linked) = (BTreeSet::new(), Vec::new());
-        while let Some(id) = queue.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            let mut depends_on = BTreeSet::new();
-            let node = nodes.iter().find(|it| it.id == *id);
-            for dependency in node.into_iter().flat_map(|it| &it.deps) {
-                let kinds = &mut dependency.dep_kinds.iter();
-                let other = package(&dependency.pkg)?;
-                if kinds.any(|it| it.kind == DependencyKind::Normal) && !is_macro(other) {
-                    depends_on.insert(sbom::purl(&other.name, &other.version.to_string()));
-                    queue.push(&dependency.pkg);
-                }
-            }
-            linked.push((package(id)?.clone(), depends_on));
+/// The packages that are linked from `roots`, each with the URLs of its dependencies: follows normal dependencies, and skips
+/// procedural macros, which run at build time only.
+fn linked(root: &Path, roots: &[&str]) -> Result<Vec<(Package, BTreeSet<String>)>> {
+    let metadata = ask(root)?;
+    let resolve = metadata.resolve.as_ref();
+    let resolve = resolve.context("cargo resolved nothing")?;
+    let is_root = |it: &&Package| it.source.is_none() && roots.contains(&it.name.as_str());
+    let named = metadata.packages.iter().filter(is_root);
+    let mut queue: Vec<_> = named.map(|it| &it.id).collect();
+    anyhow::ensure!(
+        queue.len() == roots.len(),
+        "cargo knows not all of {roots:?}"
+    );
+    let (mut seen, mut linked) = (BTreeSet::new(), Vec::new());
+    while let Some(id) = queue.pop() {
+        if !seen.insert(id) {
+            continue;
         }
-        Ok(Self(linked))
+        let mut depends_on = BTreeSet::new();
+        for dependency in &resolve[id].deps {
+            let mut kinds = dependency.dep_kinds.iter();
+            let other = &metadata[&dependency.pkg];
+            let is_macro = other.targets.iter().any(Target::is_proc_macro);
+            if kinds.any(|it| it.kind == DependencyKind::Normal) && !is_macro {
+                depends_on.insert(sbom::purl(&other.name, &other.version.to_string()));
+                queue.push(&dependency.pkg);
+            }
+        }
+        linked.push((metadata[id].clone(), depends_on));
     }
-}
-
-fn is_macro(package: &Package) -> bool {
-    let mut kinds = package.targets.iter().flat_map(|it| &it.kind);
-    kinds.any(|it| *it == TargetKind::ProcMacro)
+    Ok(linked)
 }
 
 #[cfg(test)]

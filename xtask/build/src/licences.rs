@@ -28,12 +28,9 @@ pub fn of_crates(root: &Path, folder: &str) -> Result<BTreeMap<String, NewFile>>
         let entries =
             fs::read_dir(&source).with_context(|| format!("reading {}", source.display()))?;
         for entry in entries {
-            let path = entry?.path();
-            let file = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let entry = entry?;
+            let (path, file) = (entry.path(), entry.file_name());
+            let file = file.to_string_lossy();
             let capitals = file.to_uppercase();
             if path.is_file() && BEGINNINGS.iter().any(|it| capitals.starts_with(it)) {
                 let bytes =

@@ -15,9 +15,9 @@ pub type Links = BTreeMap<String, String>;
 const LONGEST: usize = 32;
 
 /// The links on the command line.
-pub fn parse(given: &[String]) -> Result<Links> {
+pub fn parse(given: &[impl AsRef<str>]) -> Result<Links> {
     let mut links = Links::new();
-    for pair in given {
+    for pair in given.iter().map(AsRef::as_ref) {
         let (label, url) = pair.split_once('=').unwrap_or((pair, ""));
         if let Some(why) = problem(label, url) {
             return Err(refuse(format!("--project-url {pair:?}: {why}"))
@@ -96,10 +96,6 @@ pub fn lines(links: &Links) -> String {
 mod tests {
     use super::*;
 
-    fn given(pairs: &[&str]) -> Result<Links> {
-        parse(&pairs.iter().map(|&it| it.to_owned()).collect::<Vec<_>>())
-    }
-
     #[test]
     fn a_link_that_metadata_cannot_have_is_refused() {
         let long = format!("{}=https://a.example", "l".repeat(33));
@@ -121,13 +117,13 @@ mod tests {
                 "bug-tracker=https://b.example",
             ],
         ];
-        let refused = refused.map(|it| format!("{:#}", given(it).unwrap_err()));
+        let refused = refused.map(|it| format!("{:#}", parse(it).unwrap_err()));
         insta::assert_snapshot!(refused.join("\n--\n"));
     }
 
     #[test]
     fn a_label_that_upstream_has_is_refused() {
-        let links = given(&["bug-tracker=https://a.example"]).unwrap();
+        let links = parse(&["bug-tracker=https://a.example"]).unwrap();
         let of = |line: &str| check_beside(&links, &format!("Name: torch\n{line}\n\ntext\n"));
         assert!(of("Project-URL: Bugs, https://b.example").is_ok());
         let why = of("Project-URL: Bug Tracker, https://b.example").unwrap_err();

@@ -136,17 +136,13 @@ fn owner(library: &'static str, name: &str, moved: bool) -> &'static str {
 fn stub(symbols: &[Symbol]) -> (String, String) {
     let (mut text, mut versions) = (String::new(), BTreeMap::<&str, String>::new());
     for it in symbols {
-        let Symbol {
-            name,
-            version,
-            data,
-        } = it;
-        let kind = data.map_or_else(
-            || "function".into(),
-            |size| format!("object; .size {name}, {size}"),
-        );
+        let name = &it.name;
+        let kind = match it.data {
+            Some(size) => format!("object; .size {name}, {size}"),
+            None => "function".into(),
+        };
         text += &format!(".globl {name}; .type {name}, %{kind}\n{name}:\n");
-        *versions.entry(version).or_default() += &format!(" {name};");
+        *versions.entry(&it.version).or_default() += &format!(" {name};");
     }
     let versions = versions
         .iter()

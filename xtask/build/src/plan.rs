@@ -8,10 +8,11 @@ use crate::Wanted;
 use crate::defaults::{self, Defaults};
 use crate::fetch;
 use crate::links::{self, Links};
+use crate::release::no_wheel_for;
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::{self, Patch};
 use xtask_python::Python;
-use xtask_support::paths;
+use xtask_support::{paths, typed};
 use xtask_wheel::header::in_wheel;
 
 /// All decisions of a build.
@@ -61,13 +62,11 @@ impl Plan {
             }
             None => {
                 let release = versions.find(args.torch.as_deref())?.clone();
-                crate::release::check_python(&versions, &release, &python)?;
-                let cached = fetch::Wheel {
-                    cache: &cache,
-                    release: &release,
-                    python: &python,
+                let typed = typed::arguments();
+                if let Some(why) = no_wheel_for(&versions, &release, &python, &typed) {
+                    return Err(why.into());
                 }
-                .cached();
+                let cached = fetch::cached(&cache, &release, &python);
                 (release, cached.map(|(path, _)| path))
             }
         };
@@ -91,24 +90,9 @@ impl Plan {
         })
     }
 
-    /// The official wheel that it is about.
-    pub fn official(&self) -> fetch::Wheel<'_> {
-        fetch::Wheel {
-            cache: &self.cache,
-            release: &self.release,
-            python: &self.python,
-        }
-    }
-
     /// The plan as text.
     pub fn describe(&self) -> String {
-        let Self {
-            python,
-            release,
-            header,
-            out,
-            ..
-        } = self;
+        let (python, release, header) = (&self.python, &self.release, &self.header);
         let version = &release.version;
         let tags = format!("{}-{}", python.python_tag(), python.abi_tag());
         let wheel = match (&self.base, self.given) {
@@ -150,7 +134,7 @@ Nothing was done (--dry-run).
             patches.collect::<String>(),
             release.patched_sha256,
             crate::compile::LIBRARY,
-            out.display(),
+            self.out.display(),
             sets.chain(links).collect::<String>(),
         )
     }
@@ -190,9 +174,9 @@ mod tests {
         insta::assert_snapshot!("plan_fetch", plan.describe());
         plan.base = Some("/data/torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl".into());
         plan.given = true;
-        plan.defaults = defaults::parse(&["BUDDY_LOG=info".into()]).unwrap();
+        plan.defaults = defaults::parse(&["BUDDY_LOG=info"]).unwrap();
         plan.build = Some(7);
-        plan.links = links::parse(&["Source=https://git.example".into()]).unwrap();
+        plan.links = links::parse(&["Source=https://git.example"]).unwrap();
         insta::assert_snapshot!("plan_wheel", plan.describe());
     }
 }

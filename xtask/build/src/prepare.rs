@@ -49,13 +49,8 @@ pub struct Prepared {
 impl Prepared {
     /// `torch.__version__` of the fork.
     pub fn version(&self) -> String {
-        let inputs = &self.inputs;
-        defaults::version(
-            &self.fork_version,
-            inputs.build,
-            &inputs.defaults,
-            &inputs.links,
-        )
+        let it = &self.inputs;
+        defaults::version(&self.fork_version, it.build, &it.defaults, &it.links)
     }
 
     /// The provenance of a library that was compiled against this, with the patched `header`.
@@ -137,10 +132,9 @@ fn base(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
         Some(path) if plan.given => {
             let (path, name) = fetch::at_hand(path, &plan.python)?;
             step.say("hashing");
-            let sha256 = Digest::of_file(&path)?.hex();
-            Ok(Base { path, name, sha256 })
+            Base::of(path, name)
         }
-        _ => plan.official().official(tools, step),
+        _ => fetch::official(plan, tools, step),
     }
 }
 

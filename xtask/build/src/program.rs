@@ -29,11 +29,11 @@ pub struct Compiling {
 impl Compiling {
     /// Starts it. The program is always as it is in wheels. `target` is the library's folder for cargo: what both need is
     /// compiled once, and whoever comes second waits.
-    pub fn start(root: &Path, target: &Path) -> Result<Self> {
+    pub fn start(target: &Path) -> Result<Self> {
         // What is missing is said before anything begins.
         compilers()?;
         let mut command = cargo::build(&[PROGRAM], "wheel");
-        clean(&mut command, root, target, Flavour::Wheel)?;
+        clean(&mut command, target, Flavour::Wheel)?;
         let (said, complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
         let cargo = command
             .arg("--target-dir")
@@ -59,7 +59,7 @@ impl Compiling {
         };
         let again = format!("cargo build -p {PROGRAM}");
         let messages = cargo::messages(&output, PROGRAM, "tools", &again)?;
-        cargo::executable(&messages, PROGRAM)
+        cargo::built(&messages, PROGRAM)
     }
 }
 

@@ -1,21 +1,12 @@
 //! Whether a Python has a wheel of a release. Refusals end with the typed command, corrected.
 
-use anyhow::Result;
-
 use xtask_patchkit::release::{Release, Versions, numbers};
 use xtask_python::Python;
 use xtask_support::refusal::{Refusal, refuse};
 use xtask_support::typed;
 
-/// Refuses a Python that the release has no official wheel for.
-pub fn check_python(versions: &Versions, release: &Release, python: &Python) -> Result<()> {
-    match no_wheel_for(versions, release, python, &typed::arguments()) {
-        Some(refusal) => Err(refusal.into()),
-        None => Ok(()),
-    }
-}
-
-fn no_wheel_for(
+/// The refusal of a Python that the release has no official wheel for. `typed` is the command line.
+pub fn no_wheel_for(
     versions: &Versions,
     release: &Release,
     python: &Python,
@@ -48,14 +39,14 @@ fn no_wheel_for(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xtask_patchkit::fixture::{releases, typed};
+    use xtask_patchkit::fixture::releases;
     use xtask_python::python311;
 
     #[test]
     fn a_python_without_a_wheel() {
         let versions = releases();
         let newest = versions.find(None).unwrap();
-        let line = typed("build-wheel --python python3");
+        let line = ["build-wheel", "--python", "python3"].map(str::to_owned);
         let refused = |python: &Python| {
             let refusal = no_wheel_for(&versions, newest, python, &line);
             refusal.map(|it| it.to_string()).unwrap_or_default()

@@ -13,7 +13,6 @@ use super::series::Patch;
 use super::tree::Tree;
 use xtask_support::hash::Digest;
 use xtask_support::refusal::refuse;
-use xtask_support::scratch;
 use xtask_wheel::header::in_wheel;
 
 /// Headers by their path in the wheel.
@@ -84,29 +83,17 @@ pub fn after(
 /// Puts a release's series into a source tree. Returns a description for people.
 pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -> Result<String> {
     let (root, version) = (tree.root.display().to_string(), &release.version);
-    let Some(after) = after(&root, header, release, series, &|path| tree.read(path))? else {
+    let Some(after) = after(&root, header, release, series, &|path| {
+        fit::read_below(&tree.root, path)
+    })?
+    else {
         return Ok(format!(
             "{root} has the series for torch {version} already; nothing was changed\n"
         ));
     };
-    replace(&after, &tree.root)?;
+    fit::replace(&after, &tree.root)?;
     Ok(format!(
         "applied the series for torch {version} to {root}; {header} has SHA-256 {}, as pinned\n",
         release.patched_sha256
     ))
-}
-
-/// Replaces files of a tree, each in one step; those that are new come first, since the others may need them.
-pub fn replace(files: &Files, root: &Path) -> Result<()> {
-    let mut all: Vec<_> = files
-        .iter()
-        .map(|(path, bytes)| (root.join(path), bytes))
-        .collect();
-    all.sort_by_key(|(path, _)| path.exists());
-    for (path, bytes) in all {
-        if let Some(bytes) = bytes {
-            scratch::replace(&path, bytes)?;
-        }
-    }
-    Ok(())
 }

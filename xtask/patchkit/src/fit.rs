@@ -13,6 +13,7 @@ use super::git;
 use super::release::Release;
 use super::series::Patch;
 use xtask_support::refusal::{Refusal, refuse};
+use xtask_support::scratch;
 
 /// How many lines a refusal shows of a file that a patch does not fit.
 const SHOWN: usize = 6;
@@ -31,7 +32,7 @@ pub fn read_all(series: &[Patch], read: &Reader<'_>) -> Result<Files> {
 /// The files after the patches.
 pub fn apply(series: &[Patch], before: &Files) -> Result<Files> {
     let work = tempfile::tempdir().context("making a folder to patch in")?;
-    write(before, work.path())?;
+    replace(before, work.path())?;
     for patch in series {
         if let Err(told) = git::apply(&patch.path, work.path())? {
             return Err(does_not_apply(patch, work.path(), &told)?.into());
@@ -90,17 +91,17 @@ pub fn read_below(folder: &Path, path: &str) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Writes the files below a folder, and removes those that have no contents.
-pub fn write(files: &Files, folder: &Path) -> Result<()> {
-    for (path, bytes) in files {
-        let file = folder.join(path);
-        let done = match bytes {
-            Some(bytes) => fs::create_dir_all(file.parent().unwrap_or(folder))
-                .and_then(|()| fs::write(&file, bytes)),
-            None if file.exists() => fs::remove_file(&file),
-            None => Ok(()),
-        };
-        done.with_context(|| format!("writing {}", file.display()))?;
+/// Replaces files of a tree, each in one step; those that are new come first, since the others may need them.
+pub fn replace(files: &Files, root: &Path) -> Result<()> {
+    let mut all: Vec<_> = files
+        .iter()
+        .map(|(path, bytes)| (root.join(path), bytes))
+        .collect();
+    all.sort_by_key(|(path, _)| path.exists());
+    for (path, bytes) in all {
+        if let Some(bytes) = bytes {
+            scratch::replace(&path, bytes)?;
+        }
     }
     Ok(())
 }

@@ -57,11 +57,6 @@ pub fn releases() -> Versions {
     Versions::parse(&format!("header = \"x.h\"\n{text}[cuda]\n")).unwrap()
 }
 
-/// The words of a command line.
-pub fn typed(text: &str) -> Vec<String> {
-    text.split(' ').map(str::to_owned).collect()
-}
-
 impl Fixture {
     #[allow(clippy::new_without_default, reason = "it makes folders")]
     pub fn new() -> Self {

@@ -13,8 +13,8 @@ use xshell::{Cmd, Shell, cmd};
 const SETTINGS: &str = include_str!("settings.txt");
 
 /// Applies one patch to the files below `folder`, with no fuzz and no three-way merge, and nothing of it if a hunk does
-/// not fit. Both results are git's words.
-pub fn apply(patch: &Path, folder: &Path) -> Result<Result<String, String>> {
+/// not fit: the inner error is git's words.
+pub fn apply(patch: &Path, folder: &Path) -> Result<Result<(), String>> {
     run_apply(patch, folder, &[])
 }
 
@@ -29,16 +29,12 @@ pub fn describe(patch: &Path) -> Result<String> {
     out_of(&apply_command(patch, folder, &["--numstat", "--summary"])?)
 }
 
-fn run_apply(patch: &Path, folder: &Path, how: &[&str]) -> Result<Result<String, String>> {
+fn run_apply(patch: &Path, folder: &Path, how: &[&str]) -> Result<Result<(), String>> {
     let output = apply_command(patch, folder, &[how, &["--verbose"]].concat())?;
     let words = String::from_utf8_lossy(&output.stderr);
     let told = words.lines().filter(|it| !it.starts_with("Checking patch"));
     let told = told.collect::<Vec<_>>().join("\n");
-    Ok(if output.status.success() {
-        Ok(told)
-    } else {
-        Err(told)
-    })
+    Ok(output.status.success().then_some(()).ok_or(told))
 }
 
 fn apply_command(patch: &Path, folder: &Path, how: &[&str]) -> Result<Output> {

@@ -17,10 +17,6 @@ impl Fixture {
         &self.versions.releases[0]
     }
 
-    fn open(&self) -> Tree {
-        Tree::open(&self.tree(), &self.versions).unwrap()
-    }
-
     /// What `patch apply` says.
     fn apply(&self) -> String {
         let said = Tree::open(&self.tree(), &self.versions).and_then(|tree| {
@@ -100,10 +96,9 @@ fn what_does_not_fit_exactly_changes_nothing() {
 fn trees_that_are_no_release() {
     let fixture = Fixture::new();
     fixture.write("tree/version.txt", "2.16.0a0+git1234\n");
-    assert_eq!(
-        fixture.open().release(&fixture.versions).unwrap().version,
-        "2.15.0"
-    );
+    let tree = Tree::open(&fixture.tree(), &fixture.versions).unwrap();
+    let release = tree.release(&fixture.versions).unwrap();
+    assert_eq!(release.version, "2.15.0");
     fixture.header("something else\n");
     let mut said = fixture.apply();
     fs::remove_dir_all(fixture.tree()).unwrap();

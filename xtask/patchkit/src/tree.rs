@@ -50,11 +50,6 @@ impl Tree {
         })
     }
 
-    /// A file by its upstream path.
-    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        fit::read_below(&self.root, path)
-    }
-
     /// The release of the tree. The header's hash decides, with the series or without it; version.txt decides where
     /// several releases ship one header, or no release ships this one.
     pub fn release<'a>(&self, versions: &'a Versions) -> Result<&'a Release> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use xtask_support::refusal::{Refusal, refuse};
+use xtask_support::refusal::refuse;
 
 /// The environment; dereferences to its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +21,13 @@ pub struct Environment {
 impl Environment {
     /// Opens the environment in `folder`.
     pub fn open(folder: &Path) -> Result<Self> {
-        let python = folder.join("bin/python");
-        if !python.exists() {
-            return Err(lacks(folder, "no virtual environment").into());
+        let lacks = |what: &str| {
+            refuse(format!("there is {what} in {}", folder.display())).remedy(
+                "cargo xtask venv, or with --stock, makes one with torch and prints its path",
+            )
+        };
+        if !folder.join("bin/python").exists() {
+            return Err(lacks("no virtual environment").into());
         }
         let lib = folder.join("lib");
         let torch = fs::read_dir(&lib)
@@ -31,9 +35,7 @@ impl Environment {
             .flatten()
             .map(|python| python.path().join("site-packages/torch"))
             .find(|torch| torch.is_dir());
-        let Some(torch) = torch else {
-            return Err(lacks(folder, "no torch").into());
-        };
+        let torch = torch.ok_or_else(|| lacks("no torch"))?;
         Ok(Self {
             folder: std::path::absolute(folder)?,
             torch: std::path::absolute(torch)?,
@@ -49,11 +51,6 @@ impl Environment {
     pub fn torch(&self) -> &Path {
         &self.torch
     }
-}
-
-fn lacks(folder: &Path, what: &str) -> Refusal {
-    refuse(format!("there is {what} in {}", folder.display()))
-        .remedy("cargo xtask venv, or with --stock, makes one with torch and prints its path")
 }
 
 impl Deref for Environment {

@@ -4,7 +4,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
@@ -21,23 +21,11 @@ pub const DRIVER: &str = "libcuda.so.1";
 /// File name of the same stub as the management library.
 pub const MANAGEMENT: &str = "libnvidia-ml.so.1";
 
-/// A built simulator.
+/// A built simulator: the folder of its libraries, [`PRELOAD`] and [`DRIVER`].
 #[derive(Clone, Debug)]
-pub struct Simulator {
-    folder: PathBuf,
-}
+pub struct Simulator(pub PathBuf);
 
 impl Simulator {
-    /// The simulator with its libraries, [`PRELOAD`] and [`DRIVER`], in `folder`.
-    pub fn at(folder: PathBuf) -> Self {
-        Self { folder }
-    }
-
-    /// The folder of its libraries.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// The variables for a command that sees `devices` GPUs: names and values.
     pub fn env(&self, devices: u32) -> Result<[(&'static str, OsString); 3]> {
         if devices > MOST_DEVICES {
@@ -46,7 +34,7 @@ impl Simulator {
                 .expected(format!("at most {MOST_DEVICES}"))
                 .into());
         }
-        let path = self.folder.join(PRELOAD).into_os_string();
+        let path = self.0.join(PRELOAD).into_os_string();
         // The loader splits that list at spaces. A bare name it looks for in the folders of the other one.
         let preload = match path.as_encoded_bytes().contains(&b' ') {
             true => PRELOAD.into(),
@@ -56,7 +44,7 @@ impl Simulator {
             ("LD_PRELOAD", before(&preload, env::var_os("LD_PRELOAD"))),
             (
                 "LD_LIBRARY_PATH",
-                before(self.folder.as_os_str(), env::var_os("LD_LIBRARY_PATH")),
+                before(self.0.as_os_str(), env::var_os("LD_LIBRARY_PATH")),
             ),
             ("PINBUDDY_SIM_DEVICES", devices.to_string().into()),
         ])
@@ -94,7 +82,7 @@ mod tests {
     #[test]
     fn the_library_is_found_in_a_folder_with_a_space() {
         let preload = |folder: &str| {
-            let [(_, preload), (_, libraries), _] = Simulator::at(folder.into()).env(1).unwrap();
+            let [(_, preload), (_, libraries), _] = Simulator(folder.into()).env(1).unwrap();
             assert!(libraries.to_string_lossy().starts_with(folder));
             preload.to_string_lossy().into_owned()
         };
@@ -104,7 +92,7 @@ mod tests {
 
     #[test]
     fn too_many_devices_are_refused() {
-        let simulator = Simulator::at("/sim".into());
+        let simulator = Simulator("/sim".into());
         let said = simulator.env(65).unwrap_err().to_string();
         assert!(said.contains("at most 64"), "{said}");
         assert_eq!(simulator.env(64).unwrap()[2].1, "64");

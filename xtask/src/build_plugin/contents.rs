@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{Library, Program};
+use super::Library;
 use crate::build_wheel::compile::LIBRARY;
 use crate::build_wheel::defaults::{self, Defaults};
 use crate::build_wheel::{contents, library, links, program};
@@ -44,20 +44,15 @@ pub fn of_library(library: &Library) -> &Defaults {
 }
 
 /// Every file.
-pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> Result<Contents> {
+pub fn contents(name: &WheelName, libraries: &[Library], program: &[u8]) -> Result<Contents> {
     let stem = format!("{}-{}", name.name, name.version);
     let dist_info = format!("{stem}.dist-info");
     let root = paths::root();
-    let places = (
-        "pinbuddy/include/pinbuddy",
-        &*format!("{dist_info}/licenses"),
-    );
-    let mut files = contents::ours(root, places)?;
+    let texts = format!("{dist_info}/licenses");
+    let mut files = contents::ours(root, ("pinbuddy/include/pinbuddy", &texts))?;
     let licences = contents::licences(&files, &dist_info);
-    files.insert(
-        program::IN_WHEEL.to_owned(),
-        NewFile::library(program.bytes.clone()),
-    );
+    let ours = NewFile::library(program.to_vec());
+    files.insert(program::IN_WHEEL.to_owned(), ours);
     for library in libraries {
         let path = format!("pinbuddy/{}", file(&library.provenance));
         files.extend(defaults::beside(&path, of_library(library)));
@@ -73,30 +68,20 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &Program) -> R
     let papers = json!({
         "format": 1,
         "libraries": known,
-        "program_sha256": Digest::of(&program.bytes).hex(),
+        "program_sha256": Digest::of(program).hex(),
     });
+    let metadata = metadata(name, libraries, &licences)?;
     let entries = contents::entry_points(String::new());
-    for (path, file) in [
-        (
-            MANIFEST.to_owned(),
-            NewFile::json(&manifest(&name.version, libraries))?,
-        ),
-        (
-            format!("{dist_info}/METADATA"),
-            NewFile::text(metadata(name, libraries, &licences)?),
-        ),
-        (format!("{dist_info}/WHEEL"), NewFile::text(wheel(name))),
-        (
-            format!("{dist_info}/entry_points.txt"),
-            NewFile::text(entries),
-        ),
-        (
-            format!("{dist_info}/{}", provenance::NAME),
-            NewFile::json(&papers)?,
-        ),
-        (format!("{dist_info}/{}", sbom::NAME), NewFile::json(&bill)?),
+    let manifest = manifest(&name.version, libraries);
+    files.insert(MANIFEST.to_owned(), NewFile::json(&manifest)?);
+    for (name, file) in [
+        ("METADATA", NewFile::text(metadata)),
+        ("WHEEL", NewFile::text(wheel(name))),
+        ("entry_points.txt", NewFile::text(entries)),
+        (provenance::NAME, NewFile::json(&papers)?),
+        (sbom::NAME, NewFile::json(&bill)?),
     ] {
-        files.insert(path, file);
+        files.insert(format!("{dist_info}/{name}"), file);
     }
     Ok(Contents { stem, files })
 }

@@ -59,7 +59,7 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     disk::require(&args.options.out, ROOM, "write the plug-in")?;
     let _lock = lock::take("build")?;
     let wheels = paths::target().join(Flavour::Wheel.target());
-    let compiling = Compiling::start(paths::root(), &wheels)?;
+    let compiling = Compiling::start(&wheels)?;
     let mut libraries: Vec<Library> = Vec::new();
     let mut steps = Vec::new();
     for build in &wanted {
@@ -81,9 +81,11 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
         }
     }
     let progress = Progress::new(3);
-    let program = program(compiling, &progress)?;
+    let program = progress.step("compile the program", |_| compiling.wait())?;
+    let program = fs::read(&program).with_context(|| format!("reading {}", program.display()))?;
+    let needs = Floors::of(&program)?;
     let (python, out) = (&args.options.python, &args.options.out);
-    let published = write(&libraries, &program, out, &progress)?;
+    let published = write(&libraries, (&program, &needs), out, &progress)?;
     steps.extend(progress.times());
     let version = env!("CARGO_PKG_VERSION").to_owned();
     Summary::new(published, version, Libraries::of(&libraries), steps, python)
@@ -120,9 +122,9 @@ fn wanted(args: &cli::BuildPlugin) -> Result<Vec<Wanted>> {
 /// Everything up to the library; the caller holds the lock `build`.
 fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library> {
     let ready = prepare::prepare(plan, progress)?;
+    let target = paths::target().join(flavour.target());
     let path = progress.step("compile the library", |step| {
-        let target = paths::target().join(flavour.target());
-        compile::compile(paths::root(), &target, &ready, flavour, step)
+        compile::compile(&target, &ready, flavour, step)
     })?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let floors = ready.require(&[(LIBRARY, &bytes)])?;
@@ -135,23 +137,10 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
     })
 }
 
-/// pinbuddy-tools, and its system requirements.
-pub struct Program {
-    bytes: Vec<u8>,
-    floors: Floors,
-}
-
-fn program(compiling: Compiling, progress: &Progress) -> Result<Program> {
-    let path = progress.step("compile the program", |_| compiling.wait())?;
-    let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-    let floors = Floors::of(&bytes)?;
-    Ok(Program { bytes, floors })
-}
-
 /// Writes the wheel and reads it back before it gets its name. Returns its path and SHA-256.
 fn write(
     libraries: &[Library],
-    program: &Program,
+    (program, needs): (&[u8], &Floors),
     out: &Path,
     progress: &Progress,
 ) -> Result<(PathBuf, String)> {
@@ -162,15 +151,14 @@ fn write(
         abi: "none".into(),
         platform: platform(libraries)?,
     };
-    let needs = &program.floors;
     needs.require(IN_WHEEL, &name.platform, &Floors::default())?;
     assemble::publish(
         out.join(name.to_string()),
         "write the plug-in",
         progress,
-        |file, _| {
+        |file, step| {
             let contents = contents::contents(&name, libraries, program)?;
-            writer::write_new(&contents, file)?;
+            writer::write(None, &contents, file, step)?;
             Ok(contents)
         },
         |file, contents, step| verify(file, &name, (libraries.len(), contents), step),
@@ -202,9 +190,9 @@ fn verify(
 /// digest begins with a letter, since pip drops the zeros before a number. Digests have no order, so a number of the build
 /// gives one: `0.1.0+7.torch2.15.0.h1a2b3c4d`. It stands before the releases, or a plug-in for one more release could count
 /// as older than one of its releases' earlier builds: `2.15.0.2.16.0.8` as older than `2.15.0.7`.
-fn version(libraries: &[Library], program: &Program) -> Result<String> {
+fn version(libraries: &[Library], program: &[u8]) -> Result<String> {
     let known: Vec<&Provenance> = libraries.iter().map(|it| &it.provenance).collect();
-    let inputs = serde_json::to_vec(&(known, Digest::of(&program.bytes).hex()))?;
+    let inputs = serde_json::to_vec(&(known, Digest::of(program).hex()))?;
     let releases: Vec<&str> = libraries
         .iter()
         .filter_map(|it| it.provenance.torch_version.split('+').next())

@@ -42,17 +42,12 @@ fn two() -> [Library; 2] {
     ]
 }
 
-fn tools() -> Program {
-    Program {
-        bytes: b"a program".to_vec(),
-        floors: Floors::default(),
-    }
-}
+const TOOLS: &[u8] = b"a program";
 
 fn name(libraries: &[Library]) -> WheelName {
     WheelName {
         name: "pinbuddy".into(),
-        version: version(libraries, &tools()).unwrap(),
+        version: version(libraries, TOOLS).unwrap(),
         python: "py3".into(),
         abi: "none".into(),
         platform: platform(libraries).unwrap(),
@@ -71,7 +66,7 @@ fn without_crates(metadata: &str) -> String {
 fn the_tag_is_true_for_all_and_the_papers_list_each() {
     let libraries = two();
     let name = name(&libraries);
-    let contents = contents::contents(&name, &libraries, &tools()).unwrap();
+    let contents = contents::contents(&name, &libraries, TOOLS).unwrap();
     let text = |path: &str| String::from_utf8(contents.files[path].bytes.clone()).unwrap();
     let info = format!("pinbuddy-{}.dist-info", name.version);
     insta::assert_snapshot!(
@@ -163,8 +158,8 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
     let name = name(&libraries);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wheel");
-    let mut contents = contents::contents(&name, &libraries, &tools()).unwrap();
-    writer::write_new(&contents, &path).unwrap();
+    let mut contents = contents::contents(&name, &libraries, TOOLS).unwrap();
+    writer::write(None, &contents, &path, &Step::silent()).unwrap();
     let refused_of = |count, contents: &Contents| {
         let error = verify(&path, &name, (count, contents), &Step::silent()).unwrap_err();
         format!("{error:#}")

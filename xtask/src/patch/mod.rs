@@ -35,9 +35,9 @@ pub fn run(args: &Patch) -> Result<()> {
             let bytes = pristine::header(&versions, release, &args.python)?;
             Ok(std::io::stdout().write_all(&bytes)?)
         }
-        Command::Drift(more) => match script(&["patch", "drift"], more)? {},
-        Command::Export(more) => match script(&["patch", "export"], more)? {},
-        Command::Rebase(more) => match script(&["patch", "rebase"], more)? {},
+        Command::Drift(more) => match script("patch", &["drift"], more)? {},
+        Command::Export(more) => match script("patch", &["export"], more)? {},
+        Command::Rebase(more) => match script("patch", &["rebase"], more)? {},
     }
 }
 

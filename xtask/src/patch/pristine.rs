@@ -23,7 +23,8 @@ pub fn header(versions: &Versions, release: &Release, python: &Path) -> Result<V
     let inside = in_wheel(&versions.header);
     let inside = inside.with_context(|| format!("{} is in no wheel", versions.header))?;
     let cache = paths::cache();
-    let kept = fs::read(header::place(&cache, &inside, &release.header_sha256)).ok();
+    let place = header::place(&cache, &inside, &release.header_sha256);
+    let kept = fs::read(&place).ok();
     if let Some(bytes) = kept.filter(|it| Digest::of(it).hex() == release.header_sha256) {
         return Ok(bytes);
     }
@@ -36,20 +37,18 @@ pub fn header(versions: &Versions, release: &Release, python: &Path) -> Result<V
             header_sha256: &release.header_sha256,
             cache: &cache,
         };
-        Ok(verify::header_of(path, &expected)?.into_bytes())
+        verify::identify(path, &expected)?;
+        fs::read(&place).with_context(|| format!("reading {}", place.display()))
     };
-    let official = fetch::Wheel {
-        cache: &cache,
-        release,
-        python: &python,
-    };
-    if let Some((path, name)) = official.cached() {
+    if let Some((path, name)) = fetch::cached(&cache, release, &python) {
         return read(&path, &name);
     }
     let _lock = lock::take("build")?;
     let progress = Progress::new(3);
     let tools = progress.step("check the tools", |_| tools::ensure(&python))?;
     let what = format!("fetch the official wheel of torch {}", release.version);
-    let (path, name, _scratch) = progress.step(&what, |step| official.fetch(&tools, step))?;
+    let (path, name, _scratch) = progress.step(&what, |step| {
+        fetch::fetch(&cache, release, &python, &tools, step)
+    })?;
     progress.step("keep its header", |_| read(&path, &name))
 }

@@ -36,7 +36,6 @@ use crate::wheel::verify;
 use plan::Plan;
 use xtask_patchkit::fit::{self, Files};
 use xtask_patchkit::release::Versions;
-use xtask_patchkit::tree::Tree;
 use xtask_patchkit::{apply, git};
 
 const STEPS: usize = 3 + assemble::STEPS;
@@ -64,7 +63,7 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
         &args.wanted.options,
     )?;
     // Whether the series apply is found out first, before the long work.
-    patched(&plan, &plan.tree)?;
+    patched(&plan, &plan.tree.root)?;
     let missing = plan.missing()?;
     if args.dry_run {
         print!("{}", plan.describe(&missing));
@@ -140,23 +139,23 @@ fn finish(plan: &Plan, built: &Path, progress: &Progress) -> Result<Summary> {
 
 /// What the series change in a tree, afterwards: the seam's, whose result is pinned, then the source build's. Patches that
 /// are applied already are left alone.
-fn patched(plan: &Plan, tree: &Tree) -> Result<Files> {
-    let (shown, read) = (tree.root.display().to_string(), |path: &str| {
-        tree.read(path)
+fn patched(plan: &Plan, tree: &Path) -> Result<Files> {
+    let (shown, read) = (tree.display().to_string(), |path: &str| {
+        fit::read_below(tree, path)
     });
     let after = apply::after(&shown, &plan.header, &plan.release, &plan.series, &read)?;
     let mut all = after.unwrap_or_default();
     let mut left = Vec::new();
     for patch in &plan.source_series {
-        if !git::is_applied(&patch.path, &tree.root)? {
+        if !git::is_applied(&patch.path, tree)? {
             left.push(patch.clone());
         }
     }
     let read = |path: &str| {
         all.get(path)
-            .map_or_else(|| tree.read(path), |it| Ok(it.clone()))
+            .map_or_else(|| read(path), |it| Ok(it.clone()))
     };
-    let what = || format!("the series for source builds and {}", tree.root.display());
+    let what = || format!("the series for source builds and {shown}");
     let after = fit::apply(&left, &fit::read_all(&left, &read)?).with_context(what)?;
     all.extend(after);
     Ok(all)
@@ -172,18 +171,16 @@ fn lay_out(plan: &Plan) -> Result<()> {
         let copy = git::unbound(cmd!(shell, "bash -c {COPY} {build_tree}"));
         copy.quiet().run().context("copying the tree")?;
     }
-    let tree = Tree {
-        root: build_tree,
-        version: plan.tree.version.clone(),
-        header: None,
-    };
     let remedy = || {
         format!(
             "if an earlier run has left it so: rm -r {}",
             paths::show(&plan.work)
         )
     };
-    apply::replace(&patched(plan, &tree).with_context(remedy)?, &tree.root)
+    fit::replace(
+        &patched(plan, &build_tree).with_context(remedy)?,
+        &build_tree,
+    )
 }
 
 /// Makes the environment, unless it has these packages.

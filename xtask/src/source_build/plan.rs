@@ -12,10 +12,10 @@ use crate::support::hash::Digest;
 use crate::support::paths;
 use crate::support::typed::quoted;
 use pinbuddy_machine::{Cgroup, Files, Limits};
-use xtask_patchkit::git;
 use xtask_patchkit::release::{Release, Versions};
 use xtask_patchkit::series::{self, Patch};
 use xtask_patchkit::tree::Tree;
+use xtask_patchkit::{fit, git};
 
 /// The caller's variables that do not reach the build: other Python packages, and cargo's for this program.
 pub const REMOVED: &str = "CARGO_BUILD_TARGET CARGO_ENCODED_RUSTFLAGS CARGO_MAKEFLAGS CARGO_TARGET_DIR LD_PRELOAD MAKEFLAGS \
@@ -214,8 +214,7 @@ impl Plan {
 /// What the tree's own build needs, and whether it is `setup.py`'s, according to its pyproject.toml.
 fn entry(tree: &Tree) -> Result<(Vec<String>, bool)> {
     let shown = format!("{}/pyproject.toml", tree.root.display());
-    let text = tree
-        .read("pyproject.toml")?
+    let text = fit::read_below(&tree.root, "pyproject.toml")?
         .with_context(|| format!("there is no {shown}"))?;
     let project: toml::Table = toml::from_str(&String::from_utf8_lossy(&text))
         .with_context(|| format!("reading {shown}"))?;

@@ -128,7 +128,7 @@ fn a_wheel_that_does_not_load_our_library_is_refused() {
 fn a_tree_that_the_series_do_not_fit_is_refused_before_anything_is_done() {
     let stand_in = StandIn::new();
     let plan = stand_in.plan(false);
-    let refused = || format!("{:#}", patched(&plan, &plan.tree).unwrap_err());
+    let refused = || format!("{:#}", patched(&plan, &plan.tree.root).unwrap_err());
     fs::write(stand_in.path("tree").join(CMAKE), "another\n").unwrap();
     let said = refused();
     assert!(

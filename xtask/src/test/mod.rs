@@ -2,15 +2,13 @@
 //! JUnit files. `--quick` runs what needs no torch wheel. What proves a release rather than a change runs only with
 //! `--all`, and the table says so.
 
+mod folders;
 mod fork;
-mod gpu;
-mod page;
 mod plugin;
 pub mod pytest;
 mod pytorch;
 mod rust;
 mod simulator;
-mod source;
 mod wheel;
 
 use std::path::Path;
@@ -94,10 +92,10 @@ fn whole(table: &mut Table, asked: &cli::Test) {
     });
     table.row("the simulator's headers", || simulator::headers(&args));
     let source = asked.source.as_deref();
-    table.row(PAGE, || page::in_a_browser(python, source));
+    table.row(PAGE, || folders::in_a_browser(python, source));
     with_torch(table, &args, asked);
     if asked.all {
-        table.row(CMAKE, || source::cmake(&args));
+        table.row(CMAKE, || folders::cmake(&args));
         table.row(SANITIZED_LIBRARY, sanitize::library);
     }
 }
@@ -228,7 +226,7 @@ fn with_torch(table: &mut Table, args: &Wanted, asked: &cli::Test) {
         table.given(&ready, BENCH, |it| bench::smoke(&it.fork, &it.stock));
     }
     if newest && all {
-        table.given(&ready, GPU, gpu::trial);
+        table.given(&ready, GPU, folders::gpu_trial);
     }
     if newest {
         table.given(&ready, CLIENTS, pytorch::clients);

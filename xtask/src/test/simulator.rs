@@ -72,7 +72,7 @@ pub fn model_beside(ready: &Ready<'_>) -> Result<Tally> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut variables = vec![
         ("PINBUDDY_STOCK_PYTHON", text(&ready.stock.python())),
-        ("PINBUDDY_SIM_FOLDER", text(simulator.folder())),
+        ("PINBUDDY_SIM_FOLDER", text(&simulator.0)),
     ];
     variables.extend(ready.all.then(|| (super::fork::ALL, "1".to_owned())));
     super::rust::ignored("pinbuddy-replay", &variables)

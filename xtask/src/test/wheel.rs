@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::summary::Summary;
-use crate::build_wheel::{self, Options, Wanted};
+use crate::build_wheel::{self, Options, Wanted, fetch};
 use crate::python::tools;
 use crate::support::paths;
 use crate::support::refusal::refuse;
@@ -44,9 +44,7 @@ pub fn invariants(args: &Wanted, built: &Summary) -> Result<Tally> {
 fn checked(args: &Wanted, built: &Summary, options: &[&str]) -> Result<Tally> {
     let plan = Plan::make(args)?;
     let tools = tools::ensure(&plan.python)?;
-    let (official, _) = plan
-        .official()
-        .cached()
+    let (official, _) = fetch::cached(&plan.cache, &plan.release, &plan.python)
         .context("the official wheel is no longer in the cache")?;
     let mut command = Command::new(&tools.python);
     command

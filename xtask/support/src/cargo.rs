@@ -53,23 +53,13 @@ pub fn messages(output: &Output, what: &str, expected: &str, command: &str) -> R
 struct Message {
     #[serde(default)]
     filenames: Vec<PathBuf>,
-    executable: Option<PathBuf>,
 }
 
-/// The shared library called `name` among cargo's messages.
-pub fn library(messages: &str, name: &str) -> Result<PathBuf> {
-    find(messages, name, |it| it.filenames)
-}
-
-/// The program called `name` among cargo's messages.
-pub fn executable(messages: &str, name: &str) -> Result<PathBuf> {
-    find(messages, name, |it| Vec::from_iter(it.executable))
-}
-
-fn find(messages: &str, name: &str, paths: fn(Message) -> Vec<PathBuf>) -> Result<PathBuf> {
+/// The shared library or the program called `name` among cargo's messages.
+pub fn built(messages: &str, name: &str) -> Result<PathBuf> {
     let lines = messages.lines();
-    let all = lines.filter_map(|line| serde_json::from_str(line).ok());
-    let mut all = all.flat_map(paths);
+    let all = lines.filter_map(|line| serde_json::from_str::<Message>(line).ok());
+    let mut all = all.flat_map(|it| it.filenames);
     all.find(|path| path.file_name().is_some_and(|it| it == name))
         .with_context(|| format!("cargo built no {name}"))
 }
@@ -81,14 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_each_library_by_its_name() {
-        let messages = "{\"reason\":\"compiler-artifact\",\"filenames\":[\"/t/libone.rlib\",\"/t/libone.so\"]}\n{\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(
-            library(messages, "libone.so").unwrap(),
-            Path::new("/t/libone.so")
-        );
-        assert!(library(messages, "libtwo.so").is_err());
-        assert!(library("", "libone.so").is_err());
+    fn finds_each_library_and_program_by_its_name() {
+        let messages = "{\"reason\":\"compiler-artifact\",\"filenames\":[\"/t/libone.rlib\",\"/t/libone.so\"]}\n\
+                        {\"filenames\":[\"/t/tool\"],\"executable\":\"/t/tool\"}\n{\"reason\":\"build-finished\",\"success\":true}\n";
+        for (name, path) in [("libone.so", "/t/libone.so"), ("tool", "/t/tool")] {
+            assert_eq!(built(messages, name).unwrap(), Path::new(path));
+            assert!(built("", name).is_err());
+        }
+        assert!(built(messages, "libtwo.so").is_err());
     }
 
     #[test]

@@ -6,20 +6,14 @@ use anyhow::Result;
 
 use crate::refusal::refuse;
 
-/// Bytes that users other than root have left on the file system of `folder`, which need not exist yet. None if the system call
-/// fails.
-fn free(folder: &Path) -> Option<u64> {
-    let existing = folder.ancestors().find(|it| it.is_dir())?;
-    let status = rustix::fs::statvfs(existing).ok()?;
-    Some(status.f_bavail.saturating_mul(status.f_frsize))
-}
-
-/// Refuses if the file system of `folder`, which need not exist yet, has less than `bytes` free.
+/// Refuses if the file system of `folder`, which need not exist yet, has less than `bytes` free for users other than root.
 pub fn require(folder: &Path, bytes: u64, purpose: &str) -> Result<()> {
-    // If this cannot be told, the write itself will fail.
-    let Some(free) = free(folder) else {
+    let existing = folder.ancestors().find(|it| it.is_dir());
+    let Some(status) = existing.and_then(|it| rustix::fs::statvfs(it).ok()) else {
+        // The write itself will fail.
         return Ok(());
     };
+    let free = status.f_bavail.saturating_mul(status.f_frsize);
     if free >= bytes {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use crate::scratch::Scratch;
+use crate::scratch;
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -51,11 +51,7 @@ pub fn beside(file: &Path) -> PathBuf {
 /// Writes `FILE.sha256` beside a file whose hash is known, in one step, as sha256sum does: who has both can check every byte.
 pub fn write_beside(file: &Path, hex: &str) -> Result<()> {
     let name = file.file_name().unwrap_or_default().display();
-    let path = beside(file);
-    let scratch = Scratch::file(&path)?;
-    std::fs::write(scratch.path(), format!("{hex}  {name}\n"))
-        .with_context(|| format!("writing {}", path.display()))?;
-    scratch.publish(&path)
+    scratch::replace(&beside(file), format!("{hex}  {name}\n").as_bytes())
 }
 
 /// A SHA-256 in progress.

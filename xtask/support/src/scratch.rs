@@ -173,22 +173,16 @@ fn sweep(folder: &Path) {
         return;
     };
     for entry in entries.flatten() {
-        let name = entry.file_name();
+        let (path, name) = (entry.path(), entry.file_name());
         let is_scratch = name.to_str().is_some_and(|it| it.starts_with(PREFIX));
-        if is_scratch && let Some(_lock) = lock_abandoned(&entry.path()) {
-            remove(&entry.path());
+        // Not through a link, which would be somebody else's. A path that cannot be locked stays.
+        if is_scratch
+            && !path.is_symlink()
+            && let Ok(_lock) = lock(&path)
+        {
+            remove(&path);
         }
     }
-}
-
-/// The lock of a scratch path whose run has ended. A path that cannot be locked stays.
-fn lock_abandoned(path: &Path) -> Option<File> {
-    // Not through a link, which would be somebody else's.
-    let found = fs::symlink_metadata(path).ok()?;
-    if found.is_symlink() {
-        return None;
-    }
-    lock(path).ok()
 }
 
 /// The lock of a path that nobody has locked.

@@ -32,10 +32,10 @@ struct Row {
 impl Table {
     /// A table that runs the rows whose names contain `only`, and every step with a result.
     pub fn of(only: Option<&str>) -> Self {
+        let only = only.map(str::to_owned);
         Self {
-            rows: Vec::new(),
-            only: only.map(str::to_owned),
-            found: false,
+            only,
+            ..Self::default()
         }
     }
 
@@ -99,22 +99,17 @@ impl Table {
     ) {
         match made {
             Some(made) => self.row(name, || run(made)),
-            None if self.wants(name) => self.not_run(name),
+            None if self.wants(name) => self.rows.push(Row {
+                name: name.to_owned(),
+                tally: Tally {
+                    failed: 1,
+                    ..Tally::default()
+                },
+                took: Duration::ZERO,
+                note: "not run: what it needs has failed".to_owned(),
+            }),
             None => {}
         }
-    }
-
-    fn not_run(&mut self, name: &str) {
-        let tally = Tally {
-            failed: 1,
-            ..Tally::default()
-        };
-        self.rows.push(Row {
-            name: name.to_owned(),
-            tally,
-            took: Duration::ZERO,
-            note: "not run: what it needs has failed".to_owned(),
-        });
     }
 
     /// All rows together.
@@ -158,22 +153,12 @@ impl fmt::Display for Table {
             "{:<width$}{:>7}{:>7}{:>8}{:>9}",
             "", "passed", "failed", "skipped", "seconds"
         )?;
-        for Row {
-            name,
-            tally,
-            took,
-            note,
-        } in &self.rows
-        {
-            let Tally {
-                passed,
-                failed,
-                skipped,
-                ..
-            } = tally;
+        for row in &self.rows {
+            let (name, it, note) = (&row.name, &row.tally, &row.note);
+            let (passed, failed, seconds) = (it.passed, it.failed, row.took.as_secs_f64());
             let line = format!(
-                "{name:<width$}{passed:>7}{failed:>7}{skipped:>8}{:>9.1}  {note}",
-                took.as_secs_f64()
+                "{name:<width$}{passed:>7}{failed:>7}{:>8}{seconds:>9.1}  {note}",
+                it.skipped
             );
             writeln!(f, "{}", line.trim_end())?;
         }

@@ -60,5 +60,6 @@ mod tests {
         ] {
             assert_eq!(with(&words(typed), "--python", "python3.13"), expected);
         }
+        assert_eq!(quoted("-I/a b/it's"), r"'-I/a b/it'\''s'");
     }
 }

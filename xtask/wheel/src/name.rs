@@ -66,14 +66,8 @@ impl WheelName {
 
 impl fmt::Display for WheelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            version,
-            python,
-            abi,
-            platform,
-        } = self;
-        write!(f, "{name}-{version}-{python}-{abi}-{platform}.whl")
+        let tags = [&self.python, &self.abi, &self.platform].map(String::as_str);
+        write!(f, "{}-{}-{}.whl", self.name, self.version, tags.join("-"))
     }
 }
 

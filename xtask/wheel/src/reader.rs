@@ -173,19 +173,27 @@ impl Archive {
         Ok((hasher.finish(), bytes))
     }
 
-    /// A small text by name, or `None` if there is no such entry.
-    pub fn text(&mut self, name: &str) -> Result<Option<String>> {
+    /// An entry's contents by name, unverified, or `None` if there is no such entry.
+    pub fn bytes(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
         let Some(index) = self.entries.iter().position(|entry| entry.name == name) else {
             return Ok(None);
         };
-        if self.entries[index].size > LARGEST_TEXT {
-            let found = format!("{name} of {} bytes", self.entries[index].size);
-            return Err(self
-                .corrupt(&found, "a text of a few megabytes at most")
-                .into());
-        }
         let mut bytes = Vec::new();
         self.stream(index, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// A small text by name, or `None` if there is no such entry.
+    pub fn text(&mut self, name: &str) -> Result<Option<String>> {
+        let large = |it: &&Entry| it.name == name && it.size > LARGEST_TEXT;
+        if let Some(entry) = self.files().find(large) {
+            let found = format!("{name} of {} bytes", entry.size);
+            let expected = "a text of a few megabytes at most";
+            return Err(self.corrupt(&found, expected).into());
+        }
+        let Some(bytes) = self.bytes(name)? else {
+            return Ok(None);
+        };
         let text = String::from_utf8(bytes)
             .map_err(|_| self.corrupt(&format!("{name} in another encoding"), "UTF-8"))?;
         Ok(Some(text))

@@ -7,27 +7,16 @@ use anyhow::{Context, Result, bail};
 
 use xtask_support::hash::Digest;
 
-/// What RECORD says of one file; `None` for RECORD's own row.
+/// What RECORD says of one file, `sha256=…` and the size; `None` for RECORD's own row.
 pub type Fingerprint = Option<(String, u64)>;
 
-/// One row as we write it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// The path inside the wheel.
-    pub path: String,
-    /// `sha256=…` and the size.
-    pub fingerprint: Fingerprint,
-}
+/// One row as we write it: the path inside the wheel, and the file's fingerprint.
+pub type Row = (String, Fingerprint);
 
-impl Row {
-    /// A row for a file with these contents.
-    pub fn of(path: &str, bytes: &[u8]) -> Self {
-        let hash = format!("sha256={}", Digest::of(bytes).base64());
-        Self {
-            path: path.to_owned(),
-            fingerprint: Some((hash, bytes.len() as u64)),
-        }
-    }
+/// A row for a file with these contents.
+pub fn row(path: &str, bytes: &[u8]) -> Row {
+    let hash = format!("sha256={}", Digest::of(bytes).base64());
+    (path.to_owned(), Some((hash, bytes.len() as u64)))
 }
 
 /// Reads a RECORD into a map; a path that occurs twice is an error.
@@ -37,21 +26,18 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Fingerprint>> {
         if line.is_empty() {
             continue;
         }
-        let (path, hash, size) = fields(line)
-            .with_context(|| format!("RECORD, line {}: not three fields", number + 1))?;
-        let fingerprint = if hash.is_empty() {
-            None
-        } else {
-            if !hash.starts_with("sha256=") {
-                bail!(
-                    "RECORD, line {}: {path} has the hash {hash}, and only sha256 is read here",
-                    number + 1
-                );
+        let at = format!("RECORD, line {}", number + 1);
+        let (path, hash, size) = fields(line).with_context(|| format!("{at}: not three fields"))?;
+        let fingerprint = match hash {
+            "" => None,
+            it if !it.starts_with("sha256=") => {
+                bail!("{at}: {path} has the hash {it}, and only sha256 is read here")
             }
-            let size = size
-                .parse()
-                .with_context(|| format!("RECORD, line {}: the size {size:?}", number + 1))?;
-            Some((hash.to_owned(), size))
+            it => {
+                let bytes = size.parse();
+                let bytes = bytes.with_context(|| format!("{at}: the size {size:?}"))?;
+                Some((it.to_owned(), bytes))
+            }
         };
         if rows.insert(path.clone(), fingerprint).is_some() {
             bail!("RECORD lists {path} twice");
@@ -63,7 +49,7 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Fingerprint>> {
 /// Writes rows in the order given.
 pub fn format(rows: &[Row]) -> String {
     let mut text = String::new();
-    for Row { path, fingerprint } in rows {
+    for (path, fingerprint) in rows {
         let path = quote(path);
         let _ = match fingerprint {
             Some((hash, size)) => writeln!(text, "{path},{hash},{size}"),
@@ -102,19 +88,16 @@ mod tests {
     #[test]
     fn names_with_commas_and_quotes_survive() {
         let rows = [
-            Row::of("torch/a,b.py", b"x"),
-            Row::of("torch/say \"hi\".py", b""),
-            Row {
-                path: "torch-1.dist-info/RECORD".into(),
-                fingerprint: None,
-            },
+            row("torch/a,b.py", b"x"),
+            row("torch/say \"hi\".py", b""),
+            ("torch-1.dist-info/RECORD".into(), None),
         ];
         let text = format(&rows);
         insta::assert_snapshot!(text);
         let read = parse(&text).unwrap();
         assert_eq!(read.len(), rows.len());
-        for row in rows {
-            assert_eq!(read[&row.path], row.fingerprint);
+        for (path, fingerprint) in rows {
+            assert_eq!(read[&path], fingerprint);
         }
     }
 

@@ -66,12 +66,9 @@ impl Made {
         let mut rows: Vec<Row> = self
             .files
             .iter()
-            .map(|(name, bytes)| Row::of(name, bytes))
+            .map(|(name, bytes)| record::row(name, bytes))
             .collect();
-        rows.push(Row {
-            path: format!("{INFO}/RECORD"),
-            fingerprint: None,
-        });
+        rows.push((format!("{INFO}/RECORD"), None));
         record::format(&rows)
     }
 
@@ -298,7 +295,7 @@ fn the_fork_is_complete_in_order_and_the_same_every_time() {
     let write = |name: &str| -> PathBuf {
         let out = made.folder.path().join(name);
         let mut base = verify::open(&made.path()).unwrap();
-        writer::write(&mut base, &contents, &out, &Step::silent()).unwrap();
+        writer::write(Some(&mut base), &contents, &out, &Step::silent()).unwrap();
         out
     };
     let (first, second) = (write("first.whl"), write("second.whl"));

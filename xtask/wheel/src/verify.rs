@@ -102,11 +102,8 @@ impl Checked {
 
     /// An entry's contents, unverified.
     pub fn bytes(&mut self, name: &str) -> Result<Vec<u8>> {
-        let index = self.archive.entries.iter().position(|it| it.name == name);
-        let mut bytes = Vec::new();
-        self.archive
-            .stream(index.with_context(|| format!("no {name}"))?, &mut bytes)?;
-        Ok(bytes)
+        let bytes = self.archive.bytes(name)?;
+        bytes.with_context(|| format!("no {name}"))
     }
 
     /// Verifies every entry against its row. `sink_for` says where the contents go, if anywhere.
@@ -176,17 +173,10 @@ pub fn verify(path: &Path, expected: &Expected<'_>, tree: &Path, step: &Step) ->
     Ok(facts)
 }
 
-/// The checks of [`verify`] that need only a few small files, for a wheel whose bytes were verified earlier under
-/// another file name.
+/// The checks of [`verify`] that need only a few small files: for a wheel whose bytes were verified earlier under another
+/// file name, or one of which only the header is wanted, which is in the cache afterwards.
 pub fn identify(path: &Path, expected: &Expected<'_>) -> Result<Facts> {
     check_identity(&mut open(path)?, expected)
-}
-
-/// The header of a wheel, verified against RECORD. Otherwise reads only what identifies the wheel.
-pub fn header_of(path: &Path, expected: &Expected<'_>) -> Result<String> {
-    let mut wheel = open(path)?;
-    check_identity(&mut wheel, expected)?;
-    wheel.text(expected.header)
 }
 
 /// The checks that need only a few small files: name, tags, release, CUDA, header.

@@ -60,25 +60,15 @@ pub struct Contents {
     pub files: BTreeMap<String, NewFile>,
 }
 
-/// Writes `out` from `base` and `contents`.
-pub fn write(base: &mut Checked, contents: &Contents, out: &Path, step: &Step) -> Result<()> {
-    step.total(base.archive.entries.iter().map(|entry| entry.size).sum());
-    let base_entries =
-        |writer: &mut Writer, metadata| writer.base_entries(base, &contents.stem, metadata, step);
-    write_with(contents, out, base_entries)
-}
-
-/// Writes `out` from `contents` alone.
-pub fn write_new(contents: &Contents, out: &Path) -> Result<()> {
-    write_with(contents, out, |_, _| Ok(()))
-}
-
-/// Writes `out`. `first` writes the entries before our new files, once outside the .dist-info and once within.
-fn write_with(
+/// Writes `out` from `base`, if there is one, and `contents`.
+pub fn write(
+    mut base: Option<&mut Checked>,
     contents: &Contents,
     out: &Path,
-    mut first: impl FnMut(&mut Writer, bool) -> Result<()>,
+    step: &Step,
 ) -> Result<()> {
+    let entries = base.iter().flat_map(|it| &it.archive.entries);
+    step.total(entries.map(|entry| entry.size).sum());
     let file = File::create(out).with_context(|| format!("creating {}", out.display()))?;
     let mut writer = Writer {
         zip: ZipWriter::new(BufWriter::with_capacity(1 << 20, file)),
@@ -88,7 +78,9 @@ fn write_with(
     };
     // The .dist-info comes last, as the wheel format recommends; our new files end each part.
     let written = [false, true].into_iter().try_for_each(|metadata| {
-        first(&mut writer, metadata)?;
+        if let Some(base) = &mut base {
+            writer.base_entries(base, &contents.stem, metadata, step)?;
+        }
         writer.new_entries(metadata)
     });
     match written {
@@ -132,10 +124,7 @@ impl Writer {
                     .raw_copy_file_rename(raw, &name)
                     .with_context(|| format!("copying {name}"))?;
                 if let Some(fingerprint) = base.rows.get(&entry.name) {
-                    self.rows.push(Row {
-                        path: name,
-                        fingerprint: fingerprint.clone(),
-                    });
+                    self.rows.push((name, fingerprint.clone()));
                 }
             }
             step.advance(entry.size);
@@ -144,20 +133,18 @@ impl Writer {
     }
 
     fn new_entries(&mut self, metadata: bool) -> Result<()> {
-        let (now, later) = std::mem::take(&mut self.left)
-            .into_iter()
-            .partition::<BTreeMap<_, _>, _>(|(name, _)| {
-                name.starts_with(&self.dist_info) == metadata
-            });
-        self.left = later;
-        for (name, file) in now {
-            self.add(&name, &file)?;
+        for (name, file) in std::mem::take(&mut self.left) {
+            if name.starts_with(&self.dist_info) == metadata {
+                self.add(&name, &file)?;
+            } else {
+                self.left.insert(name, file);
+            }
         }
         Ok(())
     }
 
     fn add(&mut self, name: &str, file: &NewFile) -> Result<()> {
-        self.rows.push(Row::of(name, &file.bytes));
+        self.rows.push(record::row(name, &file.bytes));
         let mode = if file.executable { 0o755 } else { 0o644 };
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
@@ -172,10 +159,7 @@ impl Writer {
 
     fn finish(mut self) -> Result<()> {
         let name = format!("{}RECORD", self.dist_info);
-        self.rows.push(Row {
-            path: name.clone(),
-            fingerprint: None,
-        });
+        self.rows.push((name.clone(), None));
         let text = record::format(&self.rows);
         self.add(&name, &NewFile::text(text))?;
         let file = self

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::record::{self, Row};
+use crate::record::{self, Row, row};
 use crate::verify;
 use xtask_support::progress::Step;
 
@@ -143,13 +143,9 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// RECORD for these files.
-fn record(rows: &[Row]) -> Entry {
+fn listed(rows: &[Row]) -> Entry {
     let path = "torch-1.dist-info/RECORD";
-    let mut rows = rows.to_vec();
-    rows.push(Row {
-        path: path.to_owned(),
-        fingerprint: None,
-    });
+    let rows = [rows, &[(path.to_owned(), None)]].concat();
     Entry::stored(path, record::format(&rows).as_bytes())
 }
 
@@ -182,11 +178,11 @@ fn what_is_written_by_hand_is_sound_before_it_is_not() {
         Entry::deflated("torch/b.py", &[b'b'; 5000]),
     ];
     let rows = [
-        Row::of("torch/a.py", b"a = 1\n"),
-        Row::of("torch/b.py", &[b'b'; 5000]),
+        row("torch/a.py", b"a = 1\n"),
+        row("torch/b.py", &[b'b'; 5000]),
     ];
     let [a, b] = files;
-    assert_eq!(verify(&archive(&[a, b, record(&rows)])), Ok(()));
+    assert_eq!(verify(&archive(&[a, b, listed(&rows)])), Ok(()));
 }
 
 #[test]
@@ -227,9 +223,9 @@ fn what_unpacks_to_more_or_less_than_it_says_is_refused() {
             "unpacks to less than the 1048577 bytes",
         ),
     ] {
-        for row in rows {
-            let row = Row::of("torch/a", &vec![0; row]);
-            assert_refused(&[lying(size), record(&[row])], &["torch/a", said]);
+        for length in rows {
+            let rows = listed(&[row("torch/a", &vec![0; length])]);
+            assert_refused(&[lying(size), rows], &["torch/a", said]);
         }
     }
 }
@@ -241,7 +237,7 @@ fn a_bomb_is_unpacked_no_further_than_to_see_that_it_is_one() {
         size: 10,
         ..Entry::deflated("torch/a", &whole)
     };
-    let entries = [bomb, record(&[Row::of("torch/a", &whole)])];
+    let entries = [bomb, listed(&[row("torch/a", &whole)])];
     let mut wheel = open(&archive(&entries)).unwrap();
     let mut unpacked = Vec::new();
     assert!(wheel.archive.stream(0, &mut unpacked).is_err());
@@ -266,7 +262,7 @@ fn two_entries_of_one_name_are_refused() {
     let other = Entry::stored("torch/a", b"2");
     // Wherever RECORD agrees with one of them.
     for text in [b"1", b"2"] {
-        let rows = record(&[Row::of("torch/a", text)]);
+        let rows = listed(&[row("torch/a", text)]);
         assert_refused(&[one.clone(), other.clone(), rows], &["one name"]);
     }
 }
@@ -292,7 +288,7 @@ fn what_is_encrypted_or_packed_as_wheels_are_not_is_refused() {
 #[test]
 fn headers_that_disagree_are_refused() {
     let entry = Entry::stored("torch/a", b"text");
-    let good = archive(&[entry, record(&[Row::of("torch/a", b"text")])]);
+    let good = archive(&[entry, listed(&[row("torch/a", b"text")])]);
     assert_eq!(verify(&good), Ok(()));
     // Of the first local header: the method, the size, a letter of the name.
     for (at, byte) in [(8, 8), (22, 5), (36, b'b')] {
