@@ -226,7 +226,7 @@ fn more_than_there_is_is_not_touched() {
     let why = maker
         .make(24 * MIB, Source::Ordinary, &Foreground, || None)
         .unwrap_err();
-    let Unmade::Short(why) = why else {
+    let Refusal::Short(why) = why else {
         panic!("{why:?}")
     };
     assert_eq!(
