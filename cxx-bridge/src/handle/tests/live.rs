@@ -4,8 +4,8 @@ use pinbuddy_core::WarmUp;
 use pinbuddy_live::{Budget, Counters};
 use pinbuddy_slots::{Lane, Layout, Slot};
 
-use super::super::Caches;
 use super::*;
+use crate::ffi::Caches;
 
 const NOTHING: Caches = Caches {
     bytes: 0,

@@ -50,7 +50,7 @@ fn on(numbers: Numbers, variables: &[(&str, &str)]) -> Tested {
     let (config, warnings) = read(&[variables, &defaults].concat());
     assert!(warnings.is_empty(), "{warnings:?}");
     let world: &'static Numbers = Box::leak(Box::new(numbers));
-    let handle = Handle::new(config, world, Box::new(world), Box::new(world));
+    let handle = Handle::new(config, None, world, Box::new(world), Box::new(world));
     Box::leak(Box::new(handle))
 }
 

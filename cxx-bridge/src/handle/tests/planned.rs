@@ -35,13 +35,8 @@ pub(super) fn beside(
     };
     let slots = Slots::new(layout).unwrap();
     let world: &'static Numbers = Box::leak(Box::new(Numbers::new(1 << 50)));
-    let handle = Handle::planned(
-        config,
-        (settings, slots),
-        world,
-        Box::new(world),
-        Box::new(world),
-    );
+    let plan = Some((settings, slots));
+    let handle = Handle::new(config, plan, world, Box::new(world), Box::new(world));
     Box::leak(Box::new(handle))
 }
 

@@ -129,7 +129,7 @@ fn every_pinned_byte_is_in_one_part() {
     handle.defer(freed.block);
     handle.release(first.block);
     let parts = handle.parts();
-    let sum = |which: fn(&super::super::Part) -> bool| -> usize {
+    let sum = |which: fn(&crate::ffi::Part) -> bool| -> usize {
         parts.iter().filter(|it| which(it)).map(|it| it.bytes).sum()
     };
     assert_eq!(sum(|it| it.live), 8 * MIB);
