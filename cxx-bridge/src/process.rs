@@ -131,7 +131,7 @@ const RINGS: Rings = Rings {
 
 /// Requests are recorded from the first one on, if the settings ask for that.
 pub(crate) fn engine_arm_record() {
-    if record::is_wanted(handle().config()) || process().to_record.is_some() {
+    if handle().config().trace.value.is_some() || process().to_record.is_some() {
         RINGS.record(1);
     }
 }

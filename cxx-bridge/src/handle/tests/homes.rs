@@ -29,7 +29,7 @@ fn home_at(handle: Tested, grant: Grant) -> Home {
 
 /// For which devices regions were pinned.
 fn devices(handle: Tested) -> Vec<i32> {
-    handle.pinner.memory.devices.lock().unwrap().clone()
+    numbers(handle).devices.lock().unwrap().clone()
 }
 
 const OFF: [(&str, &str); 1] = [("BUDDY_WARMUP", "off")];

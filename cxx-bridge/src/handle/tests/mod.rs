@@ -54,6 +54,11 @@ fn on(numbers: Numbers, variables: &[(&str, &str)]) -> Tested {
     Box::leak(Box::new(handle))
 }
 
+/// The numbers that a handle is on.
+fn numbers(handle: Tested) -> &'static Numbers {
+    handle.pinner.memory
+}
+
 /// A handle that warms up so many segments in the background.
 fn ahead(count: usize) -> Tested {
     with(&[("BUDDY_BLOCK_COUNT", &count.to_string())])
@@ -86,7 +91,7 @@ fn cached(bytes: usize) -> Cached {
 
 /// What is pinned, in MiB, in ascending order.
 fn pinned(handle: Tested) -> Vec<usize> {
-    let pinned = handle.pinner.memory.pinned.lock().unwrap();
+    let pinned = numbers(handle).pinned.lock().unwrap();
     let mut pinned: Vec<usize> = pinned.iter().map(|it| it.bytes / MIB).collect();
     pinned.sort_unstable();
     pinned
@@ -94,7 +99,7 @@ fn pinned(handle: Tested) -> Vec<usize> {
 
 /// What was asked for so far, in MiB.
 fn asked(handle: Tested) -> Vec<usize> {
-    let asked = handle.pinner.memory.asked.lock().unwrap();
+    let asked = numbers(handle).asked.lock().unwrap();
     asked.iter().map(|(bytes, _)| bytes / MIB).collect()
 }
 

@@ -18,7 +18,7 @@ fn nothing_fits_and_at_least_the_request_is_pinned() {
     for mib in [60, 60, 4, 20, 50, 7, 33] {
         let grant = handle.request(mib * MIB).unwrap();
         assert!(grant.block.bytes >= mib * MIB);
-        let regions = handle.pinner.memory.pinned.lock().unwrap();
+        let regions = numbers(handle).pinned.lock().unwrap();
         let (from, to) = (grant.address, grant.address + mib * MIB);
         let inside = |it: &Region| it.base <= from && to <= it.base + it.bytes;
         assert!(regions.iter().any(inside), "it lies in what is pinned");
@@ -61,7 +61,7 @@ fn a_segment_of_odd_size_serves_a_request_as_long_as_itself() {
         ("BUDDY_GROWTH", "exact"),
     ]);
     assert!(handle.request(5 * MIB).is_some());
-    handle.pinner.memory.left.store(0, Ordering::Relaxed);
+    numbers(handle).left.store(0, Ordering::Relaxed);
     assert_eq!(handle.request(5 * MIB), None);
     assert!(!is_retired(handle));
     assert_eq!(pinned(handle), [5]);
