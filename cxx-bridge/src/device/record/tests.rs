@@ -62,7 +62,7 @@ fn a_child_of_a_process_that_has_recorded_does_not() {
 
 #[test]
 fn under_the_allocators_lock_nothing_is_planned_and_nobody_waits_for_it() {
-    let (_folder, path, recording) = recording();
+    let (_folder, _, recording) = recording();
     let mut due = 0;
     std::thread::scope(|scope| {
         // As a planner's thread does while it copies the record.
