@@ -84,9 +84,10 @@ fn exact(max_mb: &str) -> Tested {
     ])
 }
 
-/// So many bytes in the allocator's caches, in no block that stock could use for the request.
-fn cached(bytes: usize) -> Cached {
-    Cached { bytes, alike: 0 }
+/// Requests so many MiB while the allocator's caches have so many, in no block that stock could use for the request.
+fn request_beside(handle: Tested, mib: usize, cached: usize) -> Option<Grant> {
+    let (bytes, alike) = (cached * MIB, 0);
+    handle.request_beside(mib * MIB, Home::default(), Cached { bytes, alike })
 }
 
 /// What is pinned, in MiB, in ascending order.

@@ -53,11 +53,8 @@ fn completed_events_come_before_anything_else() {
     let first = handle.request(60 * MIB).unwrap();
     handle.defer(first.block);
     numbers(handle).left.store(0, Ordering::Relaxed);
-    numbers(handle)
-        .completed
-        .lock()
-        .unwrap()
-        .push((handle, first.block));
+    let completed = (handle, first.block);
+    numbers(handle).completed.lock().unwrap().push(completed);
     let again = handle.request(60 * MIB).unwrap();
     assert_eq!(again.address, first.address);
     assert_eq!(pinned(handle), [64]);

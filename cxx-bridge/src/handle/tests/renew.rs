@@ -79,18 +79,12 @@ fn cached_blocks_are_no_part_of_a_phase() {
     let handle = exact();
     (0..11).for_each(|number| phase(handle, number));
     let grant = handle.request(60 * MIB).unwrap();
-    let little = handle
-        .request_beside(8 * MIB, Home::default(), cached(0))
-        .unwrap();
+    let little = request_beside(handle, 8, 0).unwrap();
     handle.release(little.block);
     handle.defer(grant.block);
     handle.cache(grant.block);
     // There is room beside it, but the phase is over, and the engine must be asked.
-    assert!(
-        handle
-            .request_beside(8 * MIB, Home::default(), cached(60 * MIB))
-            .is_none()
-    );
+    assert!(request_beside(handle, 8, 60).is_none());
 }
 
 #[test]

@@ -70,20 +70,12 @@ fn a_segment_of_odd_size_serves_a_request_as_long_as_itself() {
 #[test]
 fn beside_cached_blocks_nothing_is_pinned_and_no_idle_segment_is_cut() {
     let handle = sync(2);
-    assert_eq!(
-        handle.request_beside(8 * MIB, Home::default(), cached(0)),
-        None
-    );
+    assert_eq!(request_beside(handle, 8, 0), None);
     let first = handle.request(8 * MIB).unwrap();
     // The user frees it, and it is cached.
-    let second = handle
-        .request_beside(40 * MIB, Home::default(), cached(8 * MIB))
-        .unwrap();
+    let second = request_beside(handle, 40, 8).unwrap();
     assert_eq!(second.block.segment, first.block.segment);
-    assert_eq!(
-        handle.request_beside(40 * MIB, Home::default(), cached(8 * MIB)),
-        None
-    );
+    assert_eq!(request_beside(handle, 40, 8), None);
     let stats = handle.stats().unwrap();
     assert_eq!(stats.active_bytes.peak, 48 * MIB as u64);
     assert_eq!((stats.hits, stats.misses), (2, 1));

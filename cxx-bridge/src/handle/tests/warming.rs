@@ -49,7 +49,7 @@ fn the_driver_starts_at_the_programs_own_priority() {
     let handle = ahead(2);
     assert!(handle.warm_up(false));
     settled(handle);
-    let (started, pins) = (&handle.pinner.memory.started, &handle.pinner.memory.pins);
+    let (started, pins) = (&numbers(handle).started, &numbers(handle).pins);
     assert_eq!(started.load(Ordering::Relaxed), numbers::niceness());
     assert!(pins.load(Ordering::Relaxed) > numbers::niceness());
 }
@@ -157,7 +157,7 @@ fn what_is_set_aside_is_used_first_and_is_no_part_of_the_budget() {
     handle.release(first.block);
     handle.empty_cache();
     assert_eq!(handle.pinner.quota().left(), left);
-    assert_eq!(handle.pinner.memory.set_aside(MIB), 160 * MIB);
+    assert_eq!(numbers(handle).set_aside(MIB), 160 * MIB);
 }
 
 #[test]
