@@ -114,11 +114,6 @@ class BuddyAllocator final : public QuickBackend {
   // Removes the block's context, so that its next user does not get it.
   void end_trace(Block* block, const std::shared_ptr<c10::GatheredContext>& context);
   void release(Block* block);
-  void trace(
-      TraceEntry::Action action,
-      void* address,
-      std::size_t bytes,
-      std::shared_ptr<c10::GatheredContext> context);
 
   // Requests of fewer bytes are upstream's.
   const std::size_t threshold_;

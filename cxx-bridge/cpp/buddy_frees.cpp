@@ -141,20 +141,16 @@ void BuddyAllocator::end_trace(
     if (guard_ != nullptr) {
       guard_->idle(block->grant.address, block->grant.bytes);
     }
-    // Does nothing unless the history is recorded.
     trace(TraceEntry::FREE_COMPLETED, block->ptr_, block->size_, std::move(shown));
   }
 }
 
 void BuddyAllocator::release(Block* block) {
   const Grant grant = block->grant;
-  if (C10_UNLIKELY(block->planned)) {
-    engine_release(grant);
-    refusals_.released();
-    return;
+  if (C10_LIKELY(!block->planned)) {
+    // Out of the table first: another thread may get the same address as soon as the engine has it.
+    table_.put(block);
   }
-  // Out of the table first: another thread may get the same address as soon as the engine has it.
-  table_.put(block);
   engine_release(grant);
   refusals_.released();
 }

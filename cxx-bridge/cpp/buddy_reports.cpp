@@ -88,12 +88,4 @@ void BuddyAllocator::segment_went() {
   refusals_.forget();
 }
 
-void BuddyAllocator::trace(
-    TraceEntry::Action action,
-    void* address,
-    std::size_t bytes,
-    std::shared_ptr<c10::GatheredContext> context) {
-  record_default_pool_trace(action, address, bytes, std::move(context));
-}
-
 } // namespace pinbuddy

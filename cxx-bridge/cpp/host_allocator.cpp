@@ -64,21 +64,6 @@ void in_child() {
   }
 }
 
-// Exit handlers run in the reverse order of their registration. The driver registers its own when it is
-// initialised. Ours is registered after that, so that the warm-up stops while the driver still exists.
-void close_before_the_driver_does(c10::DeviceIndex device) {
-  static std::atomic<bool> done{false};
-  if (!done.exchange(true)) {
-    try {
-      initialise_driver(device);
-    } catch (...) {
-      done = false;
-      throw;
-    }
-    std::atexit(engine_close);
-  }
-}
-
 } // namespace
 
 int32_t device_count() {
@@ -133,10 +118,24 @@ bool adopt_context() {
   }
 }
 
+// Exit handlers run in the reverse order of their registration. The driver registers its own when it is
+// initialised. Ours is registered after that, so that the warm-up stops while the driver still exists.
+void initialise(int32_t device) {
+  static std::atomic<bool> done{false};
+  if (!done.exchange(true)) {
+    try {
+      initialise_driver(static_cast<c10::DeviceIndex>(device));
+    } catch (...) {
+      done = false;
+      throw;
+    }
+    std::atexit(engine_close);
+  }
+}
+
 std::size_t pin_region(std::size_t bytes, int32_t device) {
-  const auto fallback = static_cast<c10::DeviceIndex>(device);
-  close_before_the_driver_does(fallback);
-  void* address = the_allocator->impl_->pin_counted(bytes, fallback);
+  initialise(device);
+  void* address = the_allocator->impl_->pin_counted(bytes, static_cast<c10::DeviceIndex>(device));
   the_allocator->impl_->segment_came(address, bytes);
   return reinterpret_cast<std::size_t>(address);
 }
@@ -146,10 +145,6 @@ void unpin_region(std::size_t address, std::size_t bytes) {
   segment_goes(address, bytes);
   the_allocator->impl_->unpin_counted(reinterpret_cast<void*>(address));
   the_allocator->impl_->segment_went();
-}
-
-void initialise(int32_t device) {
-  close_before_the_driver_does(static_cast<c10::DeviceIndex>(device));
 }
 
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds) {

@@ -91,7 +91,7 @@ bool unregister_if_registered(void* address) {
 //
 // With unified addressing pinned memory is usable from every device, whichever context pins it, and any
 // context can unpin it. So any existing context serves, and none is created on an unused device; a thread
-// that never chose a device would otherwise create one on device 0.
+// that never chose a device would otherwise create one on device 0. What is done meanwhile ends no capture.
 class UsedDevice {
  public:
   explicit UsedDevice(c10::DeviceIndex fallback) {
@@ -104,6 +104,7 @@ class UsedDevice {
 
  private:
   c10::cuda::OptionalCUDAGuard guard_;
+  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures_{cudaStreamCaptureModeRelaxed};
 };
 
 } // namespace
@@ -111,7 +112,6 @@ class UsedDevice {
 PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback) {
   assert_no_lock_held("pinning");
   const UsedDevice used(fallback);
-  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (settings::pinned_use_cuda_host_register()) {
     return pin_by_register(bytes);
   }
@@ -122,7 +122,6 @@ PinnedRegion pin(std::size_t bytes, c10::DeviceIndex fallback) {
 
 void initialise_driver(c10::DeviceIndex fallback) {
   const UsedDevice used(fallback);
-  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   // Frees nothing: the runtime's way to create a context.
   C10_CUDA_CHECK(cudaFree(nullptr));
 }
@@ -130,7 +129,6 @@ void initialise_driver(c10::DeviceIndex fallback) {
 void unpin(const PinnedRegion& region) {
   assert_no_lock_held("unpinning");
   const UsedDevice used(-1);
-  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   if (region.by == PinnedBy::HostRegister) {
     void* begin = static_cast<char*>(region.address) - region.lead;
     unregister_if_registered(begin);
@@ -143,14 +141,12 @@ void unpin(const PinnedRegion& region) {
 void register_mapped(std::size_t address, std::size_t bytes, bool read_only, int32_t device) {
   assert_no_lock_held("registering");
   const UsedDevice used(static_cast<c10::DeviceIndex>(device));
-  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   const unsigned flags = cudaHostRegisterPortable | (read_only ? cudaHostRegisterReadOnly : 0);
   C10_CUDA_CHECK(cudaHostRegister(reinterpret_cast<void*>(address), bytes, flags));
 }
 
 void check_mapped(std::size_t address) {
   const UsedDevice used(-1);
-  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   void* on_device = nullptr;
   C10_CUDA_CHECK(cudaHostGetDevicePointer(&on_device, reinterpret_cast<void*>(address), 0));
   TORCH_CHECK(
@@ -160,7 +156,6 @@ void check_mapped(std::size_t address) {
 bool unregister_mapped(std::size_t address) {
   assert_no_lock_held("unregistering");
   const UsedDevice used(-1);
-  c10::cuda::CUDAStreamCaptureModeGuard unseen_by_captures(cudaStreamCaptureModeRelaxed);
   return unregister_if_registered(reinterpret_cast<void*>(address));
 }
 

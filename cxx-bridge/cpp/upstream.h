@@ -233,7 +233,8 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
   using typename at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B>::TraceEntry;
 
  protected:
-  void record_default_pool_trace(
+  // Of the default pool. Does nothing unless the history is recorded.
+  [[gnu::noinline]] void trace(
       typename TraceEntry::Action action,
       void* address,
       std::size_t bytes,
@@ -264,11 +265,7 @@ class Upstream : public at::CachingHostAllocatorImpl<c10::cuda::CUDAStream, E, B
   std::shared_ptr<c10::GatheredContext> maybeGatherContext(RecordContext) {
     return nullptr;
   }
-  void record_default_pool_trace(
-      typename TraceEntry::Action,
-      void*,
-      std::size_t,
-      std::shared_ptr<c10::GatheredContext>) {}
+  void trace(typename TraceEntry::Action, void*, std::size_t, std::shared_ptr<c10::GatheredContext>) {}
 #endif
 };
 

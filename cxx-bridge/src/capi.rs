@@ -229,14 +229,6 @@ unsafe fn answer(
 ) -> usize {
     // Where no text means that all is well, this does not.
     let text = catch_unwind(text).unwrap_or_else(|_| "it panicked".to_owned());
-    // SAFETY: the caller's promise is `copy_out`'s.
-    unsafe { copy_out(&text, buffer, capacity) }
-}
-
-/// # Safety
-///
-/// `buffer` must be valid for writes of `capacity` bytes, or `capacity` must be 0.
-unsafe fn copy_out(text: &str, buffer: *mut c_char, capacity: usize) -> usize {
     if capacity > 0 {
         let length = text.len().min(capacity - 1);
         // SAFETY: `length + 1 <= capacity` bytes are writable by the caller's promise, and our string does

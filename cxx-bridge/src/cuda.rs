@@ -17,21 +17,15 @@ pub(crate) struct Cuda;
 
 impl Completions for Cuda {
     fn reap(&self) {
-        if let Err(error) = ffi::reap_completed() {
-            let why = first_line(error.what());
+        if let Err(why) = said(ffi::reap_completed()) {
             log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
         }
     }
 
     fn reap_behind(&self) {
         // A program whose context is broken goes on, and so do the looks.
-        if let Err(error) = ffi::reap_behind() {
-            log::debug(|| {
-                format!(
-                    "idle memory is not looked for: {}",
-                    first_line(error.what())
-                )
-            });
+        if let Err(why) = said(ffi::reap_behind()) {
+            log::debug(|| format!("idle memory is not looked for: {why}"));
         }
     }
 
@@ -55,7 +49,7 @@ impl Driver for Cuda {
 
     fn initialise(&self, device: Device) -> Result<(), String> {
         show(device);
-        ffi::initialise(device.0).map_err(|error| first_line(error.what()))
+        said(ffi::initialise(device.0))
     }
 
     fn pci_address(&self, device: Device) -> Option<String> {
@@ -64,26 +58,28 @@ impl Driver for Cuda {
 
     fn pin(&self, bytes: usize, device: Device) -> Result<usize, String> {
         show(device);
-        ffi::pin_region(bytes, device.0).map_err(|error| first_line(error.what()))
+        said(ffi::pin_region(bytes, device.0))
     }
 
     fn unpin(&self, region: Region) -> Result<(), String> {
-        ffi::unpin_region(region.base, region.bytes).map_err(|error| first_line(error.what()))
+        said(ffi::unpin_region(region.base, region.bytes))
     }
 
     fn register(&self, region: Region, device: Device) -> Result<(), String> {
-        ffi::register_mapped(region.base, region.bytes, false, device.0)
-            .map_err(|error| first_line(error.what()))
+        said(ffi::register_mapped(
+            region.base,
+            region.bytes,
+            false,
+            device.0,
+        ))
     }
 
     fn check(&self, region: Region) -> Result<(), String> {
-        ffi::check_mapped(region.base).map_err(|error| first_line(error.what()))
+        said(ffi::check_mapped(region.base))
     }
 
     fn unregister(&self, region: Region) -> Result<(), String> {
-        let was_registered =
-            ffi::unregister_mapped(region.base).map_err(|error| first_line(error.what()))?;
-        if !was_registered {
+        if !said(ffi::unregister_mapped(region.base))? {
             // No device uses it any more, so it may go.
             let Region { base, bytes } = region;
             let bytes = Bytes(bytes as u64);
@@ -120,6 +116,6 @@ fn microseconds(time: Duration) -> i64 {
 }
 
 /// Cuts a PyTorch error before its C++ backtrace.
-pub(crate) fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+pub(crate) fn said<T>(outcome: Result<T, cxx::Exception>) -> Result<T, String> {
+    outcome.map_err(|error| error.what().lines().next().unwrap_or_default().to_owned())
 }

@@ -84,7 +84,7 @@ mod ffi {
         offset: usize,
     }
 
-    /// A block, or a free part between two.
+    /// A block, or a free part between two: `live` where a user has it, `pending` where it was freed and events are outstanding.
     struct Part {
         address: usize,
         bytes: usize,
@@ -200,7 +200,7 @@ mod ffi {
         live: bool,
     }
 
-    /// What thread caches have: bytes, and requests that they served since the last flush.
+    /// What thread caches have, which the engine counts as live: bytes, and requests that they served since the last flush.
     struct Caches {
         bytes: u64,
         served: u64,

@@ -17,7 +17,7 @@ use crate::cuda::Cuda;
 use crate::device::{self, process::DeviceMemory, process::device_report, process::traces_both};
 use crate::ffi::{self, Grant, Part};
 use crate::guard::Guard;
-use crate::handle::{self, Caches, Handle};
+use crate::handle::{self, Handle};
 use crate::live::Live;
 use crate::log;
 use crate::plan::{self, Choice, Chosen};
@@ -28,23 +28,18 @@ use pinbuddy_events::trace::Memory;
 use pinbuddy_live::NodeUse;
 use pinbuddy_machine::{Files, Limits};
 
-mod homes;
 mod in_place;
 mod lane;
 
-pub(crate) use homes::{engine_home_of, engine_homes};
 pub(crate) use in_place::{engine_counters, engine_storage_dies, in_place};
 use lane::lane_thread;
 
 /// Memory is about to be pinned: other programs see it from now on, where the settings say so.
 pub(crate) fn show(device: Device) {
     let process = process();
-    process.live.pins(device, || process.handle.shown(caches));
-}
-
-fn caches() -> Caches {
-    let ffi::Caches { bytes, served } = ffi::caches();
-    Caches { bytes, served }
+    process
+        .live
+        .pins(device, || process.handle.shown(ffi::caches));
 }
 
 struct Process {
@@ -91,10 +86,7 @@ fn process() -> &'static Process {
         };
         let to_record = plan::to_record(&choice, &config, place.as_ref());
         let live = Live::new(config.live.value && !config.disable.value);
-        let handle = match applied {
-            Some(planned) => Handle::planned(config, planned, memory, capacity, Box::new(Cuda)),
-            None => Handle::new(config, memory, capacity, Box::new(Cuda)),
-        };
+        let handle = Handle::new(config, applied, memory, capacity, Box::new(Cuda));
         if to_record.is_some() {
             handle.leave_misfit_to_the_recording();
         }
@@ -139,7 +131,7 @@ const RINGS: Rings = Rings {
 
 /// Requests are recorded from the first one on, if the settings ask for that.
 pub(crate) fn engine_arm_record() {
-    if record::is_wanted(handle().config()) || process().to_record.is_some() {
+    if handle().config().trace.value.is_some() || process().to_record.is_some() {
         RINGS.record(1);
     }
 }
@@ -363,6 +355,17 @@ pub(crate) fn engine_made_child() {
     handle().made_child(ffi::flush_cached);
 }
 
+/// How many homes memory can have, a power of two: asked once.
+pub(crate) fn engine_homes() -> usize {
+    handle().homes()
+}
+
+/// The home of requests while this is the current device. It stays the same.
+pub(crate) fn engine_home_of(device: i32) -> u32 {
+    // A panic must not reach C++.
+    catch_unwind(|| handle().home_of(Device(device)).0.into()).unwrap_or_default()
+}
+
 pub(crate) fn engine_give_way(bytes: usize) -> bool {
     handle().give_way(bytes)
 }
@@ -377,13 +380,7 @@ pub(crate) fn engine_refused_line(bytes: usize) -> String {
 }
 
 pub(crate) fn engine_parts() -> Vec<Part> {
-    let part = |it: handle::Part| Part {
-        address: it.address,
-        bytes: it.bytes,
-        live: it.live,
-        pending: it.pending,
-    };
-    handle().parts().into_iter().map(part).collect()
+    handle().parts()
 }
 
 pub(crate) fn engine_reset_peaks() {

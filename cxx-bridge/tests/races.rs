@@ -169,7 +169,7 @@ impl Tested {
         let (config, warnings) = Config::read(lookup);
         assert!(warnings.is_empty(), "{warnings:?}");
         let world: &'static World = Box::leak(Box::default());
-        let handle = Handle::new(config, world, Box::new(world), Box::new(world));
+        let handle = Handle::new(config, None, world, Box::new(world), Box::new(world));
         let handle = Box::leak(Box::new(handle));
         Self { handle, world }
     }
@@ -204,8 +204,8 @@ impl Tested {
         };
         let slots = Slots::new(&layout).unwrap();
         let world: &'static World = Box::leak(Box::default());
-        let parts = (Box::new(world), Box::new(world));
-        let handle = Handle::planned(config, (settings, slots), world, parts.0, parts.1);
+        let plan = Some((settings, slots));
+        let handle = Handle::new(config, plan, world, Box::new(world), Box::new(world));
         let handle = Box::leak(Box::new(handle));
         Self { handle, world }
     }

@@ -58,7 +58,7 @@ pub fn run(args: &cli::Doctor) -> Result<ExitCode> {
         report.display(colours).to_string()
     };
     output::print(&text)?;
-    Ok(ExitCode::from(u8::from(!report.ready)))
+    Ok(output::ends(report.ready))
 }
 
 /// Facts that are not in files below a root.

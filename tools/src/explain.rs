@@ -52,10 +52,7 @@ pub fn run(args: &cli::Explain) -> Result<ExitCode> {
     } else {
         log(&page, io::stdin().lock())?
     };
-    match is_known {
-        true => Ok(ExitCode::SUCCESS),
-        false => Ok(ExitCode::FAILURE),
-    }
+    Ok(output::ends(is_known))
 }
 
 /// What is known of a message, or else what comes near to it.

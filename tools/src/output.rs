@@ -13,6 +13,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
 use tempfile::Builder;
@@ -125,9 +126,19 @@ pub(crate) fn answer(
     json: bool,
 ) -> Result<()> {
     if json {
-        return summary(out, &(serde_json::to_string_pretty(answer)? + "\n"));
+        return summary(out, &pretty(answer)?);
     }
     summary(out, answer)
+}
+
+/// As JSON, for programs that read what a command prints, and for people who do.
+pub(crate) fn pretty(answer: &impl serde::Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(answer)? + "\n")
+}
+
+/// How a command ends that answers yes or no.
+pub(crate) fn ends(yes: bool) -> ExitCode {
+    ExitCode::from(u8::from(!yes))
 }
 
 /// The same of what is for people only.

@@ -130,7 +130,7 @@ fn all(folder: &Folder) -> Result<Vec<Kept>> {
 fn list(folder: &Folder, json: bool) -> Result<()> {
     let all: Vec<Shown> = all(folder)?.iter().map(Shown::of).collect();
     if json {
-        return output::print(&(serde_json::to_string_pretty(&all)? + "\n"));
+        return output::print(&output::pretty(&all)?);
     }
     let bytes = all.iter().map(|it| it.bytes).sum();
     let many = show::count(all.len() as u64, "plan");
@@ -170,7 +170,7 @@ fn find(folder: &Folder, asked: &str) -> Result<Kept> {
 fn show(kept: &Kept, json: bool) -> Result<()> {
     let shown = Shown::of(kept);
     if json {
-        return output::print(&(serde_json::to_string_pretty(&shown)? + "\n"));
+        return output::print(&output::pretty(&shown)?);
     }
     let key = match serde_json::to_value(&kept.key)? {
         serde_json::Value::Object(key) => key,

@@ -96,7 +96,7 @@ pub fn run(args: &cli::Simulate) -> Result<()> {
         advice,
     };
     output::print(&if args.json {
-        serde_json::to_string_pretty(&answer)? + "\n"
+        output::pretty(&answer)?
     } else {
         table::footer(&answer)
     })

@@ -94,9 +94,18 @@ pub(super) fn work() -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::Foreground;
     use super::*;
+
+    /// What is to end at once.
+    pub(in crate::backing) struct Ends;
+
+    impl Control for Ends {
+        fn go_on(&self) -> bool {
+            false
+        }
+    }
 
     #[test]
     fn who_sleeps_does_not_work() {
@@ -138,12 +147,6 @@ mod tests {
 
     #[test]
     fn who_is_to_end_does_not_rest() {
-        struct Ends;
-        impl Control for Ends {
-            fn go_on(&self) -> bool {
-                false
-            }
-        }
         let start = Instant::now();
         Waiters::default().rest(LONGEST, &Ends);
         assert!(start.elapsed() < LONGEST);

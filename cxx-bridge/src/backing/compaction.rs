@@ -171,7 +171,7 @@ fn nanos(time: Duration) -> u64 {
 mod tests {
     use std::io;
 
-    use super::super::Control;
+    use super::super::background::tests::Ends;
     use super::super::tally::Tally;
     use super::*;
 
@@ -283,19 +283,8 @@ mod tests {
 
     #[test]
     fn a_stop_while_pages_are_compared_is_a_stop() {
-        struct Ends;
-        impl Control for Ends {
-            fn go_on(&self) -> bool {
-                false
-            }
-        }
-        let toucher = Toucher {
-            threads: 2,
-            populates: true,
-            rests: false,
-            control: &Ends,
-            tally: &Tally::default(),
-        };
+        let tally = Tally::default();
+        let toucher = Toucher::busy(2, &Ends, &tally);
         assert!(matches!(
             cost_of_small(Fork::Share, toucher),
             Err(Unfilled::Stopped)

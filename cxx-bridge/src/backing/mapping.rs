@@ -48,17 +48,18 @@ impl Mapping {
                 let size = (unit.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
                 Self::fenced(length, unit, libc::MAP_HUGETLB | size, fork)?
             }
-            Pages::Transparent | Pages::Collapsed => Self::fenced(length, sizes().large, 0, fork)?,
-            Pages::Small => Self::fenced(length, unit, 0, fork)?,
-        };
-        match pages {
-            Pages::Giant | Pages::Large | Pages::Medium => {}
             Pages::Transparent | Pages::Collapsed => {
+                let mapping = Self::fenced(length, sizes().large, 0, fork)?;
                 // A kernel without huge pages refuses, which changes nothing.
                 let _ = mapping.advise(&mapping.body, libc::MADV_HUGEPAGE);
+                mapping
             }
-            Pages::Small => mapping.only_small(0),
-        }
+            Pages::Small => {
+                let mapping = Self::fenced(length, unit, 0, fork)?;
+                mapping.only_small(0);
+                mapping
+            }
+        };
         match mapping.keep_from_others() {
             Ok(()) => Ok(mapping),
             Err(why) => {

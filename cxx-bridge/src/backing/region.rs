@@ -16,6 +16,7 @@ use super::machine::Machine;
 use super::mapping::Mapping;
 use super::numa::{self, Choice};
 use super::pages::Pages;
+use super::refusal::Refusal;
 use super::said::Said;
 use super::tally::Tally;
 use super::touch::{self, Toucher, Unfilled};
@@ -48,38 +49,19 @@ pub(super) struct Made {
     pub(super) is_small: bool,
 }
 
-/// Why there is no such memory; texts are for people.
-#[derive(Debug)]
-pub(super) enum Unmade {
-    /// The pin was stopped.
-    Stopped,
-    /// Memory or memory areas are used up.
-    Short(String),
-    /// Another reason.
-    Failed(String),
-}
-
-impl Unmade {
-    fn unfilled(why: &Unfilled, pages: Pages) -> Self {
-        let why = match why {
-            Unfilled::Stopped => return Self::Stopped,
-            Unfilled::Failed(why) => why,
-        };
-        match why.raw_os_error() {
-            Some(libc::ENOMEM) => Self::Short(why.to_string()),
-            // The pool has the pages, or the mapping would have failed.
-            Some(libc::EFAULT) if pages.are_of_a_pool() => {
-                Self::Failed("the control group's limit (hugetlb) refuses them".to_owned())
-            }
-            _ => Self::Failed(why.to_string()),
+/// Why it is not filled.
+fn unfilled(why: &Unfilled, pages: Pages) -> Refusal {
+    let why = match why {
+        Unfilled::Stopped => return Refusal::Stopped,
+        Unfilled::Failed(why) => why,
+    };
+    match why.raw_os_error() {
+        Some(libc::ENOMEM) => Refusal::Short(why.to_string()),
+        // The pool has the pages, or the mapping would have failed.
+        Some(libc::EFAULT) if pages.are_of_a_pool() => {
+            Refusal::NotThis("the control group's limit (hugetlb) refuses them".to_owned())
         }
-    }
-
-    fn text(&self) -> &str {
-        match self {
-            Self::Stopped => "stopped",
-            Self::Short(why) | Self::Failed(why) => why,
-        }
+        _ => Refusal::NotThis(why.to_string()),
     }
 }
 
@@ -110,10 +92,12 @@ impl Maker {
         source: Source,
         control: &dyn Control,
         pci_address: impl FnOnce() -> Option<String>,
-    ) -> Result<Made, Unmade> {
+    ) -> Result<Made, Refusal> {
         lock::assert_none_held("mapping");
         let start = Instant::now();
-        self.areas.take(&self.machine.root).map_err(Unmade::Short)?;
+        self.areas
+            .take(&self.machine.root)
+            .map_err(Refusal::Short)?;
         let tally = Tally::default();
         let (mapping, pages) = self
             .map(bytes, source, control, &tally, pci_address)
@@ -173,14 +157,14 @@ impl Maker {
         control: &dyn Control,
         tally: &Tally,
         pci_address: impl FnOnce() -> Option<String>,
-    ) -> Result<(Mapping, Pages), Unmade> {
+    ) -> Result<(Mapping, Pages), Refusal> {
         let mut plan = self.plan(bytes);
         if source == Source::SetAside {
             plan.chain.retain(|link| link.set_aside);
         }
         let node = self.node(pci_address);
         let mut left_out = plan.left_out;
-        let mut refusal = Unmade::Failed(format!("no pages for {}", Bytes(bytes as u64)));
+        let mut refusal = Refusal::NotThis(format!("no pages for {}", Bytes(bytes as u64)));
         for link in plan.chain {
             let pages = link.pages;
             let toucher = self.toucher(control, tally);
@@ -189,9 +173,11 @@ impl Maker {
                     self.say_pages(bytes, pages, &left_out);
                     return Ok((mapping, pages));
                 }
-                Err(Unmade::Stopped) => return Err(Unmade::Stopped),
                 Err(why) => {
-                    left_out.push(format!("{}: {}", self.name(pages), why.text()));
+                    let (Refusal::Short(text) | Refusal::NotThis(text)) = &why else {
+                        return Err(why);
+                    };
+                    left_out.push(format!("{}: {text}", self.name(pages)));
                     refusal = why;
                 }
             }
@@ -244,23 +230,23 @@ impl Maker {
         link: Link,
         node: Option<u32>,
         toucher: Toucher<'_>,
-    ) -> Result<Mapping, Unmade> {
+    ) -> Result<Mapping, Refusal> {
         if !link.set_aside {
             self.is_there(bytes)?;
         }
-        let failed = |why: io::Error| Unmade::Failed(why.to_string());
+        let failed = |why: io::Error| Refusal::NotThis(why.to_string());
         let fork = self.settings.fork.value;
         let mapping = Mapping::new(bytes, link.pages, fork).map_err(failed)?;
         if let Err(why) = self.fill(&mapping, link.pages, node, toucher) {
             unmap(mapping);
-            return Err(Unmade::unfilled(&why, link.pages));
+            return Err(unfilled(&why, link.pages));
         }
         Ok(mapping)
     }
 
     /// Checks that the machine and the control group leave so much. The driver would return an error, but
     /// touching absent pages wakes the OOM killer.
-    fn is_there(&self, bytes: usize) -> Result<(), Unmade> {
+    fn is_there(&self, bytes: usize) -> Result<(), Refusal> {
         let limits = Limits {
             // Only the driver knows whether the lock limit counts.
             lock: LockLimit::default(),
@@ -268,7 +254,7 @@ impl Maker {
         };
         let wanted = bytes as u64 + bytes as u64 / SPARE;
         match limits.least() {
-            Some(limit) if limit.bytes < wanted => Err(Unmade::Short(format!(
+            Some(limit) if limit.bytes < wanted => Err(Refusal::Short(format!(
                 "{} is left of {}",
                 Bytes(limit.bytes),
                 limit.name
@@ -282,8 +268,11 @@ impl Maker {
         match numa::choose(self.settings.numa.value, &self.machine, pci_address) {
             Choice::Node(node) => return Some(node),
             Choice::Leave => {}
-            Choice::Nothing(why) => self.said.nothing_to_choose(why),
-            Choice::Cannot(why) => self.said.numa(|| why),
+            Choice::Nothing(why) => {
+                let line = || format!("BUDDY_NUMA: {why}; nothing changes");
+                self.said.numa.say(false, line);
+            }
+            Choice::Cannot(why) => self.said.misplaced(|| why),
         }
         None
     }
@@ -307,10 +296,10 @@ impl Maker {
         if left_out.is_empty() {
             return;
         }
-        self.said.pages(self.is_asked_for(), || {
+        self.said.pages.say(self.is_asked_for(), || {
             let size = Bytes(bytes as u64);
             format!(
-                "{}. A region of {size} has {} instead",
+                "BUDDY_HUGE_PAGES: {}. A region of {size} has {} instead",
                 left_out.join("; "),
                 self.name(got)
             )

@@ -20,8 +20,8 @@ use super::machine::Machine;
 use super::mapping::Mapping;
 use super::pace::{By, Paces};
 use super::placement::{Placement, look};
-use super::refusal::{Refusal, unless_stopped};
-use super::region::{Made, Maker, Unmade};
+use super::refusal::Refusal;
+use super::region::{Made, Maker};
 use super::said::Said;
 use super::{Control, Device, Memory, Pinned, Source, Unpinned};
 use crate::config::Config;
@@ -97,9 +97,13 @@ impl<D: Driver> Chain<D> {
         if !control.go_on() {
             return Err(Refusal::Stopped);
         }
+        // The driver's error to a stopped pin is no refusal: when the process ends, the driver may be gone.
         self.driver
             .initialise(device)
-            .map_err(|why| unless_stopped(control, Refusal::NotRegistered(why)))?;
+            .map_err(|why| match control.go_on() {
+                true => Refusal::NotRegistered(why),
+                false => Refusal::Stopped,
+            })?;
         let Made {
             mapping,
             taken: filling,
@@ -117,7 +121,7 @@ impl<D: Driver> Chain<D> {
             self.timed(By::Us, bytes, filling + registering, registering);
         }
         let chosen = "blocks are mapped here and registered with CUDA (BUDDY_BACKING=pages)";
-        self.said.chosen(|| chosen.to_owned());
+        self.said.chosen.say(false, || chosen.to_owned());
         log::debug(|| {
             let (size, threads) = (Bytes(bytes as u64), self.maker.threads());
             format!(
@@ -144,11 +148,10 @@ impl<D: Driver> Chain<D> {
         self.maker
             .make(bytes, source, control, pci_address)
             .map_err(|why| match why {
-                Unmade::Stopped => Refusal::Stopped,
-                Unmade::Short(why) => Refusal::Short(why),
-                Unmade::Failed(why) => {
+                Refusal::NotThis(why) => {
                     Refusal::NotThis(format!("could not map {}: {why}", Bytes(bytes as u64)))
                 }
+                why => why,
             })
     }
 
@@ -209,10 +212,12 @@ impl<D: Driver> Chain<D> {
         let pinned = self.allocate(bytes, device, control)?;
         match refusal {
             None | Some(Refusal::Short(_) | Refusal::Stopped) => {}
-            Some(Refusal::NotThis(why)) => self.said.not_this(|| why + "; CUDA allocates it"),
+            Some(Refusal::NotThis(why)) => {
+                self.said.not_this.say(true, || why + "; CUDA allocates it");
+            }
             Some(Refusal::NotRegistered(why)) => {
                 self.fallen.store(true, Ordering::Relaxed);
-                self.said.fallen(|| {
+                self.said.fallen.say(true, || {
                     format!(
                         "could not register {} of memory with CUDA: {why}. CUDA allocates blocks \
                          from now on, as with BUDDY_BACKING=cuda",

@@ -1,21 +1,45 @@
-//! Messages about where memory comes from, each said once: a warning if a setting cannot be followed,
-//! else a line at level info.
+//! Messages about where memory comes from, each said once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::log;
 
+/// Whether a message was said.
+#[derive(Debug, Default)]
+pub(super) struct Once(AtomicBool);
+
+impl Once {
+    /// A warning if there is something to act on, as where a setting cannot be followed; else a line at level info.
+    pub(super) fn say(&self, to_act_on: bool, line: impl FnOnce() -> String) {
+        if !self.0.swap(true, Ordering::Relaxed) {
+            if to_act_on {
+                log::warn(line);
+            } else {
+                log::info(line);
+            }
+        }
+    }
+}
+
 /// Which messages were said.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    pages: AtomicBool,
-    stalls: AtomicBool,
-    scattered: AtomicBool,
-    numa: AtomicBool,
-    chosen: AtomicBool,
-    fallen: AtomicBool,
-    not_this: AtomicBool,
-    sooner: AtomicBool,
+    /// Larger pages are not available.
+    pub(super) pages: Once,
+    /// Compaction stalls transparent huge pages.
+    pub(super) stalls: Once,
+    /// A part of a region has small pages instead of huge ones.
+    pub(super) scattered: Once,
+    /// Memory does not lie on the node that was asked for, or there is no node to choose.
+    pub(super) numa: Once,
+    /// How regions are made, from the first one on.
+    pub(super) chosen: Once,
+    /// Registering fails here, and CUDA's own allocations work.
+    pub(super) fallen: Once,
+    /// A region could not be mapped here, and CUDA allocated it.
+    pub(super) not_this: Once,
+    /// CUDA allocated a region that could have been mapped here.
+    pub(super) sooner: Once,
 }
 
 impl Said {
@@ -29,71 +53,12 @@ impl Said {
             &self.fallen,
             &self.not_this,
         ];
-        all.iter().all(|it| !it.load(Ordering::Relaxed))
-    }
-
-    /// Larger pages are not available.
-    pub(super) fn pages(&self, asked_for: bool, line: impl FnOnce() -> String) {
-        once(&self.pages, asked_for, || {
-            format!("BUDDY_HUGE_PAGES: {}", line())
-        });
-    }
-
-    /// Compaction stalls transparent huge pages.
-    pub(super) fn stalls(&self, asked_for: bool, line: impl FnOnce() -> String) {
-        once(&self.stalls, asked_for, || {
-            format!("BUDDY_HUGE_PAGES: {}", line())
-        });
-    }
-
-    /// A part of a region has small pages instead of huge ones.
-    pub(super) fn scattered(&self, asked_for: bool, line: impl FnOnce() -> String) {
-        once(&self.scattered, asked_for, || {
-            format!("BUDDY_HUGE_PAGES: {}", line())
-        });
+        all.iter().all(|it| !it.0.load(Ordering::Relaxed))
     }
 
     /// Memory does not lie on the node that was asked for.
-    pub(super) fn numa(&self, line: impl FnOnce() -> String) {
-        once(&self.numa, true, || {
-            format!("BUDDY_NUMA: {}; training goes on all the same", line())
-        });
-    }
-
-    /// There is no NUMA node to choose.
-    pub(super) fn nothing_to_choose(&self, why: &str) {
-        once(&self.numa, false, || {
-            format!("BUDDY_NUMA: {why}; nothing changes")
-        });
-    }
-
-    /// How regions are made, from the first one on.
-    pub(super) fn chosen(&self, line: impl FnOnce() -> String) {
-        once(&self.chosen, false, line);
-    }
-
-    /// Registering fails here, and CUDA's own allocations work.
-    pub(super) fn fallen(&self, line: impl FnOnce() -> String) {
-        once(&self.fallen, true, line);
-    }
-
-    /// CUDA allocated a region that could have been mapped here.
-    pub(super) fn sooner(&self, line: impl FnOnce() -> String) {
-        once(&self.sooner, false, line);
-    }
-
-    /// A region could not be mapped here, and CUDA allocated it.
-    pub(super) fn not_this(&self, line: impl FnOnce() -> String) {
-        once(&self.not_this, true, line);
-    }
-}
-
-fn once(said: &AtomicBool, to_act_on: bool, line: impl FnOnce() -> String) {
-    if !said.swap(true, Ordering::Relaxed) {
-        if to_act_on {
-            log::warn(line);
-        } else {
-            log::info(line);
-        }
+    pub(super) fn misplaced(&self, line: impl FnOnce() -> String) {
+        let line = || format!("BUDDY_NUMA: {}; training goes on all the same", line());
+        self.numa.say(true, line);
     }
 }

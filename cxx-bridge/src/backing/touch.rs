@@ -206,6 +206,23 @@ mod tests {
         }
     }
 
+    impl<'a> Toucher<'a> {
+        /// One whose threads do not rest.
+        pub(in crate::backing) fn busy(
+            threads: usize,
+            control: &'a dyn Control,
+            tally: &'a Tally,
+        ) -> Self {
+            Self {
+                threads,
+                populates: true,
+                rests: false,
+                control,
+                tally,
+            }
+        }
+    }
+
     #[test]
     fn few_cores_are_not_kept_busy_behind_a_program() {
         assert!(rests(2, 1, true) && rests(16, 8, true) && rests(1, 1, true));
@@ -227,11 +244,9 @@ mod tests {
                 let mapping = Mapping::new(length, kind, fork).unwrap();
                 let tally = Tally::default();
                 let toucher = Toucher {
-                    threads,
                     populates,
                     rests: threads > 1,
-                    control: &Foreground,
-                    tally: &tally,
+                    ..Toucher::busy(threads, &Foreground, &tally)
                 };
                 toucher.touch(&mapping, 0..length, kind).unwrap();
                 let pages: Vec<usize> = (mapping.base()..mapping.base() + length)
@@ -252,13 +267,8 @@ mod tests {
         for threads in [1, 3] {
             let length = 16 * SLICE;
             let mapping = Mapping::new(length, Pages::Small, Fork::Share).unwrap();
-            let toucher = Toucher {
-                threads,
-                populates: true,
-                rests: false,
-                control: &Foreground,
-                tally: &Tally::default(),
-            };
+            let tally = Tally::default();
+            let toucher = Toucher::busy(threads, &Foreground, &tally);
             let judged = AtomicUsize::new(0);
             let until = toucher
                 .touch_while(&mapping, SLICE..length, Pages::Small, &|_| {
@@ -299,13 +309,7 @@ mod tests {
         let length = slices * SLICE;
         let mapping = Mapping::new(length, Pages::Small, Fork::Share).unwrap();
         let tally = Tally::default();
-        let toucher = Toucher {
-            threads,
-            populates: true,
-            rests: false,
-            control,
-            tally: &tally,
-        };
+        let toucher = Toucher::busy(threads, control, &tally);
         let result = toucher.touch(&mapping, 0..length, Pages::Small);
         let pages: Vec<usize> = (0..slices).map(|it| mapping.base() + it * SLICE).collect();
         let nodes = super::super::mapping::nodes(&pages).unwrap();

@@ -84,7 +84,10 @@ impl Budget {
         others: impl FnOnce() -> Vec<Claim>,
     ) -> Self {
         if let Some(max) = max_mb {
-            return Self::chosen(max);
+            return Self {
+                bytes: max.saturating_mul(MIB),
+                why: "which is BUDDY_MAX_MB".to_owned(),
+            };
         }
         let files = Files::below(root);
         let limits = Limits {
@@ -99,14 +102,6 @@ impl Budget {
         };
         let others: Vec<Other> = others().iter().map(other).collect();
         Self::decide(&limits, launcher::processes(), own, &others)
-    }
-
-    /// The budget that a user chose, unchanged.
-    pub(crate) fn chosen(max_mb: usize) -> Self {
-        Self {
-            bytes: max_mb.saturating_mul(MIB),
-            why: "which is BUDDY_MAX_MB".to_owned(),
-        }
     }
 
     /// The budget under `limits` beside `others`; `processes` is how many a launcher started, and the

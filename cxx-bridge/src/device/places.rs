@@ -44,6 +44,19 @@ impl From<Borrowed> for Placed {
     }
 }
 
+/// Acts on the slots; the default answer if there are none, or they are retired, which a panic does.
+#[inline]
+fn caught<S, T: Default>(retired: &Cell<bool>, slots: Option<S>, act: impl FnOnce(S) -> T) -> T {
+    let Some(slots) = slots.filter(|_| !retired.get()) else {
+        return T::default();
+    };
+    // Unwind safety: the slots are never used again.
+    catch_unwind(AssertUnwindSafe(|| act(slots))).unwrap_or_else(|_| {
+        retired.set(true);
+        T::default()
+    })
+}
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -93,29 +106,12 @@ impl Places {
     /// Changes the slots. Without slots, or once they are retired, the answer is the default one.
     #[inline]
     fn change<T: Default>(&mut self, act: impl FnOnce(&mut Slots) -> T) -> T {
-        if self.retired.get() {
-            return T::default();
-        }
-        let Some(slots) = &mut self.slots else {
-            return T::default();
-        };
-        // Unwind safety: the slots are never used again.
-        catch_unwind(AssertUnwindSafe(|| act(slots))).unwrap_or_else(|_| {
-            self.retired.set(true);
-            T::default()
-        })
+        caught(&self.retired, self.slots.as_mut(), act)
     }
 
     /// The same for what reads the slots.
     fn read<T: Default>(&self, act: impl FnOnce(&Slots) -> T) -> T {
-        let slots = self.slots.as_ref().filter(|_| !self.retired.get());
-        let answer = slots.map(|it| catch_unwind(AssertUnwindSafe(|| act(it))));
-        answer.map_or_else(T::default, |it| {
-            it.unwrap_or_else(|_| {
-                self.retired.set(true);
-                T::default()
-            })
-        })
+        caught(&self.retired, self.slots.as_ref(), act)
     }
 
     /// The region lies at this address from now on.

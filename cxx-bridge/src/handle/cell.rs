@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Misuse, Provisioner};
 
+use crate::backing::Control;
 use crate::lock::{Guard, Lock};
 use crate::log;
 use crate::sync::{AtomicBool, Condvar};
@@ -32,10 +33,17 @@ pub(super) struct EngineCell {
 }
 
 /// A thread that waits for a change looks again after this time, in case it missed one.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// How long the end of the process waits for a pin under way.
 pub(super) const LAST_PIN: Duration = Duration::from_secs(10);
+
+/// Pins of a request, or of regions that a plan asks for: only the end of the process stops them.
+impl Control for EngineCell {
+    fn go_on(&self) -> bool {
+        !self.is_closed()
+    }
+}
 
 impl EngineCell {
     pub(super) fn new(provisioner: Provisioner) -> Self {

@@ -36,7 +36,11 @@ impl<M: Memory> Handle<M> {
                 drop(self.cell.provisioner()?);
                 self.completions.reap();
                 let planned = self.idle_plan_bytes();
-                let left = self.pinner.free().map(|it| it.saturating_add(planned));
+                let left = self
+                    .pinner
+                    .capacity
+                    .free()
+                    .map(|it| it.saturating_add(planned));
                 let (idle, unpinning) = {
                     let mut provisioner = self.cell.provisioner()?;
                     let idle = provisioner.give_way(bytes, left);

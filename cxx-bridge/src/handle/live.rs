@@ -10,15 +10,7 @@ use pinbuddy_live::{Budget, Counters, MOST_BYTES, NodeUse};
 use super::Handle;
 use super::planned::Planned;
 use crate::backing::{Completions, Memory};
-
-/// What thread caches have, which the engine counts as live.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Caches {
-    /// Bytes of cached blocks.
-    pub bytes: u64,
-    /// Requests that cached blocks have served since the engine was told.
-    pub served: u64,
-}
+use crate::ffi::Caches;
 
 /// Requests that waited for memory to be pinned, and for how long.
 #[derive(Debug, Default)]

@@ -39,7 +39,6 @@ use crate::config::Config;
 use crate::lock::Lock;
 use crate::sync::AtomicBool;
 use cell::EngineCell;
-pub use live::Caches;
 use live::Waits;
 use notices::Notices;
 use pinner::Pinner;
@@ -52,19 +51,6 @@ pub struct Grant {
     pub address: usize,
     /// The engine's id of the block.
     pub block: Block,
-}
-
-/// A block, or a free part of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Where it starts.
-    pub address: usize,
-    /// Its length.
-    pub bytes: usize,
-    /// Whether a user has it.
-    pub live: bool,
-    /// Whether it was freed and events on it are outstanding.
-    pub pending: bool,
 }
 
 /// See the module's documentation.
@@ -99,65 +85,30 @@ pub struct Handle<M> {
 }
 
 impl<M: Memory> Handle<M> {
-    /// A handle with these settings and nothing pinned.
+    /// A handle with these settings and nothing pinned. `planned`: for a program that has run before, places for its requests, and
+    /// the engine's settings beside them.
     pub fn new(
         config: Config,
+        planned: Option<(Settings, Slots)>,
         memory: M,
         capacity: Box<dyn Capacity>,
         completions: Box<dyn Completions>,
     ) -> Self {
-        let settings = config.of_the_provisioner();
-        let provisioner = Provisioner::new(settings.clone());
-        let is_divided = memory.homes() > 1;
-        let handle = Self::with(
-            config,
-            (settings, provisioner, None),
-            memory,
-            capacity,
-            completions,
-        );
-        Self {
-            is_divided,
-            ..handle
-        }
-    }
-
-    /// The same, for a program that has run before: with places for its requests, and the engine's settings beside
-    /// them.
-    pub fn planned(
-        config: Config,
-        (settings, slots): (Settings, Slots),
-        memory: M,
-        capacity: Box<dyn Capacity>,
-        completions: Box<dyn Completions>,
-    ) -> Self {
+        let (settings, slots) = match planned {
+            Some((settings, slots)) => (settings, Some(slots)),
+            None => (config.of_the_provisioner(), None),
+        };
+        let is_planned = slots.is_some();
         let waits = settings.warm_up != WarmUp::Background;
-        let planned = (!slots.is_empty()).then(|| Planned::new(slots, waits));
-        let provisioner = Provisioner::new(settings.clone()).mixing();
-        let handle = Self::with(
-            config,
-            (settings, provisioner, planned),
-            memory,
-            capacity,
-            completions,
-        );
-        Self {
-            is_planned: true,
-            ..handle
+        let slots = slots.filter(|it| !it.is_empty());
+        let mut provisioner = Provisioner::new(settings.clone());
+        if is_planned {
+            provisioner = provisioner.mixing();
         }
-    }
-
-    fn with(
-        config: Config,
-        (settings, provisioner, planned): (Settings, Provisioner, Option<Planned>),
-        memory: M,
-        capacity: Box<dyn Capacity>,
-        completions: Box<dyn Completions>,
-    ) -> Self {
         Self {
-            planned,
-            is_planned: false,
-            is_divided: false,
+            planned: slots.map(|it| Planned::new(it, waits)),
+            is_planned,
+            is_divided: !is_planned && memory.homes() > 1,
             early: AtomicBool::new(false),
             watches: AtomicBool::new(false),
             ends: OnceLock::new(),
@@ -253,23 +204,20 @@ impl<M: Memory> Handle<M> {
 
     /// An iteration of this thread's, whose number is small, is over.
     pub fn iteration(&self, thread: u32) {
-        if let Some(planned) = &self.planned
-            && !self.cell.is_off()
-        {
-            self.cell.guarded(|| {
-                planned.iteration(thread);
-                Some(())
-            });
-        }
+        self.tell_the_plan(|planned| planned.iteration(thread));
     }
 
     /// This thread has ended: its number may be another thread's from now on.
     pub fn thread_ended(&self, thread: u32) {
+        self.tell_the_plan(|planned| planned.thread_ended(thread));
+    }
+
+    fn tell_the_plan(&self, tell: impl FnOnce(&Planned)) {
         if let Some(planned) = &self.planned
             && !self.cell.is_off()
         {
             self.cell.guarded(|| {
-                planned.thread_ended(thread);
+                tell(planned);
                 Some(())
             });
         }

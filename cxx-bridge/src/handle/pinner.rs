@@ -12,7 +12,7 @@ use std::time::Instant;
 use pinbuddy_core::{Refusal, Region, Took};
 
 use crate::backing::{Control, Device, Memory, Pinned, Source, Unpinned};
-use crate::budget::{Budget, Capacity, Quota, Standing};
+use crate::budget::{Budget, Capacity, Quota};
 use crate::lock;
 use crate::log::{self, Bytes};
 use crate::sync::AtomicBool;
@@ -21,7 +21,7 @@ use crate::sync::AtomicBool;
 #[derive(Debug)]
 pub(super) struct Pinner<M> {
     pub(super) memory: M,
-    capacity: Box<dyn Capacity>,
+    pub(super) capacity: Box<dyn Capacity>,
     /// The limit that the user chose.
     max_mb: Option<usize>,
     /// Decided at the first pin, by what is free then.
@@ -200,16 +200,6 @@ impl<M: Memory> Pinner<M> {
         let quota = self.quota();
         quota.refresh(Instant::now(), |taken| self.budget(taken));
         (quota.left() / bytes).saturating_add(set_aside / bytes)
-    }
-
-    /// Bytes that the machine and the control group leave now; `None` if unknown.
-    pub(super) fn free(&self) -> Option<usize> {
-        self.capacity.free()
-    }
-
-    /// What limits memory now, for people.
-    pub(super) fn standing(&self) -> Standing {
-        self.capacity.standing()
     }
 
     /// The quota, decided at the first call.

@@ -14,7 +14,7 @@ impl<M: Memory> Handle<M> {
     /// For a pin of `bytes` bytes that the driver refused for want of memory. Reads files.
     pub fn refused_line(&self, bytes: usize) -> String {
         let pinned = self.pinner.quota().taken() as u64;
-        line(bytes as u64, pinned, &self.pinner.standing())
+        line(bytes as u64, pinned, &self.pinner.capacity.standing())
     }
 }
 

@@ -6,9 +6,10 @@ use std::ops::Range;
 use pinbuddy_core::{BlockView, Gauge, Home, Progress, Region, SegmentKind, SegmentView, Stats};
 use serde_json::{Value, json};
 
-use super::{Handle, Part, planned};
+use super::{Handle, planned};
 use crate::backing::{Memory, Placement};
 use crate::budget::Budget;
+use crate::ffi::Part;
 use crate::log::Bytes;
 
 impl<M: Memory> Handle<M> {

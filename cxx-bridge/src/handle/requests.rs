@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Engine, Home, Step, Want};
 
-use super::cell::EngineCell;
 use super::live::Waiting;
 use super::{Grant, Handle, grant};
-use crate::backing::{Control, Memory, background};
+use crate::backing::{Memory, background};
 use crate::log::{self, Bytes};
 
 /// After so many steps a request is left to upstream. It takes a few, unless other threads take what it
@@ -24,16 +23,6 @@ enum Answer {
     ToDo(Step),
     /// Ask again, after sleeping.
     AskAgain,
-}
-
-/// A request's own pin, which only the end of the process stops.
-#[derive(Debug)]
-struct Own<'a>(&'a EngineCell);
-
-impl Control for Own<'_> {
-    fn go_on(&self) -> bool {
-        !self.0.is_closed()
-    }
 }
 
 impl<M: Memory> Handle<M> {
@@ -118,7 +107,7 @@ impl<M: Memory> Handle<M> {
                 Answer::ToDo(Step::WarmUp) => self.warm_up_here(),
                 Answer::ToDo(Step::Pin(permit)) => {
                     let (bytes, device) = (permit.bytes, self.pinner.memory.device());
-                    match self.carry_out(permit, device, &Own(&self.cell)) {
+                    match self.carry_out(permit, device, &self.cell) {
                         Ok(Some(grant)) => return Some(grant),
                         Ok(None) => {}
                         Err(refused) => {

@@ -105,7 +105,10 @@ impl Planner {
 
     /// The plan that is there is another program's, and is replaced whatever it was made of.
     pub(crate) fn replace_any(&mut self) {
-        self.target = Arc::new(Target::anew(self.target.place.clone()));
+        self.target = Arc::new(Target {
+            replaces_any: true,
+            ..Target::new(self.target.place.clone())
+        });
         self.planned = Arc::default();
         self.next = FIRST;
     }
@@ -249,13 +252,6 @@ impl Target {
             place,
             requests: Mutex::default(),
             replaces_any: false,
-        }
-    }
-
-    fn anew(place: Place) -> Self {
-        Self {
-            replaces_any: true,
-            ..Self::new(place)
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use pinbuddy_core::Gauge;
 
 use super::handle;
-use crate::cuda::first_line;
+use crate::cuda::said;
 use crate::ffi::{self, Counter, Counters, Place};
 use crate::in_place::{InPlace, World};
 
@@ -84,10 +84,6 @@ impl World for Torch {
 /// Tells PyTorch's history. What it lacks is no error: the memory is pinned, or it is not.
 fn note(address: usize, bytes: usize) {
     let _ = ffi::note_in_place(address, bytes);
-}
-
-fn said<T>(outcome: Result<T, cxx::Exception>) -> Result<T, String> {
-    outcome.map_err(|error| first_line(error.what()))
 }
 
 /// The memory of a pinned storage is to be given back: whether it may be. If not, its owner is let go later.

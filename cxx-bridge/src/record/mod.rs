@@ -41,11 +41,6 @@ use serde_json::{Map, Value};
 use crate::config::Config;
 use crate::{launcher, log};
 
-/// Whether the settings ask for a recording.
-pub fn is_wanted(config: &Config) -> bool {
-    config.trace.value.is_some()
-}
-
 /// The sink of `BUDDY_TRACE`, made at the first pinned request; with `both`, it has device memory, too; `nodes` says
 /// what serves each NUMA node. A file that cannot be written is said once.
 pub fn pinned_sink(

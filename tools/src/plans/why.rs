@@ -57,15 +57,12 @@ pub(super) fn run(folder: &Folder, config: &Config, asked: &cli::Why) -> Result<
     let all = all(folder)?;
     let answers = [pinned, device].map(|key| answer(folder, key, &all));
     if asked.json {
-        output::print(&(serde_json::to_string_pretty(&answers)? + "\n"))?;
+        output::print(&output::pretty(&answers)?)?;
     } else {
         let [pinned, device] = &answers;
         output::print(&format!("{pinned}{device}"))?;
     }
-    match answers.iter().any(|it| it.is_there) {
-        true => Ok(ExitCode::SUCCESS),
-        false => Ok(ExitCode::FAILURE),
-    }
+    Ok(output::ends(answers.iter().any(|it| it.is_there)))
 }
 
 /// The words of the process that these start: of a Python script that is called by its path, or by a name that is on `PATH`, the

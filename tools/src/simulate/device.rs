@@ -38,12 +38,11 @@ pub(super) fn run(args: &cli::Simulate) -> Result<()> {
         fragmentation_lower: lower.sum::<f64>() / trainings.len() as f64,
         trainings,
     };
-    let text = if args.json {
-        serde_json::to_string_pretty(&answer)? + "\n"
+    if args.json {
+        output::print(&output::pretty(&answer)?)
     } else {
-        Table(&answer).to_string()
-    };
-    output::print(&text)
+        output::print(&Table(&answer))
+    }
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Training>> {

@@ -71,12 +71,7 @@ fn once(args: &cli::Top, who: Who<'_>, rows: &[Row]) -> Result<ExitCode> {
     } else if args.prometheus.is_none() {
         output::print(&text(who, rows, &others::read(rows), PAPER, ""))?;
     }
-    let shown = rows.iter().any(|it| it.page().is_some());
-    Ok(if shown {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(output::ends(rows.iter().any(|it| it.page().is_some())))
 }
 
 /// Draws the table again and again, until a key, Ctrl-C, or the end of all processes.

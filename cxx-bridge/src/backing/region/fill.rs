@@ -21,7 +21,7 @@ impl Maker {
         if let Some(node) = node
             && let Err(why) = numa::bind(mapping, node)
         {
-            self.said.numa(|| why);
+            self.said.misplaced(|| why);
         }
         match pages {
             Pages::Transparent | Pages::Collapsed => {
@@ -67,22 +67,22 @@ impl Maker {
     ) -> Result<(), Unfilled> {
         let filled = self.stalls.fill(mapping, pages, toucher)?;
         if let Some(it) = toucher.tally.in_small_pages() {
-            self.said.scattered(self.is_asked_for(), || {
+            self.said.scattered.say(self.is_asked_for(), || {
                 let (bytes, all) = (Bytes(it.bytes as u64), Bytes(mapping.len() as u64));
                 format!(
-                    "{bytes} of a region of {all} have pages of 4 KiB: the kernel did not put \
-                     them together to huge ones: {}",
+                    "BUDDY_HUGE_PAGES: {bytes} of a region of {all} have pages of 4 KiB: the kernel \
+                     did not put them together to huge ones: {}",
                     it.why
                 )
             });
         }
         if let Filled::Stalled { until, huge, small } = filled {
-            self.said.stalls(self.is_asked_for(), || {
+            self.said.stalls.say(self.is_asked_for(), || {
                 let size = Bytes(touch::slice(pages) as u64);
                 format!(
-                    "{size} of transparent huge pages took {huge:.1?} where pages of 4 KiB take \
-                     {small:.1?}: memory is in pieces, or a host has to give it. Pages of 4 KiB \
-                     wherever that is so"
+                    "BUDDY_HUGE_PAGES: {size} of transparent huge pages took {huge:.1?} where pages \
+                     of 4 KiB take {small:.1?}: memory is in pieces, or a host has to give it. \
+                     Pages of 4 KiB wherever that is so"
                 )
             });
             mapping.only_small(until);
@@ -96,7 +96,7 @@ impl Maker {
             return;
         };
         if lies.node != wanted || lies.percent < 100 {
-            self.said.numa(|| {
+            self.said.misplaced(|| {
                 let size = Bytes(mapping.len() as u64);
                 let (percent, node) = (lies.percent, lies.node);
                 format!(

@@ -58,15 +58,11 @@ fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
         let maker = maker(&asks, machine.clone());
         let mapping = made(&maker, 5 * MIB + 1);
         assert_eq!(mapping.len(), 5 * MIB + sizes().page);
-        assert_eq!(
-            mapping.base()
-                % if asked == "thp" {
-                    sizes().large
-                } else {
-                    sizes().page
-                },
-            0
-        );
+        let unit = match asked {
+            "thp" => sizes().large,
+            _ => sizes().page,
+        };
+        assert_eq!(mapping.base() % unit, 0);
         let flags = flags(mapping.base()).unwrap();
         let has = |flag: &str| flags.split_whitespace().any(|it| it == flag);
         assert!(has("dd"), "in core dumps:{flags}");
@@ -168,15 +164,7 @@ fn a_kernel_that_puts_nothing_together_gives_shared_memory_in_pages_of_4_kib() {
 fn neighbours_stay_areas_of_their_own() {
     let (machine, _folder) = made_up(&[]);
     let maker = maker(&[("BUDDY_HUGE_PAGES", "off")], machine);
-    let regions: Vec<Mapping> = (0..3)
-        .map(|_| {
-            maker
-                .make(MIB, Source::Ordinary, &Foreground, || None)
-                .unwrap()
-                .mapping
-        })
-        .collect();
-    for mapping in regions {
+    for mapping in [(); 3].map(|()| made(&maker, MIB)) {
         let text = fs::read_to_string("/proc/self/maps").unwrap();
         let (start, end) = (mapping.base(), mapping.base() + mapping.len());
         assert!(text.contains(&format!("{start:x}-{end:x} rw-s")), "{text}");
@@ -196,10 +184,7 @@ fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], machine);
     let bytes = (real + 2) * sizes().large;
     if real < 100 {
-        let mapping = maker
-            .make(bytes, Source::Ordinary, &Foreground, || None)
-            .unwrap()
-            .mapping;
+        let mapping = made(&maker, bytes);
         assert_eq!(
             smaps(&mapping).pages(bytes, sizes()),
             Some((sizes().page, 0))
@@ -226,18 +211,14 @@ fn more_than_there_is_is_not_touched() {
     let why = maker
         .make(24 * MIB, Source::Ordinary, &Foreground, || None)
         .unwrap_err();
-    let Unmade::Short(why) = why else {
+    let Refusal::Short(why) = why else {
         panic!("{why:?}")
     };
     assert_eq!(
         why,
         "24 MiB is left of memory that the control group leaves"
     );
-    let mapping = maker
-        .make(16 * MIB, Source::Ordinary, &Foreground, || None)
-        .unwrap()
-        .mapping;
-    mapping.unmap().unwrap();
+    made(&maker, 16 * MIB).unmap().unwrap();
 }
 
 #[test]
@@ -247,10 +228,7 @@ fn a_node_that_does_not_exist_leaves_memory_where_it_is() {
     let (machine, _folder) = made_up(&[(nodes, "0,63"), (ENABLED, "[madvise]")]);
     for node in ["7", "63", "0", "auto"] {
         let maker = maker(&[("BUDDY_NUMA", node)], machine.clone());
-        let mapping = maker
-            .make(MIB, Source::Ordinary, &Foreground, || None)
-            .unwrap()
-            .mapping;
+        let mapping = made(&maker, MIB);
         assert!(node == "0" || !maker.said.has_said_nothing(), "{node}");
         mapping.unmap().unwrap();
     }
@@ -270,10 +248,7 @@ fn huge_pages_go_back_to_the_pool() {
         return;
     };
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], Machine::here());
-    let mapping = maker
-        .make(4 * sizes().large, Source::Ordinary, &Foreground, || None)
-        .unwrap()
-        .mapping;
+    let mapping = made(&maker, 4 * sizes().large);
     assert_eq!(
         smaps(&mapping).pages(mapping.len(), sizes()),
         Some((sizes().large, 4 * sizes().large))

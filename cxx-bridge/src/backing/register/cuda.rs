@@ -61,7 +61,7 @@ impl<D: Driver> Chain<D> {
             Ok(pinned) => {
                 let all = pinned.registering;
                 self.timed(By::Cuda, bytes, all, all);
-                self.said.sooner(|| {
+                self.said.sooner.say(false, || {
                     "there are no huge pages for a region: CUDA allocates it where that takes less time than pages of \
                      4 KiB do here (BUDDY_BACKING)"
                         .to_owned()

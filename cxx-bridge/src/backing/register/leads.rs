@@ -28,10 +28,8 @@ fn each_region_lies_in_one_registration_that_begins_before_it() {
 #[test]
 fn where_the_driver_takes_one_mapping_at_a_time_the_region_is_registered_alone() {
     let chain = chain(&[]);
-    chain
-        .driver
-        .takes_one_mapping
-        .store(true, Ordering::Relaxed);
+    let driver = &chain.driver;
+    driver.takes_one_mapping.store(true, Ordering::Relaxed);
     let bytes = 2 * MIB;
     let base = pin(&chain, bytes);
     let region = Region { base, bytes };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::super::Foreground;
 use super::super::machine::tests::made_up;
-use super::tests::{DEVICE, Fake, areas, chain};
+use super::tests::{DEVICE, Fake, areas, chain, pin};
 use super::*;
 use crate::config::MIB;
 
@@ -148,11 +148,7 @@ fn waits_delay_a_pin_and_are_no_part_of_its_pace() {
 fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
     let (machine, _folder) = made_up(&[("proc/sys/vm/max_map_count", "12\n")]);
     let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
-    let pin = || {
-        let pinned = chain.pin(MIB, DEVICE, Source::Ordinary, &Foreground);
-        pinned.unwrap().base
-    };
-    let (first, second) = (pin(), pin());
+    let (first, second) = (pin(&chain, MIB), pin(&chain, MIB));
     let bytes = MIB + ODD;
     let refused = chain.pin(bytes, DEVICE, Source::Ordinary, &Foreground);
     let Err(Unpinned::Refused(why)) = refused else {
@@ -165,8 +161,8 @@ fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
         chain.unpin(Region { base, bytes: MIB }).unwrap();
     }
     // A pin that fails or is stopped keeps none.
-    chain.driver.registers_no_more();
-    let base = pin();
+    chain.driver.registers(0);
+    let base = pin(&chain, MIB);
     chain.unpin(Region { base, bytes: MIB }).unwrap();
     assert_eq!(chain.maker.areas_taken(), 0);
 }

@@ -110,8 +110,9 @@ impl Driver for Fake {
 }
 
 impl Fake {
-    pub(super) fn registers_no_more(&self) {
-        self.registrations_left.store(0, Ordering::Relaxed);
+    /// So many more registrations succeed.
+    pub(super) fn registers(&self, times: usize) {
+        self.registrations_left.store(times, Ordering::Relaxed);
     }
 
     /// How many regions it allocated.
@@ -125,7 +126,7 @@ impl Fake {
 
     /// From now on every call fails.
     pub(super) fn is_gone(&self) {
-        self.registers_no_more();
+        self.registers(0);
         self.refuses_to_allocate();
     }
 
@@ -163,6 +164,12 @@ pub(super) fn chain(variables: &[(&str, &str)]) -> Chain<Fake> {
     let (config, warnings) = read(variables);
     assert!(warnings.is_empty(), "{warnings:?}");
     Chain::on(machine, &config, Fake::default())
+}
+
+/// Why a pin of such memory fails.
+fn refusal(chain: &Chain<Fake>, bytes: usize, source: Source) -> String {
+    let refusal = chain.pin(bytes, DEVICE, source, &Foreground).unwrap_err();
+    refusal.to_string()
 }
 
 pub(super) fn is_mapped(base: usize) -> bool {
@@ -224,50 +231,35 @@ fn cuda_is_left_to_allocate_where_that_is_asked_for() {
     let region = Region { base, bytes: MIB };
     assert_eq!(chain.placements(&[region]), [Placement::CUDA]);
     chain.unpin(region).unwrap();
-    assert!(chain.driver.allocated.lock().unwrap().is_empty());
+    assert_eq!(chain.driver.allocated(), 0);
 }
 
 #[test]
 fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
     let chain = chain(&[]);
     let first = pin(&chain, MIB);
-    chain.driver.registrations_left.store(0, Ordering::Relaxed);
+    chain.driver.registers(0);
     let second = pin(&chain, BYTES);
     assert_eq!(areas(BYTES), 0, "still mapped");
-    chain
-        .driver
-        .registrations_left
-        .store(usize::MAX, Ordering::Relaxed);
+    chain.driver.registers(usize::MAX);
     let third = pin(&chain, MIB);
-    assert_eq!(
-        chain.driver.allocated.lock().unwrap().len(),
-        2,
-        "the chain does not go back"
-    );
+    assert_eq!(chain.driver.allocated(), 2, "the chain does not go back");
     // Each is unpinned in the way that it was pinned.
     for (base, bytes) in [(first, MIB), (second, BYTES), (third, MIB)] {
         chain.unpin(Region { base, bytes }).unwrap();
     }
-    assert!(chain.driver.allocated.lock().unwrap().is_empty());
+    assert_eq!(chain.driver.allocated(), 0);
     assert!(chain.driver.registered.lock().unwrap().is_empty());
 }
 
 #[test]
 fn where_neither_works_the_pin_is_refused_and_nothing_is_decided() {
     let chain = chain(&[]);
-    chain.driver.registrations_left.store(0, Ordering::Relaxed);
-    chain
-        .driver
-        .refuses_to_allocate
-        .store(true, Ordering::Relaxed);
-    let refusal = chain
-        .pin(MIB, DEVICE, Source::Ordinary, &Foreground)
-        .unwrap_err();
-    assert!(refusal.to_string().contains("out of memory"), "{refusal}");
-    chain
-        .driver
-        .registrations_left
-        .store(usize::MAX, Ordering::Relaxed);
+    chain.driver.registers(0);
+    chain.driver.refuses_to_allocate();
+    let refusal = refusal(&chain, MIB, Source::Ordinary);
+    assert!(refusal.contains("out of memory"), "{refusal}");
+    chain.driver.registers(usize::MAX);
     let base = pin(&chain, MIB);
     chain.unpin(Region { base, bytes: MIB }).unwrap();
 }
@@ -301,27 +293,20 @@ const LONG: usize = 512 << 30;
 fn a_region_too_long_for_a_registration_is_left_to_cuda() {
     let chain = chain(&[]);
     let base = pin(&chain, LONG);
-    assert_eq!(chain.driver.allocated.lock().unwrap().len(), 1);
+    assert_eq!(chain.driver.allocated(), 1);
     chain.unpin(Region { base, bytes: LONG }).unwrap();
-    let small = pin(&chain, MIB);
-    assert!(is_mapped(small), "others are as before");
-    chain
-        .unpin(Region {
-            base: small,
-            bytes: MIB,
-        })
-        .unwrap();
+    let base = pin(&chain, MIB);
+    assert!(is_mapped(base), "others are as before");
+    chain.unpin(Region { base, bytes: MIB }).unwrap();
 }
 
 #[test]
 fn memory_that_is_not_there_is_not_asked_of_cuda_either() {
     let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 8192 kB\n")]);
     let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
-    let refusal = chain
-        .pin(16 * MIB, DEVICE, Source::Ordinary, &Foreground)
-        .unwrap_err();
-    assert_eq!(refusal.to_string(), "8 MiB is left of MemAvailable");
-    assert!(chain.driver.allocated.lock().unwrap().is_empty());
+    let refusal = refusal(&chain, 16 * MIB, Source::Ordinary);
+    assert_eq!(refusal, "8 MiB is left of MemAvailable");
+    assert_eq!(chain.driver.allocated(), 0);
     let base = pin(&chain, MIB);
     assert!(is_mapped(base), "others are as before");
     chain.unpin(Region { base, bytes: MIB }).unwrap();
@@ -344,10 +329,8 @@ fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
     assert_eq!((source, bytes), (Source::SetAside, 2 << 30));
     chain.fallen.store(true, Ordering::Relaxed);
     assert_eq!((chain.source(1 << 30), chain.set_aside(1 << 30)), nothing);
-    let refusal = chain
-        .pin(MIB, DEVICE, Source::SetAside, &Foreground)
-        .unwrap_err();
-    assert!(refusal.to_string().contains("set aside"), "{refusal}");
+    let refusal = refusal(&chain, MIB, Source::SetAside);
+    assert!(refusal.contains("set aside"), "{refusal}");
     for other in [("BUDDY_BACKING", "cuda"), ("BUDDY_HUGE_PAGES", "thp")] {
         let (source, bytes, _) = offered(&[other]);
         assert_eq!((source, bytes), nothing);
@@ -366,14 +349,7 @@ fn a_pool_that_does_not_keep_its_promise_is_left_alone_for_a_moment() {
     // More than any machine has.
     let bytes = 1 << 46;
     assert_eq!(chain.source(bytes), Source::SetAside);
-    assert!(
-        chain
-            .pin(bytes, DEVICE, Source::SetAside, &Foreground)
-            .is_err()
-    );
-    assert!(
-        chain.driver.allocated.lock().unwrap().is_empty(),
-        "CUDA's is ordinary"
-    );
+    refusal(&chain, bytes, Source::SetAside);
+    assert_eq!(chain.driver.allocated(), 0, "CUDA's is ordinary");
     assert_eq!(chain.source(bytes), Source::Ordinary);
 }

@@ -1,8 +1,18 @@
 //! What is noted under the allocator's lock reaches the record, and plans are begun where they may be.
 
+use std::path::PathBuf;
+
 use super::*;
 
 const MIB: usize = 1 << 20;
+
+/// A recording whose plan is to lie in this file, in a folder that is removed with the first.
+fn recording() -> (tempfile::TempDir, PathBuf, Recording) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("device.json");
+    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    (folder, path, recording)
+}
 
 /// Two streams of a device and one of another, whose address is the same.
 fn record(recording: &Recording, steps: usize) {
@@ -24,9 +34,7 @@ fn record(recording: &Recording, steps: usize) {
 
 #[test]
 fn streams_are_numbered_by_their_first_requests() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("device.json");
-    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    let (_folder, path, recording) = recording();
     record(&recording, 20);
     recording.close();
     let plans = DevicePlan::read(&fs::read_to_string(path).unwrap()).unwrap();
@@ -41,9 +49,7 @@ fn streams_are_numbered_by_their_first_requests() {
 
 #[test]
 fn a_child_of_a_process_that_has_recorded_does_not() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("device.json");
-    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    let (_folder, path, recording) = recording();
     record(&recording, 20);
     recording.enter_child();
     record(&recording, 20);
@@ -56,9 +62,7 @@ fn a_child_of_a_process_that_has_recorded_does_not() {
 
 #[test]
 fn under_the_allocators_lock_nothing_is_planned_and_nobody_waits_for_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("device.json");
-    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    let (_folder, _, recording) = recording();
     let mut due = 0;
     std::thread::scope(|scope| {
         // As a planner's thread does while it copies the record.
@@ -91,9 +95,7 @@ fn under_the_allocators_lock_nothing_is_planned_and_nobody_waits_for_it() {
 
 #[test]
 fn once_a_program_goes_on_after_a_failure_its_plan_goes() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("device.json");
-    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    let (_folder, path, recording) = recording();
     let plans = || {
         recording.catch_up();
         while recording.state.lock().planner.is_at_work() {
@@ -136,9 +138,7 @@ fn a_failure_is_noted_until_somebody_has_taken_it_in_and_also_when_the_record_is
 
 #[test]
 fn the_file_says_that_a_program_searches_if_it_asks_for_much() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("device.json");
-    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    let (_folder, path, recording) = recording();
     recording.failed();
     recording.emptied();
     record(&recording, 1000);
@@ -168,9 +168,7 @@ fn notes_do_not_pile_up() {
 
 #[test]
 fn a_child_of_a_process_that_has_not_begun_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("device.json");
-    let recording = Recording::new(ToRecord::new(path.clone(), MadeFor::default()));
+    let (_folder, path, recording) = recording();
     recording.enter_child();
     record(&recording, 20);
     recording.close();

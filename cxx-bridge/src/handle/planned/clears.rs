@@ -21,7 +21,7 @@ impl<M: Memory> Handle<M> {
         let foreseen = planned.state.lock().foresees_a_clear();
         let now = self.cell.now();
         // Read without a lock. A pin would have to leave as much again as it takes.
-        let free = foreseen.then(|| self.pinner.free().unwrap_or(usize::MAX));
+        let free = foreseen.then(|| self.pinner.capacity.free().unwrap_or(usize::MAX));
         let mut state = planned.state.lock();
         let counts = state.slots.counts();
         let idle = match free {

@@ -39,18 +39,13 @@ impl Planned {
     pub(in crate::handle) fn is_misfit(&self) -> bool {
         self.misfit.load(Ordering::Relaxed)
     }
-
-    /// Others say whose the plan is.
-    fn leave_misfit(&self) {
-        self.judged_elsewhere.store(true, Ordering::Relaxed);
-    }
 }
 
 impl<M: Memory> Handle<M> {
     /// The recording beside the plan says whether it is this program's.
     pub fn leave_misfit_to_the_recording(&self) {
         if let Some(planned) = &self.planned {
-            planned.leave_misfit();
+            planned.judged_elsewhere.store(true, Ordering::Relaxed);
         }
     }
 

@@ -130,11 +130,6 @@ impl Planned {
         state.is_none_or(|it| it.phase == Phase::Pinning) || self.waiting.if_free().is_none()
     }
 
-    #[cfg(test)]
-    pub(super) fn has_said_that_it_fits_no_more(&self) -> bool {
-        self.given_up.load(Ordering::Relaxed)
-    }
-
     /// Until it is dropped, others wait: for tests.
     #[cfg(test)]
     pub(super) fn hold(&self) -> impl Sized + '_ {
@@ -183,12 +178,6 @@ impl Planned {
     /// The slot in use that begins at this address.
     pub(super) fn slot_at(&self, address: usize) -> Option<u32> {
         self.state.lock().slots.at(address)
-    }
-
-    /// Whether `block` is one of its own: then `act` is called under the lock.
-    #[inline]
-    fn of_its_own(&self, block: Block, act: impl FnOnce(&mut State, Block)) {
-        act(&mut self.state.lock(), block);
     }
 }
 
@@ -356,7 +345,7 @@ impl<M: Memory> Handle<M> {
         // In a child, a thread of the parent may hold the lock.
         if let Some(planned) = self.planned.as_ref().filter(|_| !self.cell.is_child()) {
             self.cell.guarded(|| {
-                planned.of_its_own(block, act);
+                act(&mut planned.state.lock(), block);
                 Some(())
             });
         }

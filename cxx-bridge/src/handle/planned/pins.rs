@@ -5,26 +5,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::cell::EngineCell;
+use super::super::cell::LOOK_AGAIN;
 use super::super::{Grant, Handle};
 use super::{Phase, Planned, State};
-use crate::backing::{Control, Device, Memory, background};
+use crate::backing::{Device, Memory, background};
 use crate::lock::SpinGuard;
 use crate::log::{self, Bytes};
 use crate::sync;
-
-/// A thread that waits for the plan's regions looks again after this time, in case it missed that they are there.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// Pins of regions that a plan asks for, which only the end of the process stops.
-#[derive(Debug)]
-struct Own<'a>(&'a EngineCell);
-
-impl Control for Own<'_> {
-    fn go_on(&self) -> bool {
-        !self.0.is_closed()
-    }
-}
 
 /// The thread that pins the plan's regions; dropping it ends that, after a panic too. A region that was refused is asked
 /// for no more; one that was returned can be.
@@ -271,7 +258,7 @@ impl<M: Memory> Handle<M> {
     /// Pins one region that is missing; false if it is refused, which is said once.
     fn pin_region(&self, planned: &Planned, index: usize, device: Device) -> bool {
         let bytes = planned.state.lock().slots.lengths()[index];
-        let pin = || self.pinner.pin(bytes, device, &Own(&self.cell));
+        let pin = || self.pinner.pin(bytes, device, &self.cell);
         // What is on its way back is still counted.
         let pinned = pin().or_else(|refused| match self.wait_for_its_unpin() {
             0 => Err(refused),

@@ -28,7 +28,7 @@ fn only_wholly_idle_segments_and_cached_regions_go() {
 fn regions_are_whole_pages_and_count_as_such_until_they_are_unpinned() {
     for page in [4 << 10, 16 << 10, 64 << 10] {
         let handle = sync(1);
-        let memory = &handle.pinner.memory;
+        let memory = numbers(handle);
         memory.page.store(page, Ordering::Relaxed);
         memory.budget.store(512 * MIB + 5000, Ordering::Relaxed);
         assert_eq!(handle.pinner.quota().left() % page, 0);
@@ -67,7 +67,7 @@ fn what_the_driver_would_not_unpin_is_tried_again_and_counted_until_then() {
     let handle = sync(1);
     let block = handle.request(8 * MIB).unwrap().block;
     handle.release(block);
-    let memory = &handle.pinner.memory;
+    let memory = numbers(handle);
     memory.refuses_to_unpin.store(true, Ordering::Relaxed);
     handle.empty_cache();
     handle.empty_cache();
@@ -146,7 +146,7 @@ fn a_clear_stops_a_pin_ahead_and_waits_for_nothing() {
     until("it pins", || asked(handle) == [64]);
     handle.empty_cache();
     settled(handle);
-    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
     assert_eq!((pinned(handle), deficit(handle)), (vec![], 10));
     drop(endless);
     handle.warm_up(true);
@@ -156,11 +156,7 @@ fn a_clear_stops_a_pin_ahead_and_waits_for_nothing() {
 #[test]
 fn what_was_in_the_drivers_hands_at_a_clear_is_unpinned_after_it() {
     let handle = ahead(2);
-    handle
-        .pinner
-        .memory
-        .in_the_driver
-        .store(0, Ordering::Relaxed);
+    numbers(handle).in_the_driver.store(0, Ordering::Relaxed);
     let endless = endless(handle, SEGMENT);
     handle.warm_up(false);
     until("it pins", || asked(handle) == [64]);

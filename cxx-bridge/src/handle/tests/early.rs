@@ -23,7 +23,7 @@ fn a_plan_is_pinned_once_there_is_a_context_and_before_any_request() {
     until("the plan is pinned", || is_whole(handle));
     let here = thread::current().id();
     let grant = handle.request_planned(0, 32 * MIB).unwrap();
-    let asked = handle.pinner.memory.asked.lock().unwrap().clone();
+    let asked = numbers(handle).asked.lock().unwrap().clone();
     assert!(asked.iter().all(|(_, thread)| *thread != here), "{asked:?}");
     handle.release(grant.block);
 }

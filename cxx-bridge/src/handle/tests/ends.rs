@@ -14,7 +14,7 @@ fn the_end_of_the_process_stops_a_pin_ahead() {
     handle.warm_up(false);
     until("it pins", || !asked(handle).is_empty());
     handle.close();
-    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
     assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
     let provisioner = handle.cell.even_if_retired().unwrap();
     assert!(!provisioner.is_at_work() && !provisioner.is_pinning());
@@ -28,18 +28,14 @@ fn the_end_of_the_process_stops_a_requests_own_pin_and_keeps_its_thread() {
     let request = thread::spawn(|| handle.request(64 * MIB));
     until("it pins", || !asked(handle).is_empty());
     handle.close();
-    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
     assert!(!request.is_finished());
 }
 
 #[test]
 fn the_end_of_the_process_waits_for_what_is_in_the_drivers_hands() {
     let handle = ahead(100);
-    handle
-        .pinner
-        .memory
-        .in_the_driver
-        .store(0, Ordering::Relaxed);
+    numbers(handle).in_the_driver.store(0, Ordering::Relaxed);
     let endless = endless(handle, SEGMENT);
     handle.warm_up(false);
     until("it pins", || !asked(handle).is_empty());
@@ -107,7 +103,7 @@ fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
 #[test]
 fn a_child_made_while_the_driver_starts_waits_for_no_thread_of_its_parent() {
     for handle in [ahead(1), on(&layout(), WarmUp::Background, 1 << 20)] {
-        let starting = &handle.pinner.memory.starting;
+        let starting = &numbers(handle).starting;
         starting.store(true, Ordering::Relaxed);
         handle.warm_up(false);
         assert!(handle.enter_child() && !handle.is_on());
@@ -136,7 +132,7 @@ fn what_children_cannot_read_is_said_at_the_first_fork_that_hides_any_of_it() {
     assert_eq!(forks(), (0, false), "nothing was ever pinned");
     let grant = handle.request(8 * MIB).unwrap();
     assert_eq!(forks(), (0, false), "children read it");
-    handle.pinner.memory.hides.store(true, Ordering::Relaxed);
+    numbers(handle).hides.store(true, Ordering::Relaxed);
     handle.release(grant.block);
     assert_eq!(forks(), (1, false), "no tensor has it any more");
     let _grant = handle.request(8 * MIB).unwrap();

@@ -29,7 +29,7 @@ fn home_at(handle: Tested, grant: Grant) -> Home {
 
 /// For which devices regions were pinned.
 fn devices(handle: Tested) -> Vec<i32> {
-    handle.pinner.memory.devices.lock().unwrap().clone()
+    numbers(handle).devices.lock().unwrap().clone()
 }
 
 const OFF: [(&str, &str); 1] = [("BUDDY_WARMUP", "off")];
@@ -46,7 +46,9 @@ fn a_request_pins_on_the_node_of_its_device_and_finds_it_there_again() {
             assert_eq!(home_at(handle, grant), home);
             handle.release(grant.block);
             let first = handle.request_at(8 * MIB, home).unwrap();
-            let beside = handle.request_beside(8 * MIB, home, cached(0)).unwrap();
+            let beside = handle
+                .request_beside(8 * MIB, home, Cached::default())
+                .unwrap();
             assert_eq!(home_at(handle, beside), home);
             handle.release(first.block);
             handle.release(beside.block);

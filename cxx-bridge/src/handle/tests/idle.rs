@@ -52,7 +52,7 @@ fn what_streams_are_done_with_is_idle_too() {
     let handle = with(&[("BUDDY_IDLE_S", "0"), ("BUDDY_WARMUP", "off")]);
     let block = handle.request(8 * MIB).unwrap().block;
     handle.defer(block);
-    let world = handle.pinner.memory;
+    let world = numbers(handle);
     world.completed.lock().unwrap().push((handle, block));
     until("the thread unpins", || pinned(handle).is_empty());
 }
@@ -61,7 +61,7 @@ fn what_streams_are_done_with_is_idle_too() {
 fn a_refused_unpin_is_counted_and_tried_again() {
     let handle = with(&[("BUDDY_IDLE_S", "0"), ("BUDDY_WARMUP", "off")]);
     let block = handle.request(8 * MIB).unwrap().block;
-    let refuses = &handle.pinner.memory.refuses_to_unpin;
+    let refuses = &numbers(handle).refuses_to_unpin;
     refuses.store(true, Ordering::Relaxed);
     handle.release(block);
     until("the thread tries", || !handle.refused.lock().is_empty());

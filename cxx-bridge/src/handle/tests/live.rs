@@ -4,8 +4,8 @@ use pinbuddy_core::WarmUp;
 use pinbuddy_live::{Budget, Counters};
 use pinbuddy_slots::{Lane, Layout, Slot};
 
-use super::super::Caches;
 use super::*;
+use crate::ffi::Caches;
 
 const NOTHING: Caches = Caches {
     bytes: 0,
@@ -88,7 +88,7 @@ fn only_requests_that_wait_count_and_for_as_long() {
 fn the_allocator_hears_of_waits_for_pins_and_unpins_of_the_programs_threads() {
     let handle = exact("1000");
     let heard = || {
-        let memory = handle.pinner.memory;
+        let memory = numbers(handle);
         let ended = memory.waits_ended.load(Ordering::Relaxed);
         assert_eq!(memory.waits_begun.load(Ordering::Relaxed), ended);
         ended
@@ -103,7 +103,7 @@ fn the_allocator_hears_of_waits_for_pins_and_unpins_of_the_programs_threads() {
     handle.release(grant.block);
     handle.empty_cache();
     assert_eq!(heard(), 2, "an unpin");
-    let requests = &handle.pinner.memory.requests_waited;
+    let requests = &numbers(handle).requests_waited;
     assert_eq!(requests.load(Ordering::Relaxed), 1);
     let ahead = ahead(2);
     ahead.warm_up(true);

@@ -50,8 +50,13 @@ fn on(numbers: Numbers, variables: &[(&str, &str)]) -> Tested {
     let (config, warnings) = read(&[variables, &defaults].concat());
     assert!(warnings.is_empty(), "{warnings:?}");
     let world: &'static Numbers = Box::leak(Box::new(numbers));
-    let handle = Handle::new(config, world, Box::new(world), Box::new(world));
+    let handle = Handle::new(config, None, world, Box::new(world), Box::new(world));
     Box::leak(Box::new(handle))
+}
+
+/// The numbers that a handle is on.
+fn numbers(handle: Tested) -> &'static Numbers {
+    handle.pinner.memory
 }
 
 /// A handle that warms up so many segments in the background.
@@ -79,14 +84,15 @@ fn exact(max_mb: &str) -> Tested {
     ])
 }
 
-/// So many bytes in the allocator's caches, in no block that stock could use for the request.
-fn cached(bytes: usize) -> Cached {
-    Cached { bytes, alike: 0 }
+/// Requests so many MiB while the allocator's caches have so many, in no block that stock could use for the request.
+fn request_beside(handle: Tested, mib: usize, cached: usize) -> Option<Grant> {
+    let (bytes, alike) = (cached * MIB, 0);
+    handle.request_beside(mib * MIB, Home::default(), Cached { bytes, alike })
 }
 
 /// What is pinned, in MiB, in ascending order.
 fn pinned(handle: Tested) -> Vec<usize> {
-    let pinned = handle.pinner.memory.pinned.lock().unwrap();
+    let pinned = numbers(handle).pinned.lock().unwrap();
     let mut pinned: Vec<usize> = pinned.iter().map(|it| it.bytes / MIB).collect();
     pinned.sort_unstable();
     pinned
@@ -94,7 +100,7 @@ fn pinned(handle: Tested) -> Vec<usize> {
 
 /// What was asked for so far, in MiB.
 fn asked(handle: Tested) -> Vec<usize> {
-    let asked = handle.pinner.memory.asked.lock().unwrap();
+    let asked = numbers(handle).asked.lock().unwrap();
     asked.iter().map(|(bytes, _)| bytes / MIB).collect()
 }
 

@@ -35,13 +35,8 @@ pub(super) fn beside(
     };
     let slots = Slots::new(layout).unwrap();
     let world: &'static Numbers = Box::leak(Box::new(Numbers::new(1 << 50)));
-    let handle = Handle::planned(
-        config,
-        (settings, slots),
-        world,
-        Box::new(world),
-        Box::new(world),
-    );
+    let plan = Some((settings, slots));
+    let handle = Handle::new(config, plan, world, Box::new(world), Box::new(world));
     Box::leak(Box::new(handle))
 }
 
@@ -156,7 +151,7 @@ fn blocks_whose_events_are_complete_make_room_before_anything_is_lent() {
     let whole = [32, 32, 16, 16].map(|mib| handle.request_planned(0, mib * MIB).unwrap());
     handle.defer(whole[2].block);
     let completed = vec![(handle, whole[2].block)];
-    *handle.pinner.memory.completed.lock().unwrap() = completed;
+    *numbers(handle).completed.lock().unwrap() = completed;
     let lent = handle.request(10 * MIB).unwrap();
     assert_eq!(lent.address, whole[2].address);
     assert_eq!(asked(handle), [64, 32]);
@@ -192,7 +187,7 @@ fn a_clear_unpins_what_is_idle_and_the_request_that_needs_it_pins_it_again() {
 #[test]
 fn what_cannot_be_pinned_is_served_as_without_a_plan() {
     let handle = planned();
-    let memory = &handle.pinner.memory;
+    let memory = numbers(handle);
     memory.largest.store(40 * MIB, Ordering::Relaxed);
     // The first region is refused, and the second not tried.
     assert_eq!(handle.request_planned(0, 32 * MIB), None);
@@ -263,7 +258,7 @@ fn a_panic_retires_the_engine_and_nobody_waits_for_the_plan() {
         let panics = ask();
         until("it pins", || asked(handle) == [64]);
         let waits = ask();
-        handle.pinner.memory.panics.store(true, Ordering::Relaxed);
+        numbers(handle).panics.store(true, Ordering::Relaxed);
         drop(endless);
         assert_eq!(panics.join().unwrap(), None);
         assert_eq!(waits.join().unwrap(), None);
@@ -294,7 +289,7 @@ fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
     let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
     until("it pins", || asked(handle) == [64]);
     handle.close();
-    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
     assert!(!request.is_finished());
     assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
 }
@@ -326,7 +321,7 @@ fn the_end_of_the_process_keeps_a_thread_that_pins_again() {
     let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
     until("it pins", || asked(handle) == [64, 32, 64]);
     handle.close();
-    assert_eq!(handle.pinner.memory.stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
     assert!(!request.is_finished());
 }
 
@@ -361,7 +356,7 @@ fn what_is_returned_while_another_region_is_refused_can_be_pinned_again() {
         let first = scope.spawn(|| handle.request_planned(0, 32 * MIB));
         until("it pins", || asked(handle) == [32, 64]);
         handle.empty_cache();
-        let memory = &handle.pinner.memory;
+        let memory = numbers(handle);
         memory.largest.store(40 * MIB, Ordering::Relaxed);
         drop(endless);
         assert_eq!(first.join().unwrap(), None);

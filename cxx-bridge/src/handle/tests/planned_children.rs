@@ -29,7 +29,7 @@ fn a_child_takes_no_lock_and_its_parents_blocks_stay() {
 #[test]
 fn a_child_of_a_parent_with_memory_that_was_set_aside_has_none_of_it() {
     let handle = with(&layout(), WarmUp::Sync, &[]);
-    let set_aside = &handle.pinner.memory.set_aside;
+    let set_aside = &numbers(handle).set_aside;
     set_aside.store(96 * MIB, Ordering::Relaxed);
     assert!(handle.request_planned(0, 32 * MIB).is_some());
     assert_eq!(

@@ -54,11 +54,7 @@ fn what_was_pinned_ahead_is_never_unpinned_for_that() {
 fn where_that_one_is_refused_every_request_is_served_as_before() {
     let handle = exact();
     phase(handle, 0);
-    handle
-        .pinner
-        .memory
-        .largest
-        .store(41 * MIB, Ordering::Relaxed);
+    numbers(handle).largest.store(41 * MIB, Ordering::Relaxed);
     (1..20).for_each(|number| phase(handle, number));
     assert!(!is_retired(handle));
     assert_eq!(asked(handle).iter().filter(|it| **it == 108).count(), 1);
@@ -68,7 +64,7 @@ fn where_that_one_is_refused_every_request_is_served_as_before() {
 fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
     let handle = exact();
     phase(handle, 0);
-    handle.pinner.memory.left.store(1, Ordering::Relaxed);
+    numbers(handle).left.store(1, Ordering::Relaxed);
     // The second phase unpins all, and pins one region of two fifths.
     let grant = handle.request(12 * MIB).unwrap();
     assert_eq!(pinned(handle), [40]);
@@ -83,18 +79,12 @@ fn cached_blocks_are_no_part_of_a_phase() {
     let handle = exact();
     (0..11).for_each(|number| phase(handle, number));
     let grant = handle.request(60 * MIB).unwrap();
-    let little = handle
-        .request_beside(8 * MIB, Home::default(), cached(0))
-        .unwrap();
+    let little = request_beside(handle, 8, 0).unwrap();
     handle.release(little.block);
     handle.defer(grant.block);
     handle.cache(grant.block);
     // There is room beside it, but the phase is over, and the engine must be asked.
-    assert!(
-        handle
-            .request_beside(8 * MIB, Home::default(), cached(60 * MIB))
-            .is_none()
-    );
+    assert!(request_beside(handle, 8, 60).is_none());
 }
 
 #[test]

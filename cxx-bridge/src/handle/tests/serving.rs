@@ -18,7 +18,7 @@ fn nothing_fits_and_at_least_the_request_is_pinned() {
     for mib in [60, 60, 4, 20, 50, 7, 33] {
         let grant = handle.request(mib * MIB).unwrap();
         assert!(grant.block.bytes >= mib * MIB);
-        let regions = handle.pinner.memory.pinned.lock().unwrap();
+        let regions = numbers(handle).pinned.lock().unwrap();
         let (from, to) = (grant.address, grant.address + mib * MIB);
         let inside = |it: &Region| it.base <= from && to <= it.base + it.bytes;
         assert!(regions.iter().any(inside), "it lies in what is pinned");
@@ -61,7 +61,7 @@ fn a_segment_of_odd_size_serves_a_request_as_long_as_itself() {
         ("BUDDY_GROWTH", "exact"),
     ]);
     assert!(handle.request(5 * MIB).is_some());
-    handle.pinner.memory.left.store(0, Ordering::Relaxed);
+    numbers(handle).left.store(0, Ordering::Relaxed);
     assert_eq!(handle.request(5 * MIB), None);
     assert!(!is_retired(handle));
     assert_eq!(pinned(handle), [5]);
@@ -70,20 +70,12 @@ fn a_segment_of_odd_size_serves_a_request_as_long_as_itself() {
 #[test]
 fn beside_cached_blocks_nothing_is_pinned_and_no_idle_segment_is_cut() {
     let handle = sync(2);
-    assert_eq!(
-        handle.request_beside(8 * MIB, Home::default(), cached(0)),
-        None
-    );
+    assert_eq!(request_beside(handle, 8, 0), None);
     let first = handle.request(8 * MIB).unwrap();
     // The user frees it, and it is cached.
-    let second = handle
-        .request_beside(40 * MIB, Home::default(), cached(8 * MIB))
-        .unwrap();
+    let second = request_beside(handle, 40, 8).unwrap();
     assert_eq!(second.block.segment, first.block.segment);
-    assert_eq!(
-        handle.request_beside(40 * MIB, Home::default(), cached(8 * MIB)),
-        None
-    );
+    assert_eq!(request_beside(handle, 40, 8), None);
     let stats = handle.stats().unwrap();
     assert_eq!(stats.active_bytes.peak, 48 * MIB as u64);
     assert_eq!((stats.hits, stats.misses), (2, 1));
@@ -129,7 +121,7 @@ fn every_pinned_byte_is_in_one_part() {
     handle.defer(freed.block);
     handle.release(first.block);
     let parts = handle.parts();
-    let sum = |which: fn(&super::super::Part) -> bool| -> usize {
+    let sum = |which: fn(&crate::ffi::Part) -> bool| -> usize {
         parts.iter().filter(|it| which(it)).map(|it| it.bytes).sum()
     };
     assert_eq!(sum(|it| it.live), 8 * MIB);

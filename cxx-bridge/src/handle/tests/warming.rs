@@ -27,7 +27,7 @@ fn in_sync_without_a_count_there_are_eight() {
     let here = thread::current().id();
     assert!(handle.request(5 * MIB).is_some());
     assert_eq!(pinned(handle), [64; 8]);
-    let asked = handle.pinner.memory.asked.lock().unwrap();
+    let asked = numbers(handle).asked.lock().unwrap();
     assert!(asked.iter().all(|(_, thread)| *thread == here));
 }
 
@@ -38,7 +38,7 @@ fn in_the_background_the_first_request_pins_only_its_own() {
     settled(handle);
     assert_eq!(asked(handle)[..4], [5, 64, 64, 64]);
     let here = thread::current().id();
-    let asked = handle.pinner.memory.asked.lock().unwrap().clone();
+    let asked = numbers(handle).asked.lock().unwrap().clone();
     assert_eq!(asked[0].1, here);
     assert!(asked[1..].iter().all(|(_, thread)| *thread != here));
     handle.release(first.block);
@@ -49,7 +49,7 @@ fn the_driver_starts_at_the_programs_own_priority() {
     let handle = ahead(2);
     assert!(handle.warm_up(false));
     settled(handle);
-    let (started, pins) = (&handle.pinner.memory.started, &handle.pinner.memory.pins);
+    let (started, pins) = (&numbers(handle).started, &numbers(handle).pins);
     assert_eq!(started.load(Ordering::Relaxed), numbers::niceness());
     assert!(pins.load(Ordering::Relaxed) > numbers::niceness());
 }
@@ -62,7 +62,7 @@ fn with_a_count_of_none_nothing_is_pinned_ahead() {
         settled(handle);
     }
     let here = thread::current().id();
-    let asked = handle.pinner.memory.asked.lock().unwrap();
+    let asked = numbers(handle).asked.lock().unwrap();
     assert!(asked.iter().all(|(_, thread)| *thread == here));
 }
 
@@ -74,7 +74,7 @@ fn without_a_count_demand_decides() {
         settled(handle);
     }
     let here = thread::current().id();
-    let asked = handle.pinner.memory.asked.lock().unwrap().clone();
+    let asked = numbers(handle).asked.lock().unwrap().clone();
     let behind = asked.iter().filter(|(_, thread)| *thread != here).count();
     assert!(behind > 0, "some behind the program: {asked:?}");
     assert!(asked.len() - behind < 10, "few by requests: {asked:?}");
@@ -86,7 +86,7 @@ fn without_a_count_demand_decides() {
 #[test]
 fn each_segment_serves_as_soon_as_it_is_pinned() {
     let handle = ahead(2);
-    handle.pinner.memory.left.store(1, Ordering::Relaxed);
+    numbers(handle).left.store(1, Ordering::Relaxed);
     handle.warm_up(true);
     let grant = handle.request(60 * MIB).unwrap();
     assert_eq!(grant.block.bytes, 60 * MIB);
@@ -112,7 +112,7 @@ fn who_asks_for_a_warm_up_and_said_nothing_else_has_eight() {
     assert!(handle.warm_up(true));
     assert_eq!(pinned(handle), [64; 8]);
     let here = thread::current().id();
-    let asked = handle.pinner.memory.asked.lock().unwrap();
+    let asked = numbers(handle).asked.lock().unwrap();
     assert!(asked.iter().all(|(_, thread)| *thread != here));
 }
 
@@ -147,9 +147,7 @@ fn a_warm_up_shrinks_to_the_budget() {
 fn what_is_set_aside_is_used_first_and_is_no_part_of_the_budget() {
     let handle = sync(4);
     let left = handle.pinner.quota().left();
-    handle
-        .pinner
-        .memory
+    numbers(handle)
         .set_aside
         .store(160 * MIB, Ordering::Relaxed);
     let first = handle.request(8 * MIB).unwrap();
@@ -159,17 +157,13 @@ fn what_is_set_aside_is_used_first_and_is_no_part_of_the_budget() {
     handle.release(first.block);
     handle.empty_cache();
     assert_eq!(handle.pinner.quota().left(), left);
-    assert_eq!(handle.pinner.memory.set_aside(MIB), 160 * MIB);
+    assert_eq!(numbers(handle).set_aside(MIB), 160 * MIB);
 }
 
 #[test]
 fn a_limit_that_was_chosen_counts_what_is_set_aside() {
     let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "150")]);
-    handle
-        .pinner
-        .memory
-        .set_aside
-        .store(1 << 30, Ordering::Relaxed);
+    numbers(handle).set_aside.store(1 << 30, Ordering::Relaxed);
     handle.request(8 * MIB).unwrap();
     assert_eq!(pinned(handle), [64, 64]);
 }
@@ -177,10 +171,8 @@ fn a_limit_that_was_chosen_counts_what_is_set_aside() {
 #[test]
 fn what_is_set_aside_serves_where_the_budget_is_used_up() {
     let handle = off();
-    handle.pinner.memory.budget.store(0, Ordering::Relaxed);
-    handle
-        .pinner
-        .memory
+    numbers(handle).budget.store(0, Ordering::Relaxed);
+    numbers(handle)
         .set_aside
         .store(128 * MIB, Ordering::Relaxed);
     assert!(handle.request(60 * MIB).is_some());
@@ -191,7 +183,7 @@ fn what_is_set_aside_serves_where_the_budget_is_used_up() {
 #[test]
 fn other_processes_are_told_of_ordinary_memory_and_of_no_other() {
     let handle = off();
-    let world = handle.pinner.memory;
+    let world = numbers(handle);
     let claimed = || world.claimed.load(Ordering::Relaxed);
     world.set_aside.store(64 * MIB, Ordering::Relaxed);
     assert!(handle.request(64 * MIB).is_some());

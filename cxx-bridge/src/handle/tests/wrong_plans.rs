@@ -92,7 +92,7 @@ proptest! {
     #[test]
     fn no_plan_makes_blocks_overlap(layout in wrong(60), acts in acts()) {
         let handle = on(&layout, WarmUp::Sync, 1 << 20);
-        let memory = &handle.pinner.memory;
+        let memory = numbers(handle);
         let mut model = Model::default();
         for act in acts {
             match act {

@@ -27,15 +27,25 @@ fn run() -> MadeFor {
     }
 }
 
+/// Makes the plan of a run of so many requests.
+fn write(requests: u64, target: &Target) {
+    make(&record(requests), run(), target, LAST_PATIENCE);
+}
+
+/// Of how many requests the plan at this place is.
+fn requests_at(place: &Place) -> u64 {
+    let text = fs::read_to_string(&place.path).unwrap();
+    Plan::read(body(&text)).unwrap().facts.requests
+}
+
 #[test]
 fn a_thread_that_is_late_does_not_replace_the_plan_of_the_whole_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
     let target = Target::new(Place::named(path));
     let written = |requests| {
-        make(&record(requests), run(), &target, LAST_PATIENCE);
-        let text = fs::read_to_string(&target.place.path).unwrap();
-        Plan::read(&text).unwrap().facts.requests
+        write(requests, &target);
+        requests_at(&target.place)
     };
     assert_eq!([8, 3, 9].map(written), [8, 8, 9]);
 }
@@ -116,7 +126,7 @@ fn a_thread_that_is_late_leaves_no_half_of_a_plan_behind_a_process_that_could_no
     let _at_work = planner.job(4).unwrap();
     planner.end(&record(4));
     fs::create_dir(&none).unwrap();
-    make(&record(8), run(), &planner.target, LAST_PATIENCE);
+    write(8, &planner.target);
     assert_eq!(fs::read_dir(none).unwrap().count(), 0);
 }
 
@@ -145,11 +155,10 @@ fn two_that_write_at_once_leave_a_plan_and_nothing_else() {
     thread::scope(|scope| {
         for requests in 1..5 {
             let target = &target;
-            scope.spawn(move || make(&record(requests), run(), target, LAST_PATIENCE));
+            scope.spawn(move || write(requests, target));
         }
     });
-    let text = fs::read_to_string(&target.place.path).unwrap();
-    assert_eq!(Plan::read(&text).unwrap().facts.requests, 4);
+    assert_eq!(requests_at(&target.place), 4);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -176,7 +185,7 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
         let start = |first: u64| {
             for number in (first..1000).step_by(20) {
                 let target = Target::new(place(roles[usize::from(number % 8 != 0)]));
-                make(&record(1 + number % 5), run(), &target, LAST_PATIENCE);
+                write(1 + number % 5, &target);
             }
         };
         let starts: Vec<_> = (0..20)
@@ -200,12 +209,6 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
     );
 }
 
-/// Of how many requests the plan at this place is.
-fn requests_at(place: &Place) -> u64 {
-    let text = fs::read_to_string(&place.path).unwrap();
-    Plan::read(body(&text)).unwrap().facts.requests
-}
-
 #[test]
 fn a_slow_writer_of_a_shorter_run_finds_the_longer_ones_plan_before_it_replaces_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,7 +218,7 @@ fn a_slow_writer_of_a_shorter_run_finds_the_longer_ones_plan_before_it_replaces_
     ] {
         let (slow, other) = (Target::new(place.clone()), Target::new(place.clone()));
         let in_between = |out: &mut io::BufWriter<fs::File>| {
-            make(&record(9), run(), &other, LAST_PATIENCE);
+            write(9, &other);
             writeln!(out, "a plan of three requests")
         };
         let there = |text: &str| Plan::requests_in(text, &run());
@@ -231,7 +234,7 @@ fn a_kept_plan_of_as_many_requests_stays_and_another_keys_does_not() {
     let place = Place::in_folder(folder.path(), "train", Role::First);
     let writes = |requests| {
         let target = Target::new(place.clone());
-        make(&record(requests), run(), &target, LAST_PATIENCE);
+        write(requests, &target);
         fs::metadata(&place.path).unwrap().ino()
     };
     let first = writes(8);
@@ -240,12 +243,7 @@ fn a_kept_plan_of_as_many_requests_stays_and_another_keys_does_not() {
     // Copied by hand.
     let other = Place::in_folder(folder.path(), "serve", Role::First);
     fs::copy(&place.path, &other.path).unwrap();
-    make(
-        &record(3),
-        run(),
-        &Target::new(other.clone()),
-        LAST_PATIENCE,
-    );
+    write(3, &Target::new(other.clone()));
     assert_eq!(requests_at(&other), 3);
 }
 
@@ -255,12 +253,12 @@ fn a_kept_plans_folder_is_made_with_it_and_one_that_cannot_be_is_tried_once() {
     let later = folder.path().join("later");
     let target = Target::new(Place::in_folder(&later, "train", Role::First));
     fs::write(&later, "in the way").unwrap();
-    make(&record(8), run(), &target, LAST_PATIENCE);
+    write(8, &target);
     fs::remove_file(&later).unwrap();
-    make(&record(9), run(), &target, LAST_PATIENCE);
+    write(9, &target);
     assert!(!later.exists());
     let target = Target::new(target.place);
-    make(&record(9), run(), &target, LAST_PATIENCE);
+    write(9, &target);
     assert_eq!(requests_at(&target.place), 9);
 }
 
@@ -273,16 +271,10 @@ fn a_link_of_a_named_file_stays_and_one_in_a_kept_ones_place_is_replaced_itself(
         let file = folder.path().join(format!("file of {stays}"));
         fs::write(&file, "").unwrap();
         std::os::unix::fs::symlink(&file, &place.path).unwrap();
-        make(
-            &record(8),
-            run(),
-            &Target::new(place.clone()),
-            LAST_PATIENCE,
-        );
+        write(8, &Target::new(place.clone()));
         assert_eq!(place.path.is_symlink(), stays);
         assert_eq!(fs::read(&file).unwrap().is_empty(), !stays);
-        let text = fs::read_to_string(&place.path).unwrap();
-        assert_eq!(Plan::read(body(&text)).unwrap().facts.requests, 8);
+        assert_eq!(requests_at(&place), 8);
     }
 }
 
@@ -290,7 +282,6 @@ fn a_link_of_a_named_file_stays_and_one_in_a_kept_ones_place_is_replaced_itself(
 fn a_kept_file_has_its_key_before_its_plan_and_others_go_when_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let kept = |module: &str| Place::in_folder(folder.path(), module, Role::First);
-    let write = |place: Place| make(&record(8), run(), &Target::new(place), LAST_PATIENCE);
     for number in 0..pinbuddy_store::MOST_FILES + 5 {
         let place = kept(&format!("old{number}"));
         fs::write(&place.path, format!("{}x", place.head())).unwrap();
@@ -301,10 +292,10 @@ fn a_kept_file_has_its_key_before_its_plan_and_others_go_when_it_is_written() {
             .unwrap();
     }
     let place = kept("new");
-    write(place.clone());
+    write(8, &Target::new(place.clone()));
     let text = fs::read_to_string(&place.path).unwrap();
     assert_eq!(Key::read(&text).unwrap().program, "new");
-    assert_eq!(Plan::read(body(&text)).unwrap().facts.requests, 8);
+    assert_eq!(requests_at(&place), 8);
     let many = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(many, pinbuddy_store::MOST_FILES);
 }

@@ -29,6 +29,20 @@ pub(super) fn set(budget: u64) -> Ceiling {
     })
 }
 
+/// The most that the control groups of the run allowed. All that the process has counts there.
+pub(super) fn of_the_group(limit: u64) -> Ceiling {
+    Ceiling::new(Limit {
+        id: "near_the_group_limit",
+        what: "What is pinned comes close to the limit of the control group, which counts all memory of the program",
+        // Not nearer: the program itself needs memory, too.
+        tenths: ("seven tenths", 7),
+        name: "the group's limit",
+        to_do: "raise the limit of the container or the job, or set BUDDY_MAX_MB below it: beyond the limit the kernel ends \
+                the program",
+        bytes: limit,
+    })
+}
+
 /// How often what is live comes close to a limit.
 #[derive(Default)]
 pub(super) struct Ceiling {
@@ -151,20 +165,32 @@ mod tests {
     use crate::input::About;
 
     #[test]
-    fn a_budget_that_is_almost_used_up_is_found() {
+    fn a_limit_that_is_almost_used_up_is_found() {
         let mut program = Program::default();
         for _ in 0..3 {
             let blocks: Vec<u64> = (0..10).map(|_| program.alloc(8 * MIB)).collect();
             blocks.iter().for_each(|it| program.free(*it));
         }
-        let with = |budget| About {
-            budget: Some(budget),
+        let budget = |it| About {
+            budget: it,
             ..About::default()
         };
-        let found = program.finding("at_the_budget", with(85 * MIB)).unwrap();
-        assert_eq!((found.count, found.bytes), (3, 80 * MIB));
-        assert_eq!(program.finding("at_the_budget", with(100 * MIB)), None);
-        assert_eq!(program.finding("at_the_budget", About::default()), None);
+        let group_limit = |it| About {
+            group_limit: it,
+            ..About::default()
+        };
+        let mut evidence = Vec::new();
+        for (id, about, close, far) in [
+            ("at_the_budget", &budget as &dyn Fn(_) -> _, 85, 100),
+            ("near_the_group_limit", &group_limit, 110, 120),
+        ] {
+            let finding = |mib: Option<u64>| program.finding(id, about(mib.map(|it| it * MIB)));
+            let found = finding(Some(close)).unwrap();
+            assert_eq!((found.count, found.bytes), (3, 80 * MIB), "{id}");
+            evidence.push(found.evidence);
+            assert_eq!([finding(Some(far)), finding(None)], [None, None], "{id}");
+        }
+        insta::assert_snapshot!(evidence[1], @"3 times above seven tenths of the group's limit (110.00 MiB), 80.00 MiB live at most");
     }
 
     #[test]

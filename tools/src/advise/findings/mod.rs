@@ -7,7 +7,6 @@ mod brief;
 mod budget;
 mod clears;
 mod gathered;
-mod group;
 mod growth;
 mod pieces;
 mod powers;
@@ -72,16 +71,11 @@ pub(super) fn watches(counts: &Counts, about: &About) -> Vec<Box<dyn Watch>> {
         all.push(Box::new(stuck::Stuck::new(counts)));
         all.push(Box::new(slow::Slow::new(counts)));
     }
-    all.extend(
-        about
-            .budget
-            .map(|it| Box::new(budget::set(it)) as Box<dyn Watch>),
-    );
-    all.extend(
-        about
-            .group_limit
-            .map(|it| Box::new(group::near(it)) as Box<dyn Watch>),
-    );
+    let budget = about.budget.map(budget::set);
+    let limits = budget
+        .into_iter()
+        .chain(about.group_limit.map(budget::of_the_group));
+    all.extend(limits.map(|it| Box::new(it) as Box<dyn Watch>));
     all
 }
 
