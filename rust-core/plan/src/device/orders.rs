@@ -58,6 +58,8 @@ pub(super) struct Iterations<'a> {
     iterations: Vec<Range<usize>>,
     /// How long the requests of each are ([`Lives::shape`]).
     shapes: Vec<Vec<u64>>,
+    /// Whether far less is live between them, and not nearly nothing.
+    in_valleys: bool,
 }
 
 impl<'a> Iterations<'a> {
@@ -68,12 +70,14 @@ impl<'a> Iterations<'a> {
         let mut lives = Lives::of(acts);
         let mut iterations = lives.iterations();
         let longest = iterations.iter().map(Range::len).max().unwrap_or(0);
-        if iterations.len() < FEWEST || longest * 2 > acts.len() {
-            let valleys = lives.valleys();
-            if valleys.len() > FEWEST {
-                lives.carry(&valleys);
-                iterations = valleys.windows(2).map(|it| it[0]..it[1]).collect();
-            }
+        let valleys = match iterations.len() < FEWEST || longest * 2 > acts.len() {
+            true => lives.valleys(),
+            false => Vec::new(),
+        };
+        let in_valleys = valleys.len() > FEWEST;
+        if in_valleys {
+            lives.carry(&valleys);
+            iterations = valleys.windows(2).map(|it| it[0]..it[1]).collect();
         }
         let shapes = iterations.iter().map(|it| lives.shape(it)).collect();
         Self {
@@ -81,6 +85,7 @@ impl<'a> Iterations<'a> {
             lives,
             iterations,
             shapes,
+            in_valleys,
         }
     }
 
@@ -91,6 +96,7 @@ impl<'a> Iterations<'a> {
             lives,
             iterations,
             shapes,
+            ..
         } = self;
         let loops = loops(shapes);
         let movable: usize = loops.iter().map(Vec::len).sum();
@@ -134,18 +140,24 @@ impl<'a> Iterations<'a> {
     }
 
     /// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
-    /// run. None where there are no phases, or one iteration has all but one in twenty requests: then some were not found.
+    /// run. None where there are no phases, or their ends are not sure: what lies in valleys may be parts of one, and an iteration that
+    /// has all but one in twenty requests has others in it.
     pub(super) fn longer_phases(&self) -> Option<Vec<Act>> {
         let Self {
             acts,
             lives,
             iterations,
             shapes,
+            ..
         } = self;
         let phases = shapes.chunk_by(|one, next| one == next).count();
         let most = shapes.iter().map(Vec::len).max().unwrap_or(0);
         let has_all = most * 20 > shapes.iter().map(Vec::len).sum::<usize>() * 19;
-        if has_all || phases < 2 || phases > shapes.iter().collect::<HashSet<_>>().len() {
+        if self.in_valleys
+            || has_all
+            || phases < 2
+            || phases > shapes.iter().collect::<HashSet<_>>().len()
+        {
             return None;
         }
         let mut run = Run::default();
