@@ -118,10 +118,8 @@ pub fn fetch(
     disk::require(&folder, ROOM, "fetch the official wheel")?;
     let scratch = Scratch::folder(&folder.join("download"))?;
     let destination = scratch.path().join("wheel");
-    let (shown, requirement) = (
-        destination.display().to_string(),
-        format!("torch=={}", release.version),
-    );
+    let shown = destination.display().to_string();
+    let requirement = format!("torch=={}", release.version);
     let options = "download --quiet --no-deps --only-binary=:all: --resume-retries=20 --dest";
     let mut arguments: Vec<&str> = options.split(' ').collect();
     arguments.extend([&*shown, &requirement]);

@@ -83,10 +83,8 @@ pub fn after(
 /// Puts a release's series into a source tree. Returns a description for people.
 pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -> Result<String> {
     let (root, version) = (tree.root.display().to_string(), &release.version);
-    let Some(after) = after(&root, header, release, series, &|path| {
-        fit::read_below(&tree.root, path)
-    })?
-    else {
+    let read = |path: &str| fit::read_below(&tree.root, path);
+    let Some(after) = after(&root, header, release, series, &read)? else {
         return Ok(format!(
             "{root} has the series for torch {version} already; nothing was changed\n"
         ));

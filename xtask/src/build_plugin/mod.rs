@@ -83,9 +83,8 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     let progress = Progress::new(3);
     let program = progress.step("compile the program", |_| compiling.wait())?;
     let program = fs::read(&program).with_context(|| format!("reading {}", program.display()))?;
-    let needs = Floors::of(&program)?;
     let (python, out) = (&args.options.python, &args.options.out);
-    let published = write(&libraries, (&program, &needs), out, &progress)?;
+    let published = write(&libraries, &program, out, &progress)?;
     steps.extend(progress.times());
     let version = env!("CARGO_PKG_VERSION").to_owned();
     Summary::new(published, version, Libraries::of(&libraries), steps, python)
@@ -140,7 +139,7 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
 /// Writes the wheel and reads it back before it gets its name. Returns its path and SHA-256.
 fn write(
     libraries: &[Library],
-    (program, needs): (&[u8], &Floors),
+    program: &[u8],
     out: &Path,
     progress: &Progress,
 ) -> Result<(PathBuf, String)> {
@@ -151,6 +150,7 @@ fn write(
         abi: "none".into(),
         platform: platform(libraries)?,
     };
+    let needs = Floors::of(program)?;
     needs.require(IN_WHEEL, &name.platform, &Floors::default())?;
     assemble::publish(
         out.join(name.to_string()),

@@ -140,9 +140,8 @@ fn finish(plan: &Plan, built: &Path, progress: &Progress) -> Result<Summary> {
 /// What the series change in a tree, afterwards: the seam's, whose result is pinned, then the source build's. Patches that
 /// are applied already are left alone.
 fn patched(plan: &Plan, tree: &Path) -> Result<Files> {
-    let (shown, read) = (tree.display().to_string(), |path: &str| {
-        fit::read_below(tree, path)
-    });
+    let shown = tree.display().to_string();
+    let read = |path: &str| fit::read_below(tree, path);
     let after = apply::after(&shown, &plan.header, &plan.release, &plan.series, &read)?;
     let mut all = after.unwrap_or_default();
     let mut left = Vec::new();
@@ -177,10 +176,8 @@ fn lay_out(plan: &Plan) -> Result<()> {
             paths::show(&plan.work)
         )
     };
-    fit::replace(
-        &patched(plan, &build_tree).with_context(remedy)?,
-        &build_tree,
-    )
+    let files = patched(plan, &build_tree).with_context(remedy)?;
+    fit::replace(&files, &build_tree)
 }
 
 /// Makes the environment, unless it has these packages.

@@ -66,8 +66,9 @@ impl WheelName {
 
 impl fmt::Display for WheelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tags = [&self.python, &self.abi, &self.platform].map(String::as_str);
-        write!(f, "{}-{}-{}.whl", self.name, self.version, tags.join("-"))
+        let (python, abi, platform) = (&self.python, &self.abi, &self.platform);
+        let (name, version) = (&self.name, &self.version);
+        write!(f, "{name}-{version}-{python}-{abi}-{platform}.whl")
     }
 }
 

@@ -67,8 +67,9 @@ pub fn write(
     out: &Path,
     step: &Step,
 ) -> Result<()> {
-    let entries = base.iter().flat_map(|it| &it.archive.entries);
-    step.total(entries.map(|entry| entry.size).sum());
+    if let Some(base) = &base {
+        step.total(base.archive.entries.iter().map(|entry| entry.size).sum());
+    }
     let file = File::create(out).with_context(|| format!("creating {}", out.display()))?;
     let mut writer = Writer {
         zip: ZipWriter::new(BufWriter::with_capacity(1 << 20, file)),

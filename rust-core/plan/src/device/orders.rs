@@ -134,9 +134,15 @@ impl<'a> Iterations<'a> {
             .map(|it| lives.bytes[&it].div_ceil(GRANULE) as u32)
             .collect();
         let repeat = exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3);
-        let kinds = shapes.iter().collect::<HashSet<_>>().len();
-        let phases = shapes.chunk_by(|one, next| one == next).count();
-        repeat || take_turns(shapes) || phases == kinds && kinds * 2 <= shapes.len()
+        let in_few_phases = || self.phases().is_some_and(|it| it * 2 <= shapes.len());
+        repeat || take_turns(shapes) || in_few_phases()
+    }
+
+    /// How many phases there are. None where a shape comes again behind another.
+    fn phases(&self) -> Option<usize> {
+        let phases = self.shapes.chunk_by(|one, next| one == next).count();
+        let kinds = self.shapes.iter().collect::<HashSet<_>>().len();
+        (phases == kinds).then_some(phases)
     }
 
     /// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
@@ -150,14 +156,9 @@ impl<'a> Iterations<'a> {
             shapes,
             ..
         } = self;
-        let phases = shapes.chunk_by(|one, next| one == next).count();
         let most = shapes.iter().map(Vec::len).max().unwrap_or(0);
         let has_all = most * 20 > shapes.iter().map(Vec::len).sum::<usize>() * 19;
-        if self.in_valleys
-            || has_all
-            || phases < 2
-            || phases > shapes.iter().collect::<HashSet<_>>().len()
-        {
+        if self.in_valleys || has_all || self.phases().is_none_or(|it| it < 2) {
             return None;
         }
         let mut run = Run::default();
