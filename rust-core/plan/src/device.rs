@@ -5,6 +5,7 @@
 //! requests, small ones too.
 
 mod acts;
+mod frees;
 mod lives;
 mod longer;
 mod orders;

@@ -70,13 +70,24 @@ impl Lives {
         valleys
     }
 
-    /// What lives across one of these moments stays.
-    pub(super) fn carry(&mut self, moments: &[usize]) {
+    /// What lives across one of these moments stays. The acts that free it.
+    pub(super) fn carry(&mut self, moments: &[usize]) -> Vec<usize> {
         let turn = |at: usize| moments.partition_point(|it| *it <= at);
-        let all = (0..).zip(&self.births);
-        let over = all.filter_map(|(at, it)| it.filter(|birth| turn(*birth) != turn(at)));
-        let over: Vec<usize> = over.collect();
-        self.stay.extend(over);
+        let is_over = |at: &usize| self.births[*at].is_some_and(|birth| turn(birth) != turn(*at));
+        let carried: Vec<usize> = (0..self.births.len()).filter(is_over).collect();
+        self.stay
+            .extend(carried.iter().filter_map(|it| self.births[*it]));
+        carried
+    }
+
+    /// The acts that free what has lived for more than so many requests.
+    pub(super) fn frees_after(&self, requests: usize) -> Vec<usize> {
+        let all: Vec<usize> = self.requests(0..self.births.len()).collect();
+        let before = |act: usize| all.partition_point(|it| *it < act);
+        let is_long = |at: &usize| {
+            self.births[*at].is_some_and(|birth| before(*at) > before(birth) + requests)
+        };
+        (0..self.births.len()).filter(is_long).collect()
     }
 
     pub(super) fn requests(&self, acts: Range<usize>) -> impl Iterator<Item = usize> {

@@ -3,10 +3,11 @@
 //! An iteration lies between two moments at which nearly nothing is live but what the record never frees; or, where few are found
 //! so, between two at which far less is live than before and behind. What lives on from one to the next, such as an optimizer's
 //! state, is asked for and freed in the same turn as in the record, as long before the iteration's end, whichever iteration it is.
-//! Iterations with equally many requests take each other's turns: steps of one loop, whatever lengths their batches have.
-//! Others, such as evaluation or phases of the program, stay where the record has them; and phases may last longer.
+//! Iterations with equally many requests are steps of one loop, whatever lengths their batches have. If the loop's order looks like
+//! chance, they take each other's turns; all others stay where the record has them. Phases may last longer.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
 use std::ops::Range;
 
 use pinbuddy_device::Act;
@@ -15,6 +16,7 @@ use crate::file::GRANULE;
 use crate::random::Random;
 use crate::script::{exact, near};
 
+use super::frees::other_frees;
 use super::lives::{Lives, Run};
 
 /// So few iterations that could change places say nothing of their order.
@@ -23,31 +25,37 @@ const FEWEST: usize = 5;
 /// So many orders are tried: the last iteration first, and others by chance.
 const TRIED: u64 = 4;
 
-/// The turns of iterations with equally many requests, where there are several.
+/// The shortest of so many distances at which the most sizes repeat is an iteration, if its streams take turns.
+const AGAIN: usize = 16;
+
+/// The turns of iterations with equally many requests whose order looks like chance: steps of one loop.
 fn loops(shapes: &[Vec<u64>]) -> Vec<Vec<usize>> {
     let mut turns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (turn, it) in shapes.iter().enumerate() {
         turns.entry(it.len()).or_default().push(turn);
     }
-    turns.into_values().filter(|it| it.len() > 1).collect()
+    let by_chance = |turns: &Vec<usize>| {
+        let own: Vec<&Vec<u64>> = turns.iter().map(|it| &shapes[*it]).collect();
+        let in_few_phases = phases(&own).is_some_and(|it| it * 2 <= own.len());
+        own.len() >= FEWEST && !in_few_phases && !take_turns(&own)
+    };
+    turns.into_values().filter(by_chance).collect()
 }
 
-/// Whether most requests are in iterations of the same shape as the one so many before.
-fn take_turns(shapes: &[Vec<u64>]) -> bool {
-    let mut known = HashMap::new();
-    let ids: Vec<usize> = shapes
-        .iter()
-        .map(|it| {
-            let next = known.len();
-            *known.entry(it).or_insert(next)
-        })
-        .collect();
-    let requests = |turns: Range<usize>, distance| -> usize {
-        let same = turns.filter(|turn| ids[*turn] == ids[turn - distance]);
-        same.map(|turn| shapes[turn].len()).sum()
+/// Whether most iterations have the same shape as the one so many before.
+fn take_turns(shapes: &[&Vec<u64>]) -> bool {
+    let same = |distance: usize| {
+        (distance..shapes.len()).filter(move |it| shapes[*it] == shapes[it - distance])
     };
-    let mut distances = near(&ids, 4).into_iter();
-    distances.any(|it| requests(it..ids.len(), it) * 4 >= requests(it..ids.len(), 0) * 3)
+    let mut distances = near(shapes, 4).into_iter();
+    distances.any(|it| same(it).count() * 4 >= (shapes.len() - it) * 3)
+}
+
+/// How many phases there are. None where a shape comes again behind another.
+fn phases<S: Eq + Hash>(shapes: &[S]) -> Option<usize> {
+    let phases = shapes.chunk_by(|one, next| one == next).count();
+    let kinds = shapes.iter().collect::<HashSet<_>>().len();
+    (phases == kinds).then_some(phases)
 }
 
 /// The iterations of a record.
@@ -60,6 +68,8 @@ pub(super) struct Iterations<'a> {
     shapes: Vec<Vec<u64>>,
     /// Whether far less is live between them, and not nearly nothing.
     in_valleys: bool,
+    /// The acts that free what lives across these.
+    carried: Vec<usize>,
 }
 
 impl<'a> Iterations<'a> {
@@ -70,13 +80,19 @@ impl<'a> Iterations<'a> {
         let mut lives = Lives::of(acts);
         let mut iterations = lives.iterations();
         let longest = iterations.iter().map(Range::len).max().unwrap_or(0);
-        let valleys = match iterations.len() < FEWEST || longest * 2 > acts.len() {
-            true => lives.valleys(),
-            false => Vec::new(),
+        let mut valleys = lives.valleys();
+        let within = |it: &Range<usize>| {
+            let of = |moment| valleys.partition_point(|it| *it < moment);
+            of(it.end) - of(it.start) > FEWEST
         };
+        let is_coarse = iterations.len() < FEWEST || longest * 2 > acts.len();
+        if !is_coarse && !iterations.iter().any(within) {
+            valleys.clear();
+        }
         let in_valleys = valleys.len() > FEWEST;
+        let mut carried = Vec::new();
         if in_valleys {
-            lives.carry(&valleys);
+            carried = lives.carry(&valleys);
             iterations = valleys.windows(2).map(|it| it[0]..it[1]).collect();
         }
         let shapes = iterations.iter().map(|it| lives.shape(it)).collect();
@@ -86,6 +102,7 @@ impl<'a> Iterations<'a> {
             iterations,
             shapes,
             in_valleys,
+            carried,
         }
     }
 
@@ -99,8 +116,7 @@ impl<'a> Iterations<'a> {
             ..
         } = self;
         let loops = loops(shapes);
-        let movable: usize = loops.iter().map(Vec::len).sum();
-        if movable < FEWEST || self.has_own_order() {
+        if loops.is_empty() || self.repeats() {
             return Vec::new();
         }
         let order = |seed| {
@@ -121,28 +137,29 @@ impl<'a> Iterations<'a> {
         (0..TRIED).map(order).collect()
     }
 
-    /// Whether the program has its iterations in just this order: most requests come by turns, or each shape in one phase.
-    fn has_own_order(&self) -> bool {
-        let Self {
-            lives,
-            iterations,
-            shapes,
-            ..
-        } = self;
-        let all: Vec<u32> = lives
-            .requests(iterations[0].start..lives.births.len())
-            .map(|it| lives.bytes[&it].div_ceil(GRANULE) as u32)
-            .collect();
-        let repeat = exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3);
-        let in_few_phases = || self.phases().is_some_and(|it| it * 2 <= shapes.len());
-        repeat || take_turns(shapes) || in_few_phases()
+    /// The acts with what is carried freed in other orders: what lives from one valley to another, or for longer than the requests
+    /// take that come again and again, whichever is more.
+    pub(super) fn other_frees(&self) -> Vec<Vec<Act>> {
+        let again = near(&self.sizes(0), AGAIN).into_iter().min();
+        let longer = again.map_or_else(Vec::new, |it| self.lives.frees_after(it));
+        let carried = [&self.carried, &longer]
+            .into_iter()
+            .max_by_key(|it| it.len());
+        carried.map_or_else(Vec::new, |it| other_frees(self.acts, &self.lives, it))
     }
 
-    /// How many phases there are. None where a shape comes again behind another.
-    fn phases(&self) -> Option<usize> {
-        let phases = self.shapes.chunk_by(|one, next| one == next).count();
-        let kinds = self.shapes.iter().collect::<HashSet<_>>().len();
-        (phases == kinds).then_some(phases)
+    /// Whether the program repeats most of what it asks for.
+    fn repeats(&self) -> bool {
+        let all = self.sizes(self.iterations[0].start);
+        exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3)
+    }
+
+    /// How long the requests are from an act on, in granules.
+    fn sizes(&self, from: usize) -> Vec<u32> {
+        let lives = &self.lives;
+        let all = lives.requests(from..lives.births.len());
+        all.map(|it| lives.bytes[&it].div_ceil(GRANULE) as u32)
+            .collect()
     }
 
     /// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
@@ -158,7 +175,7 @@ impl<'a> Iterations<'a> {
         } = self;
         let most = shapes.iter().map(Vec::len).max().unwrap_or(0);
         let has_all = most * 20 > shapes.iter().map(Vec::len).sum::<usize>() * 19;
-        if self.in_valleys || has_all || self.phases().is_none_or(|it| it < 2) {
+        if self.in_valleys || has_all || phases(shapes).is_none_or(|it| it < 2) {
             return None;
         }
         let mut run = Run::default();

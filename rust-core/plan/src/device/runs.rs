@@ -66,7 +66,9 @@ impl Runs {
         let most = in_use(&acts);
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let iterations = Iterations::of(&acts);
-        let (orders, phases) = (iterations.other_orders(), iterations.longer_phases());
+        let mut orders = iterations.other_orders();
+        orders.extend(iterations.other_frees());
+        let phases = iterations.longer_phases();
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
         let (runs, record) = match longer {
             // It has all of the record.

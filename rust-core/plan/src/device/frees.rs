@@ -1,0 +1,154 @@
+//! Other orders in which a program frees what it carries from one iteration to the next, where their order looks like chance:
+//! results that wait for a caller, a buffer of samples, sequences that end when they end.
+//!
+//! Invariant: at each moment as many blocks are live as in the record, and each is freed once, behind its request.
+
+use std::collections::VecDeque;
+
+use pinbuddy_device::Act;
+
+use super::lives::Lives;
+use crate::random::Random;
+use crate::script::exact;
+
+/// So few blocks that are carried and freed say nothing of their order.
+const FEWEST: usize = 16;
+
+/// Next to be freed is any of those that are live of the next so many in the record's order.
+const WINDOW: usize = 8;
+
+/// So many orders are tried.
+const TRIED: u64 = 4;
+
+/// The acts with carried blocks freed in other orders; none where few are, or first come or last come are first served.
+/// `carried`: the acts that free one, in order.
+pub(super) fn other_frees(acts: &[Act], lives: &Lives, carried: &[usize]) -> Vec<Vec<Act>> {
+    let births: Vec<usize> = carried.iter().filter_map(|it| lives.births[*it]).collect();
+    if births.len() < FEWEST || !looks_like_chance(&births) {
+        return Vec::new();
+    }
+    (0..TRIED)
+        .map(|seed| in_order(acts, lives, carried, &births, seed))
+        .collect()
+}
+
+/// Whether often a block is freed that is older than the one before, often one that is younger, and not in a pattern.
+fn looks_like_chance(births: &[usize]) -> bool {
+    let pairs = births.windows(2).map(|it| it[1].wrapping_sub(it[0]));
+    let younger: Vec<u32> = pairs.map(|it| it as u32).collect();
+    let all = younger.len();
+    let older = younger.iter().filter(|it| (**it).cast_signed() < 0).count();
+    let repeats = exact(&younger).is_some_and(|it| it.0 * 4 >= all * 3);
+    (all / 4..=all - all / 4).contains(&older) && !repeats
+}
+
+/// The first block that is left is always live: its free in the record, if it is another's now, has come already.
+fn in_order(
+    acts: &[Act],
+    lives: &Lives,
+    carried: &[usize],
+    births: &[usize],
+    seed: u64,
+) -> Vec<Act> {
+    let mut random = Random::new(seed);
+    let mut left: VecDeque<usize> = births.iter().copied().collect();
+    let mut frees = carried.iter().copied().peekable();
+    let act = |(at, act): (usize, &Act)| match *act {
+        Act::Alloc { bytes, stream, .. } => Act::Alloc {
+            block: at as u32,
+            bytes,
+            stream,
+        },
+        Act::Free { .. } if frees.next_if_eq(&at).is_some() => {
+            let is_live = |place: &usize| left[*place] < at;
+            let places: Vec<usize> = (0..left.len().min(WINDOW)).filter(is_live).collect();
+            let place = places[random.below(places.len())];
+            let block = left.remove(place).unwrap_or(at);
+            Act::Free {
+                block: block as u32,
+            }
+        }
+        Act::Free { .. } => Act::Free {
+            block: lives.births[at].unwrap_or(at) as u32,
+        },
+        other => other,
+    };
+    acts.iter().enumerate().map(act).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// A block a step, of which eight are kept; the one to be freed is the `chosen`th.
+    fn kept(steps: u32, mut chosen: impl FnMut(usize) -> usize) -> Vec<Act> {
+        let mut kept = Vec::new();
+        let mut acts = Vec::new();
+        for block in 0..steps {
+            acts.push(Act::Alloc {
+                block,
+                bytes: (1 + u64::from(block % 3)) << 20,
+                stream: 0,
+            });
+            kept.push(block);
+            if kept.len() > 7 {
+                let block = kept.remove(chosen(kept.len()));
+                acts.push(Act::Free { block });
+            }
+        }
+        acts
+    }
+
+    fn others(acts: &[Act]) -> Vec<Vec<Act>> {
+        let lives = Lives::of(acts);
+        other_frees(acts, &lives, &lives.frees_after(0))
+    }
+
+    #[test]
+    fn first_and_last_served_and_patterns_are_the_programs_own_order() {
+        assert!(others(&kept(60, |_| 0)).is_empty());
+        assert!(others(&kept(60, |all| all - 2)).is_empty());
+        let mut turn = 0;
+        let pattern = |_: usize| {
+            turn += 1;
+            [0, 3, 1][turn % 3]
+        };
+        assert!(others(&kept(90, pattern)).is_empty());
+    }
+
+    #[test]
+    fn what_is_freed_by_chance_is_freed_otherwise_and_as_much_is_live() {
+        let mut random = Random::new(3);
+        let acts = kept(60, |all| random.below(all));
+        let others = others(&acts);
+        assert_eq!(others.len(), TRIED as usize);
+        for other in others {
+            let mut live = HashSet::new();
+            let mut differ = 0;
+            for (own, act) in acts.iter().zip(&other) {
+                match act {
+                    Act::Alloc { block, .. } => assert!(live.insert(*block)),
+                    Act::Free { block } => assert!(live.remove(block), "{block}"),
+                    _ => {}
+                }
+                assert_eq!(
+                    matches!(own, Act::Free { .. }),
+                    matches!(act, Act::Free { .. })
+                );
+                differ += usize::from(
+                    matches!((own, act), (Act::Free { block: own }, Act::Free { block }) if lives_at(&acts, *own) != *block as usize),
+                );
+            }
+            assert!(differ > 10, "{differ}");
+            assert_eq!(live.len(), 7);
+        }
+    }
+
+    /// The act that asks for a block, which is its name in another order.
+    fn lives_at(acts: &[Act], own: u32) -> usize {
+        let is_it = |act: &Act| matches!(act, Act::Alloc { block, .. } if *block == own);
+        acts.iter().position(is_it).unwrap_or(0)
+    }
+}
