@@ -73,6 +73,16 @@ impl Tape {
         self.ask_on(0, kib)
     }
 
+    /// What is freed before anything else happens.
+    fn pass(&mut self, kib: u64) {
+        let block = self.ask(kib);
+        self.free([block]);
+    }
+
+    fn use_on(&mut self, block: u32, stream: u32) {
+        self.acts.push(Act::Use { block, stream });
+    }
+
     fn free(&mut self, blocks: impl IntoIterator<Item = u32>) {
         let frees = blocks.into_iter().map(|block| Act::Free { block });
         self.acts.extend(frees);
@@ -219,27 +229,35 @@ impl Chance {
     /// The acts with one in three blocks used by another stream, which is done with it some acts after it was freed: when that is
     /// differs by chance, which blocks these are does not.
     pub(crate) fn delay(&mut self, acts: &[Act]) -> Vec<Act> {
-        let is_used = |block: u32| block.is_multiple_of(3);
-        let mut delayed: Vec<Act> = Vec::new();
-        let mut waiting: Vec<(usize, u32)> = Vec::new();
-        for (now, act) in acts.iter().enumerate() {
+        self.complete_late(acts, 12, |block| block.is_multiple_of(3))
+    }
+
+    /// The acts, in which each block that another stream used is complete some acts after it was freed, at most so many. One more
+    /// stream uses those that are `also_used`.
+    fn complete_late(&mut self, acts: &[Act], latest: u64, also_used: fn(u32) -> bool) -> Vec<Act> {
+        let mut late: Vec<Act> = Vec::new();
+        let mut waiting: Vec<(u64, u32)> = Vec::new();
+        let mut used = std::collections::HashSet::new();
+        for (now, act) in (0_u64..).zip(acts) {
             waiting.retain(|&(until, block)| {
                 if until <= now {
-                    delayed.push(Act::Complete { block });
+                    late.push(Act::Complete { block });
                 }
                 until > now
             });
-            delayed.push(*act);
+            late.push(*act);
             match *act {
-                Act::Alloc { block, .. } if is_used(block) => {
-                    delayed.push(Act::Use { block, stream: 9 });
+                Act::Alloc { block, .. } if also_used(block) => {
+                    used.insert(block);
+                    late.push(Act::Use { block, stream: 9 });
                 }
-                Act::Free { block } if is_used(block) => {
-                    waiting.push((now + 1 + self.draw() as usize % 12, block));
+                Act::Use { block, .. } => drop(used.insert(block)),
+                Act::Free { block } if used.remove(&block) => {
+                    waiting.push((now + 1 + self.draw() % latest, block));
                 }
                 _ => {}
             }
         }
-        delayed
+        late
     }
 }
