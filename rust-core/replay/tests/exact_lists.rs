@@ -1,11 +1,11 @@
 //! Exact growth, with lists of odd sizes: each list is held and freed, and another is asked for. How much is pinned at most,
 //! over what lives at most.
 
-use pinbuddy_core::{Growth, Settings, WarmUp};
+use pinbuddy_replay::MIB;
+use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::programs::{Act, Outcome, Run, run};
 use pinbuddy_replay::workload::Random;
 use pinbuddy_replay::world::Machine;
-use pinbuddy_replay::{GIB, MIB};
 
 const LISTS: u64 = 60;
 const ROUNDS: usize = 40;
@@ -119,22 +119,8 @@ impl Program {
 
 /// What becomes of a program with exact growth, and with stock.
 fn beside_stock(acts: Vec<Act>) -> [Outcome; 2] {
-    let machine = Machine {
-        fill: 300_000,
-        register: 200_000,
-        unpin: 100_000,
-        behind: 10,
-        budget: u64::MAX,
-    };
-    let settings = Settings {
-        segment_bytes: GIB as usize,
-        threshold_bytes: 4 * MIB as usize,
-        growth: Growth::Exact,
-        warm_up: WarmUp::Off,
-        count: None,
-        idle: None,
-    };
-    let acts = [acts];
+    let machine = Machine::paced(500_000, 10);
+    let (settings, acts) = (Settings::default().exact().core(), [acts]);
     [Some(&settings), None].map(|settings| {
         let of = Run {
             acts: &acts,

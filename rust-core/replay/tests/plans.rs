@@ -1,9 +1,11 @@
 //! Plans of trainings: nearly nothing lies idle, beside stock on the same requests, and requests find their slots again.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use pinbuddy_events::Op;
+use pinbuddy_events::{Checker, Event, Op};
 use pinbuddy_plan::{Options, Plan, Record, check_plan, plan, try_out};
-use pinbuddy_replay::policy::{Policy, stock::Stock};
+use pinbuddy_replay::policy::stock::Stock;
+use pinbuddy_replay::replay::{Replay, Run as _};
+use pinbuddy_replay::step::Step;
 
 #[path = "../../plan/tests/programs/mod.rs"]
 mod programs;
@@ -28,25 +30,13 @@ fn planned(record: &Record) -> Plan {
 
 /// How much of what stock pins is not requested, where it needs most.
 fn stock_fragmentation(events: &[Op]) -> f64 {
-    let mut stock = Stock::default();
-    let (mut sizes, mut live, mut peak) = (std::collections::HashMap::new(), 0, 0_u64);
-    for event in events {
-        match *event {
-            Op::Request { id, bytes, .. } => {
-                sizes.insert(id, bytes);
-                live += bytes;
-                peak = peak.max(live);
-                stock.allocate(0, id as u32, bytes);
-            }
-            Op::Free { id, .. } => {
-                live -= sizes.remove(&id).unwrap();
-                stock.free(id as u32, &[]);
-            }
-            Op::Clear => stock.clear(0),
-            _ => {}
-        }
+    let mut checker = Checker::default();
+    let mut stock = Replay::new(Stock::default());
+    for (line, event) in (1..).zip(events) {
+        let step = Step::checked(&mut checker, line, Event::host(0, *event));
+        step.unwrap().into_iter().for_each(|it| stock.step(it));
     }
-    1.0 - peak as f64 / stock.pins().peak as f64
+    1.0 - 1.0 / stock.outcome().pinned_over_requested.unwrap()
 }
 
 /// Percent of a run's requests that slots of a plan serve.

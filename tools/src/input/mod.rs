@@ -16,6 +16,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use pinbuddy_events::{Checker, Event, Item, Whose};
 use pinbuddy_snapshot::{Entry, Snapshot, Stacks};
+use serde::Serialize;
 
 use open::Readable;
 
@@ -23,13 +24,14 @@ use crate::output;
 pub(crate) use snapshot::unrecorded;
 
 /// What the file says of the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct About {
     /// PyTorch's version.
     pub torch: Option<String>,
     /// Which process of how many.
     pub rank: Option<(u32, u32)>,
     /// The smallest request that blocks served, in bytes.
+    #[serde(skip)]
     pub threshold: Option<u64>,
     /// The budget, if one was set, in bytes.
     pub budget: Option<u64>,
@@ -38,8 +40,10 @@ pub struct About {
     /// Whether it was recorded in a run: it then says when streams were done.
     pub recorded: bool,
     /// Whether it says when the run waited for the driver, and for how long.
+    #[serde(skip)]
     pub waits: bool,
     /// Whether it says which streams used a block.
+    #[serde(skip)]
     pub uses: bool,
     /// Whether sizes are as they were asked for; else rounded up by the allocator.
     pub exact_sizes: bool,

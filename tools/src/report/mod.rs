@@ -121,7 +121,6 @@ fn report(
     args: &cli::Report,
     say: &dyn Fn(&str),
 ) -> Result<Report> {
-    let about = &input.about;
     let (peak_at, peak) = tables::peak(&recording.rows);
     let (live, waiting) = live(recording);
     let shown = shown(&recording.rows);
@@ -135,12 +134,7 @@ fn report(
         version: env!("CARGO_PKG_VERSION"),
         name: input.name.clone(),
         device: device(input.whose()),
-        torch: about.torch.clone(),
-        rank: about.rank,
-        recorded: about.recorded,
-        exact_sizes: about.exact_sizes,
-        budget: about.budget,
-        group_limit: about.group_limit,
+        about: input.about.clone(),
         threshold: input.threshold(),
         end: recording.end,
         events: recording.events,
