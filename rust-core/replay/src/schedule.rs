@@ -22,6 +22,20 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
+    pub(crate) const fn of(
+        stages: usize,
+        stage: usize,
+        chunks: usize,
+        micro_batches: usize,
+    ) -> Self {
+        Self {
+            stages,
+            stage,
+            chunks,
+            micro_batches,
+        }
+    }
+
     /// Every pass of a step, in order.
     pub(crate) fn passes(&self) -> Vec<Pass> {
         let all = self.chunks * self.micro_batches;
@@ -62,13 +76,7 @@ mod tests {
     use super::*;
 
     fn pipeline(stages: usize, stage: usize, chunks: usize, micro_batches: usize) -> Vec<Pass> {
-        let it = Pipeline {
-            stages,
-            stage,
-            chunks,
-            micro_batches,
-        };
-        it.passes()
+        Pipeline::of(stages, stage, chunks, micro_batches).passes()
     }
 
     #[test]

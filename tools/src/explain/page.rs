@@ -1,6 +1,5 @@
 //! docs/troubleshooting.md as entries: symptoms are rows of its table, messages its headings of the third level.
 
-use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use super::pages;
@@ -80,10 +79,8 @@ impl Page {
         };
         let all: Vec<&Entry> = self.symptoms.iter().chain(&self.messages).collect();
         let most = all.iter().map(shared).max().unwrap_or(0);
-        let mut near: Vec<&Entry> = all.into_iter().filter(|it| shared(it) > 0).collect();
-        near.retain(|it| shared(it) == most);
-        near.sort_by_key(|it| Reverse(shared(it)));
-        near
+        let is_near = |it: &&Entry| most > 0 && shared(it) == most;
+        all.into_iter().filter(is_near).collect()
     }
 }
 
