@@ -131,12 +131,10 @@ pub(super) fn plain(text: &str) -> String {
     while let Some([before, said, page, after]) = link(rest) {
         plain.push_str(before);
         // Most say the page's name.
-        if said == page {
-            plain.push_str("docs/");
-            plain.push_str(page);
-        } else {
-            plain.push_str(&format!("{said} (docs/{page})"));
-        }
+        plain += &match said == page {
+            true => format!("docs/{page}"),
+            false => format!("{said} (docs/{page})"),
+        };
         rest = after;
     }
     plain.push_str(rest);
@@ -186,12 +184,8 @@ mod tests {
         let line = "pinbuddy: rank 3: warning: could not pin 8 MiB: no";
         let known: Vec<_> = page.messages_in(line).map(|it| it.title).collect();
         assert_eq!(known, ["could not pin"]);
-        let near: Vec<_> = page
-            .near("my First step!")
-            .iter()
-            .map(|it| it.title)
-            .collect();
-        assert_eq!(near, ["a slow `first` step"]);
+        let near = page.near("my First step!");
+        assert_eq!((near.len(), near[0].title), (1, "a slow `first` step"));
         assert!(page.near("the of xyzzy").is_empty());
     }
 
@@ -200,9 +194,7 @@ mod tests {
         let text = vec!["word ".repeat(40).trim_end().to_owned()];
         let title = "t";
         let told = told(&Entry { title, text });
-        assert!(
-            told.lines().all(|it| it.len() <= WIDTH) && told.lines().count() == 5,
-            "{told}"
-        );
+        assert!(told.lines().all(|it| it.len() <= WIDTH), "{told}");
+        assert_eq!(told.lines().count(), 5, "{told}");
     }
 }
