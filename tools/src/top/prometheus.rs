@@ -73,29 +73,24 @@ pub(super) fn write(file: &Path, rows: &[Row]) -> Result<()> {
 
 /// All samples, metric by metric.
 fn samples(rows: &[Row]) -> String {
-    let pages: Vec<_> = rows
-        .iter()
-        .filter_map(|row| Some((row.pid, row.page()?)))
-        .collect();
     let mut text = String::new();
     for (at, line) in METRICS.lines().enumerate() {
         let (name, help) = line.split_once(' ').unwrap_or_default();
-        let kind = if name.ends_with("_total") {
-            "counter"
-        } else {
-            "gauge"
+        let kind = match name.ends_with("_total") {
+            true => "counter",
+            false => "gauge",
         };
         text += &format!("# HELP pinbuddy_{name} {help}\n# TYPE pinbuddy_{name} {kind}\n");
-        for (pid, page) in &pages {
+        for row in rows {
+            let (pid, Some(page)) = (row.pid, row.page()) else {
+                continue;
+            };
+            let process = &page.process;
             if let Some(value) = &values(&page.counters)[at] {
-                let rank = page
-                    .process
-                    .rank
-                    .map_or(String::new(), |(rank, _)| rank.to_string());
-                let program = escaped(&page.process.program);
-                text += &format!(
-                    "pinbuddy_{name}{{pid=\"{pid}\",program=\"{program}\",rank=\"{rank}\"}} {value}\n"
-                );
+                let rank = process.rank.map_or(String::new(), |it| it.0.to_string());
+                let program = escaped(&process.program);
+                let labels = format!("{{pid=\"{pid}\",program=\"{program}\",rank=\"{rank}\"}}");
+                text += &format!("pinbuddy_{name}{labels} {value}\n");
             }
         }
     }
@@ -103,10 +98,8 @@ fn samples(rows: &[Row]) -> String {
 }
 
 fn escaped(label: &str) -> String {
-    label
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    let label = label.replace('\\', "\\\\").replace('"', "\\\"");
+    label.replace('\n', "\\n")
 }
 
 #[cfg(test)]
