@@ -103,11 +103,8 @@ impl Input {
             let source = Source::Snapshot(Box::new(snapshot), whose);
             return Ok(Self::new(name, about, source));
         }
-        let is_none = || {
-            format!(
-                "{name} is no trace, no snapshot and no table of events (action,addr,size,stream)"
-            )
-        };
+        let others = "no snapshot and no table of events (action,addr,size,stream)";
+        let is_none = || format!("{name} is no trace, {others}");
         let (about, memory) = trace::about(&opened).with_context(is_none)?;
         let counts = counts::counts(&opened, memory).with_context(is_none)?;
         let whose = counts.choose(&name, device)?;
@@ -115,11 +112,10 @@ impl Input {
     }
 
     fn new(name: String, about: About, source: Source) -> Self {
-        let cut_off = Cell::default();
         Self {
             name,
             about,
-            cut_off,
+            cut_off: Cell::default(),
             source,
         }
     }
@@ -127,10 +123,10 @@ impl Input {
     /// Stacks of calls, and which one each request has, by its id; none where the file has none.
     pub fn stacks(&self) -> Option<(&Stacks, Vec<Option<u32>>)> {
         match &self.source {
-            Source::Snapshot(snapshot, whose) => Some((
-                &snapshot.stacks,
-                snapshot.stacks_of_requests(*whose).collect(),
-            )),
+            Source::Snapshot(snapshot, whose) => {
+                let of = snapshot.stacks_of_requests(*whose).collect();
+                Some((&snapshot.stacks, of))
+            }
             Source::Trace(..) | Source::Generated(_) => None,
         }
     }
