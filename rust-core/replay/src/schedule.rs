@@ -60,10 +60,9 @@ impl Pipeline {
         let round = self.stages * self.chunks;
         let chunk = n % round / self.stages;
         Pass {
-            chunk: if forward {
-                chunk
-            } else {
-                self.chunks - 1 - chunk
+            chunk: match forward {
+                true => chunk,
+                false => self.chunks - 1 - chunk,
             },
             micro_batch: n / round * self.stages + n % self.stages,
             forward,

@@ -33,20 +33,20 @@ pub struct About {
     /// The smallest request that blocks served, in bytes.
     #[serde(skip)]
     pub threshold: Option<u64>,
+    /// Whether it was recorded in a run: it then says when streams were done.
+    pub recorded: bool,
+    /// Whether sizes are as they were asked for; else rounded up by the allocator.
+    pub exact_sizes: bool,
     /// The budget, if one was set, in bytes.
     pub budget: Option<u64>,
     /// The most that the control groups of the run allowed, in bytes.
     pub group_limit: Option<u64>,
-    /// Whether it was recorded in a run: it then says when streams were done.
-    pub recorded: bool,
     /// Whether it says when the run waited for the driver, and for how long.
     #[serde(skip)]
     pub waits: bool,
     /// Whether it says which streams used a block.
     #[serde(skip)]
     pub uses: bool,
-    /// Whether sizes are as they were asked for; else rounded up by the allocator.
-    pub exact_sizes: bool,
 }
 
 /// `BUDDY_THRESHOLD_MB` where it is not set, in bytes.
