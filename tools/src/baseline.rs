@@ -46,10 +46,9 @@ impl Baseline {
 
 /// One over the other; 1 where both are 0.
 pub fn ratio(one: u64, other: u64) -> f64 {
-    if other == 0 {
-        1.0
-    } else {
-        one as f64 / other as f64
+    match other {
+        0 => 1.0,
+        _ => one as f64 / other as f64,
     }
 }
 
@@ -59,10 +58,7 @@ pub fn runs() -> [Box<dyn Run>; 2] {
         threshold_bytes: 0,
         ..Settings::default()
     };
-    [
-        replay::on(Kind::Stock, settings),
-        replay::on(Kind::Pinbuddy, settings),
-    ]
+    [Kind::Stock, Kind::Pinbuddy].map(|it| replay::on(it, settings))
 }
 
 /// A model that pins more is replayed no further: no machine has so much, and a model takes memory in proportion.
@@ -149,10 +145,9 @@ pub(crate) fn of_blocks(blocks: &[Block], bound: u64) -> Option<[Baseline; 2]> {
     let mut replays = Replays::new(runs().into());
     for (at, begins, block) in events {
         let bytes = blocks[block as usize].size;
-        let act = if begins {
-            Act::Alloc { block, bytes }
-        } else {
-            Act::Free { block }
+        let act = match begins {
+            true => Act::Alloc { block, bytes },
+            false => Act::Free { block },
         };
         replays.push(Step { at, act });
     }

@@ -12,7 +12,7 @@ use clap_complete::Shell;
 
 use crate::doctor::CudaVersion;
 pub use plans::{Plans, PlansAction, Why};
-pub use simulate::{GrowthMode, Made, Pinbuddy, Simulate, Trace, WarmUpMode};
+pub use simulate::{Made, Pinbuddy, Simulate, Trace};
 
 /// Plans pinned memory and advises on it, from what a program asked for.
 #[derive(Debug, Parser)]

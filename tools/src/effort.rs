@@ -102,14 +102,11 @@ impl Limits {
 
     /// How it ended, just now.
     pub fn ended(&self, optimal: bool) -> Ended {
-        if optimal {
-            Ended::Optimal
-        } else if interrupted() {
-            Ended::Interrupted
-        } else if self.stop() {
-            Ended::TimeLimit
-        } else {
-            Ended::Done
+        match optimal {
+            true => Ended::Optimal,
+            _ if interrupted() => Ended::Interrupted,
+            _ if self.stop() => Ended::TimeLimit,
+            _ => Ended::Done,
         }
     }
 
@@ -146,17 +143,18 @@ impl Limits {
         let seconds = self.seconds();
         let found = match *self.best() {
             None => "searching".to_owned(),
-            Some((peak, bound)) => format!(
-                "placed in {}, efficiency {:.3}",
-                show::bytes(peak),
-                ratio(bound, peak)
-            ),
+            Some((peak, bound)) => {
+                let efficiency = ratio(bound, peak);
+                format!(
+                    "placed in {}, efficiency {efficiency:.3}",
+                    show::bytes(peak)
+                )
+            }
         };
         let text = format!("{seconds:4.0} s  {found}; Ctrl-C ends it with the best so far");
-        let (start, end) = if terminal {
-            ("\r\x1b[K", "")
-        } else {
-            ("", "\n")
+        let (start, end) = match terminal {
+            true => ("\r\x1b[K", ""),
+            false => ("", "\n"),
         };
         output::say(format_args!("{start}{text}{end}"));
     }

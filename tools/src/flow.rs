@@ -146,10 +146,11 @@ mod tests {
             private,
         };
         let copy = |id| Op::Use { id, stream: 0 };
-        let pending = Op::Free {
-            id: 4,
-            thread: 0,
-            pending: true,
+        let (id, thread, pending) = (4, 0, true);
+        let freed_pending = Op::Free {
+            id,
+            thread,
+            pending,
         };
         // When, what, the block's number and bytes.
         let events = [
@@ -165,7 +166,7 @@ mod tests {
             (2, request(3, 50, 9, false), 0, 50),
             (3, request(4, 60, 70, false), 1, 60),
             (3, request(5, 70, 9, true), 3, 70),
-            (4, pending, 1, 60),
+            (4, freed_pending, 1, 60),
             (9, Op::Iteration, 0, 0),
             (10, Op::Safe { id: 4 }, 1, 60),
         ];
@@ -182,19 +183,12 @@ mod tests {
         lifetimes.end(&mut |event| all.push(event));
         let made = |id, bytes, lane| Op::request(id, bytes).on_thread(lane);
         let over = |id| Op::Safe { id };
-        assert_eq!(
-            all,
-            [
-                made(0, 100_000, 0),
-                made(1, 10, 1),
-                over(1),
-                made(3, 50, 1),
-                over(0),
-                made(4, 60, 0),
-                Op::Iteration,
-                over(4),
-            ]
+        let (first, second) = (
+            [made(0, 100_000, 0), made(1, 10, 1)],
+            [over(1), made(3, 50, 1)],
         );
+        let rest = [over(0), made(4, 60, 0), Op::Iteration, over(4)];
+        assert_eq!(all, [&first[..], &second, &rest].concat());
         assert_eq!(lifetimes.left_out, 1);
     }
 }

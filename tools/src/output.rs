@@ -46,13 +46,11 @@ impl Output {
             _ => path.display().to_string(),
         };
         let own = place.identity();
-        if let Some(input) = inputs
-            .iter()
-            .find(|it| own.is_some() && Identity::of_input(it) == own)
-        {
+        let is_own = |it: &&&Path| own.is_some() && Identity::of_input(it) == own;
+        if let Some(input) = inputs.iter().find(is_own) {
+            let input = input.display();
             bail!(
-                "{name} is also an input ({}), which would be lost: name another file to write to",
-                input.display()
+                "{name} is also an input ({input}), which would be lost: name another file to write to"
             );
         }
         Ok(Self {
@@ -87,10 +85,10 @@ impl Output {
     pub(crate) fn write(&self, write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> Result<()> {
         let written = match &self.place {
             Place::Stdout => into(&mut io::stdout().lock(), write),
-            Place::Stream(path) => OpenOptions::new()
-                .append(true)
-                .open(path)
-                .and_then(|mut it| into(&mut it, write)),
+            Place::Stream(path) => {
+                let opened = OpenOptions::new().append(true).open(path);
+                opened.and_then(|mut it| into(&mut it, write))
+            }
             Place::File(path) => self.replace(path, write).map(|()| true),
         };
         written.map(drop).map_err(|why| unwritten(&self.name, &why))

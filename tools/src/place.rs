@@ -49,12 +49,11 @@ pub struct Placed {
 pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let name = file.display();
     let out = Output::asked_for(args.out.as_deref(), &[file])?;
-    let opened =
-        open::once(file).with_context(|| format!("there is no table {name} that can be read"))?;
-    let table = Table::read(BufReader::new(opened))
-        .with_context(|| format!("{name} is no table of lifetimes"))?;
-    let (placed, offsets) =
-        place(&table.blocks, args).with_context(|| format!("{name} cannot be placed"))?;
+    let unread = || format!("there is no table {name} that can be read");
+    let table = Table::read(BufReader::new(open::once(file).with_context(unread)?));
+    let table = table.with_context(|| format!("{name} is no table of lifetimes"))?;
+    let placed = place(&table.blocks, args);
+    let (placed, offsets) = placed.with_context(|| format!("{name} cannot be placed"))?;
     if let Some(out) = &out {
         out.write(|to| table.write(&offsets, to))?;
     }
@@ -66,24 +65,18 @@ pub fn place(blocks: &[Block], args: &cli::Plan) -> Result<(Placed, Vec<u64>)> {
     let instance = Instance::new(blocks.to_vec())?;
     let (lower_bound, threads) = (instance.lower_bound(), threads(args.threads));
     let limits = Limits::new(args.time_limit);
-    let solution = limits.watch(|| {
-        solve(
-            &instance,
-            Effort {
-                joins: true,
-                threads,
-                stop: &|| limits.stop(),
-                seen: &|peak| limits.seen(peak, lower_bound),
-            },
-        )
-    });
+    let effort = Effort {
+        joins: true,
+        threads,
+        stop: &|| limits.stop(),
+        seen: &|peak| limits.seen(peak, lower_bound),
+    };
+    let solution = limits.watch(|| solve(&instance, effort));
     let seconds = limits.seconds();
     let peak = check(blocks, None, &solution.offsets)
         .context("the placement found is none, which is a defect of pinbuddy")?;
-    let [stock, engine] = match baseline::of_blocks(blocks, lower_bound) {
-        Some(both) => both.map(Some),
-        None => [None, None],
-    };
+    let others = baseline::of_blocks(blocks, lower_bound);
+    let [stock, engine] = others.map_or([None, None], |it| it.map(Some));
     let placed = Placed {
         blocks: blocks.len(),
         peak,
@@ -109,25 +102,21 @@ impl fmt::Display for Placed {
             Ended::TimeLimit => "the time was up",
             Ended::Interrupted => "interrupted",
         };
+        let (peak, bound) = (show::bytes(self.peak), show::bytes(self.lower_bound));
+        let blocks = show::count(self.blocks as u64, "block");
+        let gap = self.gap_percent;
         writeln!(
             f,
-            "{} in {}, {:.2} % above the lower bound of {}",
-            show::count(self.blocks as u64, "block"),
-            show::bytes(self.peak),
-            self.gap_percent,
-            show::bytes(self.lower_bound),
+            "{blocks} in {peak}, {gap:.2} % above the lower bound of {bound}"
         )?;
+        let threads = show::count(self.threads as u64, "thread");
+        let (by, seconds) = (self.by, self.seconds);
         writeln!(
             f,
-            "  found by {} in {:.2} s with {}: {ended}",
-            self.by,
-            self.seconds,
-            show::count(self.threads as u64, "thread")
+            "  found by {by} in {seconds:.2} s with {threads}: {ended}"
         )?;
-        let others = [
-            ("stock", &self.stock),
-            ("pinbuddy without a plan", &self.engine),
-        ];
+        let engine = "pinbuddy without a plan";
+        let others = [("stock", &self.stock), (engine, &self.engine)];
         for (name, it) in others {
             let Some(it) = it else { continue };
             let (peak, gap) = (show::bytes(it.peak), it.gap_percent);

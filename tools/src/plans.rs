@@ -89,14 +89,13 @@ impl Display for Shown {
         let Key {
             world_size, torch, ..
         } = &self.key;
+        let (bytes, ago) = (show::bytes(self.bytes), ago(self.used_seconds_ago));
+        let many = show::count_of(*world_size as u64, "process", "processes");
         write!(
             f,
-            "{}  {}, used {} ago, torch {torch}, {}: {}",
+            "{}  {bytes}, used {ago} ago, torch {torch}, {many}: {}",
             self.name,
-            show::bytes(self.bytes),
-            ago(self.used_seconds_ago),
-            show::count_of(*world_size as u64, "process", "processes"),
-            line(&self.key),
+            line(&self.key)
         )
     }
 }
@@ -120,11 +119,14 @@ fn name(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
+/// For messages.
+fn named(folder: &Folder) -> String {
+    format!("the folder of plans, {}", folder.path().display())
+}
+
 fn all(folder: &Folder) -> Result<Vec<Kept>> {
-    let shown = folder.path().display();
-    folder
-        .list()
-        .with_context(|| format!("the folder of plans, {shown}, cannot be read"))
+    let why = || format!("{}, cannot be read", named(folder));
+    folder.list().with_context(why)
 }
 
 fn list(folder: &Folder, json: bool) -> Result<()> {
@@ -134,11 +136,8 @@ fn list(folder: &Folder, json: bool) -> Result<()> {
     }
     let bytes = all.iter().map(|it| it.bytes).sum();
     let many = show::count(all.len() as u64, "plan");
-    let end = format!(
-        "{many}, {}, in {}\n",
-        show::bytes(bytes),
-        folder.path().display()
-    );
+    let (bytes, path) = (show::bytes(bytes), folder.path().display());
+    let end = format!("{many}, {bytes}, in {path}\n");
     let lines: String = all.iter().map(|it| format!("{it}\n")).collect();
     output::print(&(lines + &end))
 }
@@ -157,13 +156,10 @@ fn find(folder: &Folder, asked: &str) -> Result<Kept> {
             "there is no plan {asked:?} in {}: `pinbuddy plans ls` lists all",
             folder.path().display()
         ),
-        _ => bail!(
-            "{asked:?} may be each of {}",
-            near.iter()
-                .map(|it| name(&it.path))
-                .collect::<Vec<_>>()
-                .join(", ")
-        ),
+        _ => {
+            let names: Vec<String> = near.iter().map(|it| name(&it.path)).collect();
+            bail!("{asked:?} may be each of {}", names.join(", "))
+        }
     }
 }
 
@@ -180,11 +176,9 @@ fn show(kept: &Kept, json: bool) -> Result<()> {
         Ok(text) => facts(&kept.key, &text),
         Err(why) => format!("{why:#}"),
     };
-    let rows: String = key
-        .iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(name, value)| format!("  {name:<13} {value}\n"))
-        .collect();
+    let known = key.iter().filter(|(_, value)| !value.is_null());
+    let row = |(name, value)| format!("  {name:<13} {value}\n");
+    let rows: String = known.map(row).collect();
     output::print(&format!(
         "{shown}\n  {:<13} {}\n{rows}  {:<13} {facts}\n",
         "file", shown.file, "plan"
@@ -218,12 +212,13 @@ fn read(key: &Key, text: &str) -> Result<(u64, usize, u64)> {
 /// The same, in a few words.
 fn facts(key: &Key, text: &str) -> String {
     match read(key, text) {
-        Ok((reserved, slots, requests)) => format!(
-            "{} in {}, of {}",
-            show::bytes(reserved),
-            show::count(slots as u64, "slot"),
-            show::count(requests, "recorded request")
-        ),
+        Ok((reserved, slots, requests)) => {
+            let (bytes, slots) = (show::bytes(reserved), show::count(slots as u64, "slot"));
+            format!(
+                "{bytes} in {slots}, of {}",
+                show::count(requests, "recorded request")
+            )
+        }
         Err(why) => format!("none: {why}"),
     }
 }
@@ -260,35 +255,32 @@ fn text(path: &Path) -> Result<String> {
 
 fn export(kept: &Kept, file: &Path) -> Result<()> {
     let text = text(&kept.path)?;
-    read(&kept.key, &text)
-        .with_context(|| format!("{} has no plan to export", kept.path.display()))?;
-    let out = Output::new(file, &[&kept.path])?.private();
+    let why = || format!("{} has no plan to export", kept.path.display());
+    read(&kept.key, &text).with_context(why)?;
+    put(file, &[&kept.path], &text)
+}
+
+fn put(file: &Path, inputs: &[&Path], text: &str) -> Result<()> {
+    let out = Output::new(file, inputs)?.private();
     out.write(|to| std::io::Write::write_all(to, text.as_bytes()))
 }
 
 fn import(folder: &Folder, file: &Path) -> Result<()> {
     let text = text(file)?;
-    let key = Key::read(&text);
-    let key = key.with_context(|| {
-        format!(
-            "{} is no exported plan: its first line is no key",
-            file.display()
-        )
-    })?;
-    read(&key, &text)
-        .with_context(|| format!("{} has no plan that can be used", file.display()))?;
-    let shown = folder.path().display();
+    let (key, shown, named) = (Key::read(&text), file.display(), named(folder));
+    let key =
+        key.with_context(|| format!("{shown} is no exported plan: its first line is no key"))?;
+    read(&key, &text).with_context(|| format!("{shown} has no plan that can be used"))?;
     folder
         .make()
-        .with_context(|| format!("the folder of plans, {shown}, cannot be made"))?;
-    let found = fs::metadata(folder.path())
-        .with_context(|| format!("the folder of plans, {shown}, cannot be read"))?;
+        .with_context(|| format!("{named}, cannot be made"))?;
+    let found = fs::metadata(folder.path());
+    let found = found.with_context(|| format!("{named}, cannot be read"))?;
     if let Err(why) = trusted(&found, rustix::process::geteuid().as_raw()) {
-        bail!("no program would use a plan in the folder of plans, {shown}: {why}");
+        bail!("no program would use a plan in {named}: {why}");
     }
     let path = folder.file(&key);
-    let out = Output::new(&path, &[])?.private();
-    out.write(|to| std::io::Write::write_all(to, text.as_bytes()))?;
+    put(&path, &[], &text)?;
     folder.trim(&path);
     output::print(&format!("imported {}\n", key.name()))
 }

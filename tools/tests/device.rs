@@ -2,42 +2,36 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 
 use pinbuddy_plan::device::THRESHOLDS;
 use pinbuddy_plan::file::device::DevicePlan;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{data, file, json, refused, says, told};
+use started::{Lines, data, file, json, refused, says, told};
+
+const HEAD: &str = r#""version":4,"memory":"device","torch":"2.15.0+cu132""#;
 
 /// Two streams of a device that ask for the same in each of ten steps, and one request for another device's.
 fn trace(folder: &TempDir) -> String {
-    let mut lines = String::from(
-        "{\"format\":\"pinbuddy-trace\",\"version\":4,\"memory\":\"device\",\"torch\":\"2.15.0+cu132\"}\n",
-    );
-    let mut add = |line: String| lines.push_str(&(line + "\n"));
-    let alloc = |id: u64, kib: u64, device: u32, stream: u32| {
-        let bytes = kib << 10;
-        format!(
-            "{{\"t\":1,\"op\":\"alloc\",\"id\":{id},\"bytes\":{bytes},\"device\":{device},\"stream\":{stream}}}"
-        )
+    let mut lines = Lines::with_head(HEAD);
+    let alloc = |lines: &mut Lines, id, kib: u64, device, stream| {
+        let bytes = ("bytes", kib << 10);
+        let fields = [("id", id), bytes, ("device", device), ("stream", stream)];
+        lines.put(1, "alloc", &fields);
     };
-    add(alloc(1, 9 << 10, 1, 0));
-    add("{\"t\":1,\"op\":\"segment_alloc\",\"device\":0,\"bytes\":20971520}".to_owned());
+    alloc(&mut lines, 1, 9 << 10, 1, 0);
+    lines.put(1, "segment_alloc", &[("device", 0), ("bytes", 20 << 20)]);
     // Below the threshold: not the stream that a run counts first.
-    add(alloc(2, 255, 0, 5));
+    alloc(&mut lines, 2, 255, 0, 5);
     for step in 1..=10 {
-        let ids = [10 * step, 10 * step + 1, 10 * step + 2];
-        for (id, (mib, stream)) in ids.into_iter().zip([(3, 4), (7, 4), (5, 2)]) {
-            add(alloc(id, mib << 10, 0, stream));
+        for (id, (mib, stream)) in (10 * step..).zip([(3, 4), (7, 4), (5, 2)]) {
+            alloc(&mut lines, id, mib << 10, 0, stream);
         }
-        for id in ids {
-            add(format!("{{\"t\":1,\"op\":\"free\",\"id\":{id}}}"));
-        }
-        add("{\"t\":1,\"op\":\"iter\"}".to_owned());
+        (10 * step..10 * step + 3).for_each(|id| lines.free(1, id));
+        lines.iter(1);
     }
-    file(folder, "device.jsonl", lines)
+    file(folder, "device.jsonl", lines.0)
 }
 
 #[test]
@@ -55,10 +49,8 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     // One of 5 MiB would have a segment of 20 MiB, as the requests of the second stream have.
     assert_eq!(found, [((0, 0), 10)]);
     for (_, plan) in &plans.plans {
-        assert_eq!(
-            (plan.made_for.torch.as_str(), plan.made_for.threshold),
-            ("2.15.0", THRESHOLDS[0])
-        );
+        let made_for = (plan.made_for.torch.as_str(), plan.made_for.threshold);
+        assert_eq!(made_for, ("2.15.0", THRESHOLDS[0]));
     }
     let numbers = [
         "requests",
@@ -82,19 +74,17 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     // of its own, but for expandable segments, which have pages of 20 MiB.
     assert_eq!(reserved, [42, 42, 32, 42]);
     assert!(said["best"] == "plan" && said["device"] == 0);
-    let page = data(Path::new(&trace), &[]);
+    let page = data(&trace, &[]);
     assert!(page["run_peak"] == said["run_peak"] && page["run_peak"] == 20 << 20);
     let text = told(&["plan", &trace]);
-    says(
-        &text,
+    for part in [
         "stock                                reserved  42.00 MiB, efficiency 0.363\n",
-    );
-    says(
-        &text,
         "plan, stock behind it                reserved  32.00 MiB, efficiency 0.477\n",
-    );
-    says(&text, "plan of stream 0: made of 10 iterations; ");
-    says(&text, "BUDDY_DEVICE_PLAN=FILE");
+        "plan of stream 0: made of 10 iterations; ",
+        "BUDDY_DEVICE_PLAN=FILE",
+    ] {
+        says(&text, part);
+    }
 }
 
 #[test]
@@ -145,19 +135,14 @@ fn advice_on_device_memory_is_about_pieces_and_a_plan() {
         "{said}"
     );
     // Each step asks for another size, which no segment of the steps before fits.
-    let mut lines = String::from(
-        "{\"format\":\"pinbuddy-trace\",\"version\":4,\"memory\":\"device\",\"torch\":\"2.15.0+cu132\"}\n",
-    );
+    let mut lines = Lines::with_head(HEAD);
     for id in 1..=40 {
-        let bytes = (20 + id) << 20;
-        lines +=
-            &format!("{{\"t\":{id},\"op\":\"segment_alloc\",\"device\":0,\"bytes\":{bytes}}}\n");
-        lines += &format!(
-            "{{\"t\":{id},\"op\":\"alloc\",\"id\":{id},\"bytes\":{bytes},\"device\":0,\"stream\":1}}\n"
-        );
-        lines += &format!("{{\"t\":{id},\"op\":\"free\",\"id\":{id}}}\n");
+        let (device, bytes) = (("device", 0), ("bytes", (20 + id) << 20));
+        lines.put(id, "segment_alloc", &[device, bytes]);
+        lines.put(id, "alloc", &[("id", id), bytes, device, ("stream", 1)]);
+        lines.free(id, id);
     }
-    let said = json(&["advise", &file(&folder, "pieces.jsonl", lines), "--json"]);
+    let said = json(&["advise", &file(&folder, "pieces.jsonl", lines.0), "--json"]);
     let found = &said["findings"][0];
     assert_eq!(found["id"], "reserved_far_above_requested");
     assert_eq!(found["bytes"], (20 * 40 + 20 * 41 - 60_u64) << 20);

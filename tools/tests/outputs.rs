@@ -1,9 +1,7 @@
 //! Where commands write, and what they read that is no file: devices, pipes, links, standard input and output.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use pinbuddy_events::trace::Header;
@@ -12,7 +10,7 @@ use tempfile::TempDir;
 use crate::started;
 use started::{command, file, says, told, tools};
 
-fn trace(folder: &TempDir) -> PathBuf {
+fn trace(folder: &TempDir) -> String {
     let header = Header {
         torch: Some("2.15.0".to_owned()),
         ..Header::default()
@@ -30,9 +28,9 @@ fn with_outputs<'a>(trace: &'a str, table: &'a str) -> [Vec<&'a str>; 4] {
     ]
 }
 
-fn table(folder: &TempDir) -> PathBuf {
+fn table(folder: &TempDir) -> String {
     let rows = "id,lower,upper,size\nfirst,0,3,4\nsecond,1,2,4\n";
-    file(folder, "blocks.csv", rows).into()
+    file(folder, "blocks.csv", rows)
 }
 
 /// Starts a command with its standard output on `stdout`.
@@ -57,21 +55,15 @@ fn pipes_and_devices_are_written_into_and_stay_what_they_are() {
     let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
     let name = pipe.to_str().unwrap();
-    for arguments in with_outputs(trace.to_str().unwrap(), table.to_str().unwrap()) {
-        let reader = {
-            let pipe = pipe.clone();
-            std::thread::spawn(move || fs::read(pipe).unwrap())
-        };
+    for arguments in with_outputs(&trace, &table) {
+        let from = pipe.clone();
+        let reader = std::thread::spawn(move || fs::read(from).unwrap());
         told(&[&arguments[..], &[name]].concat());
         assert!(!reader.join().unwrap().is_empty(), "{arguments:?}");
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
         told(&[&arguments[..], &["/dev/null"]].concat());
-        assert!(
-            fs::metadata("/dev/null")
-                .unwrap()
-                .file_type()
-                .is_char_device()
-        );
+        let null = fs::metadata("/dev/null").unwrap();
+        assert!(null.file_type().is_char_device());
     }
 }
 
@@ -79,7 +71,7 @@ fn pipes_and_devices_are_written_into_and_stay_what_they_are() {
 fn standard_output_gets_the_file_alone_by_each_of_its_names() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, table) = (trace(&folder), table(&folder));
-    for arguments in with_outputs(trace.to_str().unwrap(), table.to_str().unwrap()) {
+    for arguments in with_outputs(&trace, &table) {
         let file = folder.path().join("wanted");
         told(&[&arguments[..], &[file.to_str().unwrap()]].concat());
         let begins = fs::read(&file).unwrap()[..8].to_vec();
@@ -94,10 +86,8 @@ fn standard_output_gets_the_file_alone_by_each_of_its_names() {
             let append = OpenOptions::new().append(true).open(&log).unwrap();
             assert!(onto(&whole, append).status.success());
             let logged = fs::read(&log).unwrap();
-            assert!(
-                logged.starts_with(&[b"before\n", &begins[..]].concat()),
-                "{whole:?}"
-            );
+            let expected = [b"before\n", &begins[..]].concat();
+            assert!(logged.starts_with(&expected), "{whole:?}");
         }
     }
     assert!(fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
@@ -108,7 +98,7 @@ fn standard_output_gets_the_file_alone_by_each_of_its_names() {
 fn an_open_file_is_written_behind_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, table) = (trace(&folder), table(&folder));
-    for arguments in with_outputs(trace.to_str().unwrap(), table.to_str().unwrap()) {
+    for arguments in with_outputs(&trace, &table) {
         let log = file(&folder, "log", "before\n");
         let open = OpenOptions::new().append(true).open(&log).unwrap();
         let mut started = command();
@@ -122,8 +112,7 @@ fn an_open_file_is_written_behind_what_it_has() {
 #[test]
 fn an_input_is_never_the_output() {
     let folder = tempfile::tempdir().unwrap();
-    let (trace, table) = (trace(&folder), table(&folder));
-    let (trace, table) = (trace.to_str().unwrap(), table.to_str().unwrap());
+    let (trace, table) = (&*trace(&folder), &*table(&folder));
     let link = folder.path().join("link");
     for (input, arguments) in [trace, trace, trace, table]
         .into_iter()
@@ -165,58 +154,45 @@ fn printing(trace: &str) -> [Vec<&str>; 11] {
 fn a_full_disk_is_an_error_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(&folder);
-    for arguments in printing(trace.to_str().unwrap()) {
+    for arguments in printing(&trace) {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = onto(&arguments, full);
         let said = errors(&output);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-        assert!(
-            said.contains("No space left on device"),
-            "{arguments:?}: {said}"
-        );
+        says(&said, "No space left on device");
         assert!(!said.contains("panicked"), "{arguments:?}: {said}");
         let lines = said.lines().filter(|it| !it.starts_with("  see  "));
         assert_eq!(lines.count(), 1, "{arguments:?}: {said}");
     }
-    let said = started::refused(&["report", trace.to_str().unwrap(), "-o", "/dev/full"]);
-    assert!(
-        said.starts_with("error: /dev/full cannot be written: No space left"),
-        "{said}"
-    );
+    let said = started::refused(&["report", &trace, "-o", "/dev/full"]);
+    says(&said, "error: /dev/full cannot be written: No space left");
 }
 
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(&folder);
-    for arguments in printing(trace.to_str().unwrap()) {
+    for arguments in printing(&trace) {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let usual = tools(&arguments);
         let output = onto(&arguments, writer);
         assert_eq!(output.status.code(), usual.status.code(), "{arguments:?}");
-        assert_eq!(
-            output.stderr.len(),
-            usual.stderr.len(),
-            "{}",
-            errors(&output)
-        );
+        let (said, usual) = (errors(&output), errors(&usual));
+        assert_eq!(said.len(), usual.len(), "{said}");
     }
 }
 
 /// What a command says of standard input, which is `stdin`.
 fn of(arguments: &[&str], stdin: impl Into<Stdio>) -> String {
     let output = command().args(arguments).stdin(stdin).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{arguments:?}: {}",
-        errors(&output)
-    );
+    let said = errors(&output);
+    assert!(output.status.success(), "{arguments:?}: {said}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// A pipe that has what is in a file.
-fn piped(file: &Path) -> Stdio {
+fn piped(file: &str) -> Stdio {
     let child = Command::new("cat").arg(file).stdout(Stdio::piped()).spawn();
     child.unwrap().stdout.take().unwrap().into()
 }
@@ -225,14 +201,7 @@ fn piped(file: &Path) -> Stdio {
 fn standard_input_is_read_from_pipes_and_files_by_each_of_its_names() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, table) = (trace(&folder), table(&folder));
-    let csv = told(&[
-        "report",
-        trace.to_str().unwrap(),
-        "--format",
-        "csv",
-        "-o",
-        "-",
-    ]);
+    let csv = told(&["report", &trace, "--format", "csv", "-o", "-"]);
     for name in ["-", "/dev/stdin"] {
         // Without a name, what comes from a pipe goes into one.
         let report = ["report", name, "--format", "csv"];
@@ -244,10 +213,8 @@ fn standard_input_is_read_from_pipes_and_files_by_each_of_its_names() {
         let placed = of(&["plan", "--instance", name], piped(&table));
         assert!(placed.starts_with("2 blocks in 8 bytes"), "{placed}");
     }
-    let mut left = Vec::new();
-    for entry in fs::read_dir(folder.path()).unwrap() {
-        left.push(entry.unwrap().file_name());
-    }
+    let left = fs::read_dir(folder.path()).unwrap();
+    let mut left: Vec<_> = left.map(|it| it.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["blocks.csv", "tensors-155.jsonl"]);
 }
@@ -257,17 +224,12 @@ fn a_search_that_cannot_be_told_of_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(&folder);
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let part = folder.path().join("part.jsonl");
-    let mut whole = String::new();
-    File::open(&trace)
-        .unwrap()
-        .read_to_string(&mut whole)
-        .unwrap();
-    fs::write(&part, &whole[..whole.len() / 2]).unwrap();
+    let whole = fs::read(&trace).unwrap();
+    let part = file(&folder, "part.jsonl", &whole[..whole.len() / 2]);
     // Says on standard error that the file is cut off.
     let mut asked = command();
     asked
-        .args(["plan", part.to_str().unwrap(), "--time-limit", "0"])
+        .args(["plan", &part, "--time-limit", "0"])
         .stderr(full);
     assert!(asked.output().unwrap().status.success());
 }

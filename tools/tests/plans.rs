@@ -1,7 +1,7 @@
 //! `plans`: what is in a folder, and what a command line has there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use pinbuddy_events::trace::Header;
@@ -196,7 +196,7 @@ fn what_a_site_or_a_wheel_sets_counts_as_in_a_run() {
 fn what_has_no_plan_is_not_exported_and_what_is_damaged_is_removed_by_its_name() {
     let place = Place::new();
     let name = place.put("8");
-    let file = place.0.path().join(format!("plans/{name}.plan"));
+    let file = place.file(&name);
     let whole = fs::read_to_string(&file).unwrap();
     let head = whole.split_inclusive('\n').next().unwrap();
     let none = r#"{"format":"pinbuddy-no-plan","version":1}"#;
@@ -221,7 +221,7 @@ fn what_has_no_plan_is_not_exported_and_what_is_damaged_is_removed_by_its_name()
 fn a_report_draws_a_kept_plan() {
     let place = Place::new();
     let name = place.put("8");
-    let kept = place.0.path().join(format!("plans/{name}.plan"));
+    let kept = place.file(&name);
     let trace = started::trace(place.0.path(), "tensors-155", 1, &Header::default());
     let kept = kept.to_str().unwrap();
     let page = started::data(&trace, &["--plan", kept, "--time-limit", "0"]);
@@ -233,24 +233,16 @@ fn a_report_draws_a_kept_plan() {
 fn what_is_no_exported_plan_is_not_imported() {
     let place = Place::new();
     let name = place.put("8");
-    let kept = place.0.path().join(format!("plans/{name}.plan"));
-    let whole = fs::read_to_string(kept).unwrap();
+    let whole = fs::read_to_string(place.file(&name)).unwrap();
     let head = whole.split_inclusive('\n').next().unwrap();
     let file = place.0.path().join("file");
-    for text in [
-        "",
-        "import torch\n",
-        head,
-        &whole[..whole.len() - 5],
-        &whole[head.len()..],
-    ] {
+    let (cut, headless) = (&whole[..whole.len() - 5], &whole[head.len()..]);
+    for text in ["", "import torch\n", head, cut, headless] {
         fs::write(&file, text).unwrap();
         place.refused(&["import", file.to_str().unwrap()]);
     }
-    let many = fs::read_dir(Path::new(&place.0.path().join("plans")))
-        .unwrap()
-        .count();
-    assert_eq!(many, 1);
+    let plans = fs::read_dir(place.0.path().join("plans"));
+    assert_eq!(plans.unwrap().count(), 1);
 }
 
 #[test]

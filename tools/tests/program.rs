@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use pinbuddy_events::trace::Header;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{command, file, json, says, told, tools};
+use started::{Lines, command, file, json, says, told, tools};
 
 /// Why it fails, with `folder` as FOLDER.
 fn refused(arguments: &[&str], folder: &Path) -> String {
@@ -19,7 +19,7 @@ fn refused(arguments: &[&str], folder: &Path) -> String {
 }
 
 /// A workload as a trace of the second of two processes.
-fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
+fn trace(folder: &TempDir, name: &str, steps: u32) -> String {
     let header = Header {
         rank: Some(1),
         world_size: Some(2),
@@ -37,10 +37,8 @@ fn a_table_is_placed_and_written_with_offsets() {
     let out = out.to_str().unwrap();
     let said = json(&["plan", "--instance", &table, "--out", out, "--json"]);
     assert!(said["peak"] == 8 && said["lower_bound"] == 8, "{said}");
-    assert!(
-        said["gap_percent"] == 0.0 && said["ended"] == "optimal",
-        "{said}"
-    );
+    assert_eq!(said["gap_percent"], 0.0);
+    assert_eq!(said["ended"], "optimal");
     for key in ["efficiency", "seconds", "threads", "by", "blocks"] {
         assert!(!said[key].is_null(), "{key}");
     }
@@ -52,19 +50,12 @@ fn a_table_is_placed_and_written_with_offsets() {
     let placed = fs::read_to_string(out).unwrap();
     let mut lines = placed.lines();
     assert_eq!(lines.next(), Some("id,lower,upper,size,offset"));
-    let (blocks, offsets): (Vec<Block>, Vec<u64>) = lines
-        .map(|line| {
-            let numbers: Vec<u64> = line
-                .split(',')
-                .skip(1)
-                .map(|it| it.parse().unwrap())
-                .collect();
-            let [lower, upper, size, offset] = numbers[..] else {
-                panic!("{line}");
-            };
-            (Block { lower, upper, size }, offset)
-        })
-        .unzip();
+    let placed = lines.map(|line| {
+        let mut numbers = line.split(',').skip(1).map(|it| it.parse().unwrap());
+        let [lower, upper, size, offset] = [(); 4].map(|()| numbers.next().unwrap());
+        (Block { lower, upper, size }, offset)
+    });
+    let (blocks, offsets): (Vec<Block>, Vec<u64>) = placed.unzip();
     assert_eq!(check(&blocks, None, &offsets), Ok(8));
     let said = told(&["plan", "--instance", &table]);
     assert!(said.starts_with("4 blocks in 8 bytes, 0.00 % above the lower bound of 8 bytes\n"));
@@ -73,51 +64,26 @@ fn a_table_is_placed_and_written_with_offsets() {
 #[test]
 fn a_trace_becomes_a_plan_that_its_run_can_use() {
     let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder, "tensors-155", 6).display().to_string();
+    let trace = trace(&folder, "tensors-155", 6);
     let out = folder.path().join("run.plan");
-    let arguments = [
-        "plan",
-        &trace,
-        "--time-limit",
-        "5",
-        "--torch",
-        "2.15.0+cu132",
-        "--json",
-        "--out",
-    ];
-    let said = json(&[&arguments[..], &[out.to_str().unwrap()]].concat());
+    let arguments = format!("plan {trace} --time-limit 5 --torch 2.15.0+cu132 --json --out");
+    let mut arguments: Vec<&str> = arguments.split(' ').collect();
+    arguments.push(out.to_str().unwrap());
+    let said = json(&arguments);
     let plan = Plan::read(&fs::read_to_string(&out).unwrap()).unwrap();
-    assert_eq!(
-        fs::metadata(&out).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
-    let made_for = &plan.made_for;
-    assert_eq!(
-        (made_for.torch.as_str(), made_for.rank, made_for.world_size),
-        ("2.15.0", 1, 2)
-    );
-    // As in a run with BUDDY_PLAN.
-    assert_eq!(made_for.threshold, 0);
+    let mode = fs::metadata(&out).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let it = &plan.made_for;
+    // The threshold is as in a run with BUDDY_PLAN.
+    let made_for = (it.torch.as_str(), it.rank, it.world_size, it.threshold);
+    assert_eq!(made_for, ("2.15.0", 1, 2, 0));
     assert_eq!(said["peak"].as_u64(), Some(plan.reserved()));
     assert!(said["efficiency"].as_f64().unwrap() > 0.9, "{said}");
-    assert!(
-        said["hits"].as_u64() > Some(0) && said["slots"].as_u64() > Some(0),
-        "{said}"
-    );
-    assert!(
-        said["stock"]["peak"].as_u64() >= said["peak"].as_u64(),
-        "{said}"
-    );
-    let other = told(&[
-        "plan",
-        &trace,
-        "--torch",
-        "2.14.1",
-        "--threshold-mb",
-        "1",
-        "--time-limit",
-        "1",
-    ]);
+    let [hits, slots, peak] = ["hits", "slots", "peak"].map(|key| said[key].as_u64());
+    assert!(hits > Some(0) && slots > Some(0), "{said}");
+    assert!(said["stock"]["peak"].as_u64() >= peak, "{said}");
+    let other = format!("plan {trace} --torch 2.14.1 --threshold-mb 1 --time-limit 1");
+    let other = told(&other.split(' ').collect::<Vec<_>>());
     says(&other, " of 1.00 MiB or more");
     says(&other, "To use it: --out FILE");
 }
@@ -125,14 +91,10 @@ fn a_trace_becomes_a_plan_that_its_run_can_use() {
 #[test]
 fn advice_for_people_and_for_programs() {
     let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder, "checkpoint", 25).display().to_string();
+    let trace = trace(&folder, "checkpoint", 25);
     let said = json(&["advise", &trace, "--json", "--time-limit", "1"]);
-    let names: Vec<&str> = said["choices"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|it| it["name"].as_str())
-        .collect();
+    let choices = said["choices"].as_array().unwrap().iter();
+    let names: Vec<&str> = choices.filter_map(|it| it["name"].as_str()).collect();
     for name in [
         "stock",
         "stock, tuned",
@@ -142,29 +104,16 @@ fn advice_for_people_and_for_programs() {
     ] {
         assert!(names.contains(&name), "{name} is not in {names:?}");
     }
-    assert!(
-        names.iter().any(|it| it.starts_with("pinbuddy, a plan")),
-        "{names:?}"
-    );
-    assert!(
-        said["recommendation"]["reason"]
-            .as_str()
-            .unwrap()
-            .starts_with("it pins ")
-    );
-    let findings = said["findings"].as_array().unwrap();
-    assert!(
-        findings
-            .iter()
-            .any(|it| it["id"] == "clears_inside_iterations"),
-        "{findings:?}"
-    );
+    let is_planned = names.iter().any(|it| it.starts_with("pinbuddy, a plan"));
+    assert!(is_planned, "{names:?}");
+    let reason = said["recommendation"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("it pins "), "{reason}");
+    let mut findings = said["findings"].as_array().unwrap().iter();
+    assert!(findings.any(|it| it["id"] == "clears_inside_iterations"));
     let text = told(&["advise", &trace, "--time-limit", "1"]);
     says(&text, "\nRecommended: ");
-    says(
-        &text,
-        "\n   evidence  4 empty_cache calls in 4 of 25 iterations",
-    );
+    let evidence = "\n   evidence  4 empty_cache calls in 4 of 25 iterations";
+    says(&text, evidence);
 }
 
 #[test]
@@ -219,18 +168,11 @@ fn what_cannot_be_used_is_refused_with_its_place() {
 #[test]
 fn absurd_sizes_take_no_memory_in_proportion() {
     let folder = tempfile::tempdir().unwrap();
-    let lines = (0..100).map(|id| {
-        format!(
-            "{{\"t\":1,\"op\":\"alloc\",\"id\":{id},\"bytes\":{}}}\n",
-            1_u64 << 40
-        )
-    });
-    let trace = file(&folder, "huge.jsonl", lines.collect::<String>().as_bytes());
-    let table = file(
-        &folder,
-        "huge.csv",
-        format!("id,lower,upper,size\n1,0,5,{}\n", 1_u64 << 59).as_bytes(),
-    );
+    let mut lines = Lines::default();
+    (0..100).for_each(|id| lines.alloc(1, id, 1 << 40));
+    let trace = file(&folder, "huge.jsonl", lines.0);
+    let table = format!("id,lower,upper,size\n1,0,5,{}\n", 1_u64 << 59);
+    let table = file(&folder, "huge.csv", table);
     // The most memory that it had, and what it said.
     let watched = |arguments: &[&str]| {
         let mut command = command();
@@ -252,25 +194,21 @@ fn absurd_sizes_take_no_memory_in_proportion() {
         serde_json::from_slice::<Value>(&fs::read(&said).unwrap()).unwrap()
     };
     let said = watched(&["plan", &trace, "--time-limit", "1", "--json"]);
-    assert!(
-        said["stock"]["stopped"] == true && said["requests"] == 100,
-        "{said}"
-    );
+    assert_eq!(said["stock"]["stopped"], true);
+    assert_eq!(said["requests"], 100);
     let said = watched(&["advise", &trace, "--time-limit", "1", "--json"]);
     let why = &said["recommendation"]["reason"];
     assert_eq!(why, "every choice would pin more than 2 TiB");
     let said = watched(&["plan", "--instance", &table, "--json"]);
-    assert!(
-        said["stock"].is_null() && said["peak"] == 1_u64 << 59,
-        "{said}"
-    );
+    assert_eq!(said["stock"], Value::Null);
+    assert_eq!(said["peak"], 1_u64 << 59);
 }
 
 /// Three requests of each iteration repeat; three longer ones have any size.
 #[test]
 fn a_plan_is_measured_by_what_lives_at_once_also_where_sizes_vary() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut lines, mut id) = (String::new(), 0_u64);
+    let (mut lines, mut id) = (Lines::default(), 0_u64);
     for step in 0..12_u64 {
         let first = id;
         for request in 0..6 {
@@ -279,35 +217,21 @@ fn a_plan_is_measured_by_what_lives_at_once_also_where_sizes_vary() {
             } else {
                 20 + step * 7919 * request % 181
             };
-            lines += &format!(
-                "{{\"t\":{id},\"op\":\"alloc\",\"id\":{id},\"bytes\":{}}}\n",
-                mib << 20
-            );
+            lines.alloc(id, id, mib << 20);
             id += 1;
         }
-        let end = id;
-        for id in first..end {
-            lines += &format!("{{\"t\":{end},\"op\":\"free\",\"id\":{id}}}\n");
-        }
-        lines += &format!("{{\"t\":{id},\"op\":\"iter\"}}\n");
+        (first..id).for_each(|one| lines.free(id, one));
+        lines.iter(id);
     }
-    let trace = file(&folder, "varied.jsonl", lines.as_bytes());
+    let trace = file(&folder, "varied.jsonl", lines.0);
     let said = json(&["plan", &trace, "--json"]);
     let number = |key: &str| said[key].as_f64().unwrap();
-    assert_eq!(
-        number("efficiency"),
-        number("peak_requested") / number("peak")
-    );
-    assert!(
-        number("efficiency") > 0.95 && number("slots") == 72.0,
-        "{said}"
-    );
-    assert!(
-        number("hits") == 72.0
-            && said["best"] == "plan"
-            && said["made_of"] == "a place for each request",
-        "{said}"
-    );
+    let efficiency = number("peak_requested") / number("peak");
+    assert_eq!(number("efficiency"), efficiency);
+    assert!(efficiency > 0.95, "{said}");
+    assert_eq!((number("slots"), number("hits")), (72.0, 72.0));
+    assert_eq!(said["best"], "plan");
+    assert_eq!(said["made_of"], "a place for each request");
     let text = told(&["plan", &trace]);
     assert!(!text.contains('%'), "{text}");
     let efficiency = format!("efficiency {:.3}, in 1 region\n", number("efficiency"));
@@ -329,7 +253,7 @@ fn what_no_program_does_is_not_found_in_it() {
         ("tensors-155", 4),
         ("variable-lengths", 10),
     ] {
-        let trace = trace(&folder, name, steps).display().to_string();
+        let trace = trace(&folder, name, steps);
         let said = json(&["advise", &trace, "--json", "--time-limit", "0"]);
         let found = said["findings"].as_array().unwrap();
         let wrong = [

@@ -1,20 +1,14 @@
 //! How searches for plans end, and what is said meanwhile.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use pinbuddy_events::trace::Header;
 use pinbuddy_plan::Block;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::{instances, started};
-use started::{command, file, json};
-
-fn trace(folder: &TempDir, name: &str, steps: u32) -> PathBuf {
-    started::trace(folder.path(), name, steps, &Header::default())
-}
+use started::{Lines, command, file, json};
 
 /// Blocks that fill a rectangle without a gap. There are too many to be searched exactly, and hardly any placement but one
 /// reaches the bound.
@@ -69,21 +63,18 @@ fn the_search_for_a_plan_of_a_trace_says_how_far_it_is_and_keeps_the_best_so_far
         order.extend([(it.lower, true, id), (it.upper, false, id)]);
     }
     order.sort_unstable();
-    let mut lines = String::new();
+    let mut lines = Lines::default();
     for iteration in 0..4 {
         for (_, begins, block) in &order {
-            let id = iteration * blocks.len() + block;
-            lines += &match begins {
-                true => format!(
-                    "{{\"t\":1,\"op\":\"alloc\",\"id\":{id},\"bytes\":{}}}\n",
-                    blocks[*block].size << 12
-                ),
-                false => format!("{{\"t\":1,\"op\":\"free\",\"id\":{id}}}\n"),
-            };
+            let id = (iteration * blocks.len() + block) as u64;
+            match begins {
+                true => lines.alloc(1, id, blocks[*block].size << 12),
+                false => lines.free(1, id),
+            }
         }
-        lines += "{\"t\":1,\"op\":\"iter\"}\n";
+        lines.iter(1);
     }
-    let path = file(&folder, "hard.jsonl", &lines);
+    let path = file(&folder, "hard.jsonl", lines.0);
     let said = interrupted(&["plan", &path]);
     let efficiency = said["efficiency"].as_f64().unwrap();
     assert!(efficiency > 0.66 && efficiency < 1.0, "{said}");
@@ -97,13 +88,10 @@ fn what_ends_by_itself_is_optimal_only_if_no_plan_pins_less() {
         ("variable-lengths", 6, "done"),
         ("fixed-129.5mib", 1, "optimal"),
     ] {
-        let trace = trace(&folder, name, steps).display().to_string();
+        let trace = started::trace(folder.path(), name, steps, &Header::default());
         let said = json(&["plan", &trace, "--json", "--time-limit", "500"]);
         assert_eq!(said["ended"], ended, "{said}");
-        assert_eq!(
-            said["efficiency"].as_f64() == Some(1.0),
-            ended == "optimal",
-            "{said}"
-        );
+        let is_full = said["efficiency"].as_f64() == Some(1.0);
+        assert_eq!(is_full, ended == "optimal", "{said}");
     }
 }

@@ -5,11 +5,11 @@ use std::process::Output;
 
 use pinbuddy_live::{Counters, LENGTH, NAME, Page, Process};
 use rustix::fs::{MemfdFlags, memfd_create};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::started;
-use started::tools;
+use started::{says, tools};
 
 fn top(arguments: &[&str]) -> Output {
     tools(&[&["top"], arguments].concat())
@@ -34,11 +34,8 @@ fn shown() -> impl Sized {
         },
         ..Page::default()
     };
-    let mut bytes: Vec<u8> = page
-        .words()
-        .into_iter()
-        .flat_map(u64::to_ne_bytes)
-        .collect();
+    let words = page.words().into_iter();
+    let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
     bytes.resize(LENGTH, 0);
     let file = memfd_create(NAME, MemfdFlags::CLOEXEC).unwrap();
     rustix::io::write(&file, &bytes).unwrap();
@@ -52,33 +49,22 @@ fn a_table_is_printed_once_where_there_is_no_terminal() {
     let output = top(&[&own]);
     assert!(output.status.success());
     let table = text(&output.stdout);
-    assert!(
-        table.contains("train.py")
-            && table.contains("3.00 MiB")
-            && table.contains("not refreshed for")
-    );
+    for part in ["train.py", "3.00 MiB", "not refreshed for"] {
+        says(table, part);
+    }
     let output = top(&["--all", "--json"]);
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let all = all["processes"].as_array().unwrap();
-    let mine = all
-        .iter()
-        .find(|it| it["pid"] == std::process::id())
-        .unwrap();
-    assert!(
-        mine["pinned_bytes"] == 3 << 20 && mine["live_bytes"] == 1 << 20,
-        "{mine}"
-    );
-    assert!(
-        mine["state"] == "shown" && mine["budget_bytes"].is_null(),
-        "{mine}"
-    );
+    let mut all = all["processes"].as_array().unwrap().iter();
+    let mine = all.find(|it| it["pid"] == std::process::id()).unwrap();
+    let shown = ["pinned_bytes", "live_bytes", "state", "budget_bytes"].map(|key| &mine[key]);
+    assert_eq!(json!(shown), json!([3 << 20, 1 << 20, "shown", null]));
 }
 
 #[test]
 fn a_process_that_is_gone_has_a_row_that_says_so() {
     let output = top(&["--once", "4294967295"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).contains("4294967295: there is no such process"));
+    says(text(&output.stdout), "4294967295: there is no such process");
     let output = top(&["--json", "4294967295"]);
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["processes"][0]["state"], "ended");
@@ -87,11 +73,9 @@ fn a_process_that_is_gone_has_a_row_that_says_so() {
 #[test]
 fn a_command_is_started_and_its_status_passed_on() {
     let output = top(&["--launch", "sh", "-c", "echo $BUDDY_LIVE; exit 7", "--json"]);
-    assert_eq!(
-        (output.status.code(), text(&output.stdout)),
-        (Some(7), "1\n")
-    );
-    assert!(text(&output.stderr).contains("no process has pinned memory yet"));
+    let came_to = (output.status.code(), text(&output.stdout));
+    assert_eq!(came_to, (Some(7), "1\n"));
+    says(text(&output.stderr), "no process has pinned memory yet");
     let output = top(&["--launch", "sh", "-c", "kill -9 $$"]);
     assert_eq!(output.status.code(), Some(137));
     let output = top(&["--launch", "/there/is/no/such/program"]);
@@ -107,24 +91,14 @@ fn a_signal_to_top_is_the_programs() {
             "trap 'exit {status}' {signal}; kill -{signal} $PPID; while :; do sleep 0.05; done"
         );
         // Of a session of its own, with no terminal.
-        let output = std::process::Command::new("setsid")
-            .args([
-                "--wait",
-                env!("CARGO_BIN_EXE_pinbuddy-tools"),
-                "top",
-                "--launch",
-                "sh",
-                "-c",
-                &script,
-            ])
-            .output()
-            .unwrap();
-        assert_eq!(
-            output.status.code(),
-            Some(status),
-            "{}",
-            text(&output.stderr)
-        );
+        let mut session = std::process::Command::new("setsid");
+        session.args(["--wait", env!("CARGO_BIN_EXE_pinbuddy-tools")]);
+        let output = session
+            .args(["top", "--launch", "sh", "-c", &script])
+            .output();
+        let output = output.unwrap();
+        let code = output.status.code();
+        assert_eq!(code, Some(status), "{}", text(&output.stderr));
     }
 }
 
@@ -137,14 +111,13 @@ fn samples_are_a_file_that_is_replaced() {
     let output = top(&["--once", "--prometheus", &name, &own]);
     assert!(output.status.success() && output.stdout.is_empty());
     let samples = fs::read_to_string(&file).unwrap();
-    assert!(samples.contains(&format!(
-        "pinbuddy_pinned_bytes{{pid=\"{own}\",program=\"train.py\",rank=\"\"}} 3145728\n"
-    )));
-    assert_eq!(
-        fs::read_dir(folder.path()).unwrap().count(),
-        1,
-        "nothing else is left"
+    let labels = format!("{{pid=\"{own}\",program=\"train.py\",rank=\"\"}}");
+    says(
+        &samples,
+        &format!("pinbuddy_pinned_bytes{labels} 3145728\n"),
     );
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "nothing else is left");
     let output = top(&["--prometheus", "/tmp/pinbuddy.txt", &own]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("expected a name that ends with .prom"));

@@ -4,25 +4,21 @@
 //! Perfetto's own trace_processor, which would read it, is in no package that tests could fetch.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
 use pinbuddy_events::trace::Header;
 use serde_json::Value;
 
 use crate::started;
-use started::told;
 
 fn of_workload(folder: &Path, workload: &str) -> Value {
     let path = started::trace(folder, workload, 20, &Header::default());
     written(&path)
 }
 
-fn written(path: &Path) -> Value {
-    let out = path.with_extension("json");
-    let (path, to) = (path.to_str().unwrap(), out.to_str().unwrap());
-    told(&["report", path, "--format", "perfetto", "-o", to]);
-    serde_json::from_slice(&fs::read(out).unwrap()).unwrap()
+fn written(path: &str) -> Value {
+    let (_, events) = started::report(path, &["--format", "perfetto"]);
+    serde_json::from_slice(&events).unwrap()
 }
 
 /// A number that is there; times may have fractions of a microsecond.
@@ -91,7 +87,6 @@ fn events_are_as_the_document_of_the_format_wants_them() {
 #[test]
 fn waits_and_blocks_that_live_to_the_end_are_whole_slices() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("waits.jsonl");
     let trace = r#"{"format":"pinbuddy-trace","version":5,"torch":"2.15.0"}
 {"t":5,"op":"alloc","id":1,"bytes":4096,"thread":7}
 {"t":5,"op":"wait","id":1,"took":5,"thread":7}
@@ -101,7 +96,7 @@ fn waits_and_blocks_that_live_to_the_end_are_whole_slices() {
 {"t":9,"op":"iter"}
 {"t":10,"op":"safe","id":1}
 "#;
-    fs::write(&path, trace).unwrap();
+    let path = started::file(&folder, "waits.jsonl", trace);
     let phases = checked(&written(&path));
     assert_eq!(phases["X"], 1, "{phases:?}");
     assert_eq!((phases["b"], phases["e"]), (3, 3), "{phases:?}");

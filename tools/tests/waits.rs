@@ -1,16 +1,13 @@
 //! Where the run itself waited for the driver, as a user is told: in all formats, for traces that say it and older ones.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{data, says, told};
+use started::{Lines, data, says, told};
 
 /// What `report` writes of a file.
-fn report(file: &Path, arguments: &[&str]) -> String {
+fn report(file: &str, arguments: &[&str]) -> String {
     String::from_utf8(started::report(file, arguments).1).unwrap()
 }
 
@@ -27,13 +24,9 @@ const WAITED: &str = r#"{"t":5000000,"op":"alloc","id":1,"bytes":8388608,"thread
 "#;
 
 /// The run's trace, as of this version.
-fn waited(folder: &TempDir, name: &str, version: u64, events: &str) -> PathBuf {
-    let file = folder.path().join(name);
-    let header = format!(
-        r#"{{"format":"pinbuddy-trace","version":{version},"unit":"ns","torch":"2.15.0"}}"#
-    );
-    fs::write(&file, format!("{header}\n{events}")).unwrap();
-    file
+fn waited(folder: &TempDir, name: &str, version: u64, events: &str) -> String {
+    let fields = format!(r#""version":{version},"unit":"ns","torch":"2.15.0""#);
+    started::file(folder, name, Lines::with_head(&fields).0 + events)
 }
 
 /// The cells below this head; no cell of these has a comma in it.
@@ -47,11 +40,10 @@ fn column<'c>(csv: &'c str, head: &str) -> Vec<&'c str> {
 fn where_the_run_waited_for_the_driver_is_in_every_format() {
     let folder = TempDir::new().unwrap();
     let file = waited(&folder, "waited.jsonl", 5, WAITED);
-    let file_name = file.to_str().unwrap();
-    let said = told(&["report", file_name, "--format", "json", "--time-limit", "0"]);
+    let said = told(&["report", &file, "--format", "json", "--time-limit", "0"]);
     let sum = "the run itself waited 3 times for the driver, 5.80 ms in all";
     assert!(said.trim_end().ends_with(sum), "{said}");
-    let advice = told(&["advise", file_name]);
+    let advice = told(&["advise", &file]);
     says(
         &advice,
         "The run itself waited 3 times for the driver, 5.80 ms in all.",
@@ -98,13 +90,12 @@ fn a_trace_without_waits_says_whether_it_would_have_them() {
         (4, Value::Null, ""),
     ] {
         let file = waited(&folder, "without.jsonl", version, &without);
-        let compare = file.display().to_string();
-        let data = data(&file, &["--time-limit", "0", "--compare", &compare]);
+        let data = data(&file, &["--time-limit", "0", "--compare", &file]);
         assert_eq!(data["waits"]["count"], expected["count"]);
         assert_eq!(data["compare"]["waits"], expected);
         let csv = report(&file, &["--format", "csv"]);
         assert_eq!(column(&csv, "waited_us"), [waited_us; 3], "{csv}");
-        let said = told(&["report", &compare, "--format", "csv"]);
+        let said = told(&["report", &file, "--format", "csv"]);
         assert_eq!(said.contains("never waited for the driver"), version == 5);
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use crate::started;
-use started::{command, file, says, told, tools};
+use started::{Lines, command, file, says, told, tools};
 
 /// As the wheel's command is called, whatever the program's file is.
 #[test]
@@ -75,10 +75,9 @@ fn shells_complete_commands_options_and_values() {
 #[test]
 fn a_plan_of_all_sizes_names_no_smallest_one() {
     let folder = tempfile::tempdir().unwrap();
-    let request = |id| format!("{{\"t\":{id},\"op\":\"alloc\",\"id\":{id},\"bytes\":1000}}\n");
-    let header = "{\"format\":\"pinbuddy-trace\",\"version\":3}\n";
-    let trace = format!("{header}{}{}", request(1), request(2));
-    let said = told(&["plan", &file(&folder, "small.jsonl", trace)]);
+    let mut lines = Lines::with_head("\"version\":3");
+    [1, 2].into_iter().for_each(|id| lines.alloc(id, id, 1000));
+    let said = told(&["plan", &file(&folder, "small.jsonl", lines.0)]);
     assert!(said.starts_with("2 requests; peak "), "{said}");
 }
 
@@ -89,10 +88,8 @@ fn explained(arguments: &[&str], log: &str) -> (Option<i32>, String) {
     let mut command = command();
     let output = command.arg("explain").args(arguments).stdin(log).output();
     let output = output.unwrap();
-    (
-        output.status.code(),
-        String::from_utf8(output.stdout).unwrap(),
-    )
+    let said = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), said)
 }
 
 #[test]

@@ -36,19 +36,20 @@ pub struct Prepared {
     steps: Vec<Do>,
     untils: Vec<Until>,
     pins: Vec<Pins>,
-    /// Of the trace.
+    /// When the trace begins, if not with a request or a clear.
     first: Option<u64>,
 }
 
 impl Prepared {
     /// The trace for replays with this threshold.
     pub fn new(steps: &[Step], threshold_bytes: u64) -> Self {
+        let is_nothing = |it: &&Step| !matches!(it.act, Act::Alloc { .. } | Act::Clear);
         let mut ready = Self {
             threshold_bytes,
             steps: Vec::with_capacity(steps.len()),
             untils: Vec::new(),
             pins: Vec::new(),
-            first: steps.first().map(|it| it.at),
+            first: steps.first().filter(is_nothing).map(|it| it.at),
         };
         let (mut streams, mut stock) = (Streams::default(), Stock::default());
         // By block: its bytes.
@@ -105,18 +106,7 @@ impl Prepared {
         let mut engine = Pinbuddy::new(settings);
         let mut misses = 0;
         if let Some(at) = self.first {
-            let begins = matches!(
-                self.steps.first(),
-                Some(
-                    Do::Request { at: one, .. }
-                    | Do::Hit { at: one, .. }
-                    | Do::Miss { at: one, .. }
-                    | Do::Clear { at: one, .. }
-                ) if *one == at
-            );
-            if !begins {
-                each(at, 0);
-            }
+            each(at, 0);
         }
         for step in &self.steps {
             let at = match *step {

@@ -8,8 +8,8 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::MIB;
-use crate::policy::{Change, Place, Policy};
-use crate::policy::{Kind, buddy_181094::Buddy181094, pinbuddy, pinbuddy::Pinbuddy, stock::Stock};
+use crate::policy::{Kind, Policy};
+use crate::policy::{buddy_181094::Buddy181094, pinbuddy, pinbuddy::Pinbuddy, stock::Stock};
 use crate::step::{Act, Step};
 use crate::streams::Streams;
 
@@ -64,14 +64,8 @@ pub trait Run {
     /// What is so after all steps so far.
     fn state(&self) -> State;
 
-    /// Where a live block is, if the policy has addresses.
-    fn place(&self, block: u32) -> Option<Place>;
-
-    /// Notes down from now on what is pinned and unpinned, if the policy has addresses.
-    fn watch(&mut self);
-
-    /// What was noted down since the last call.
-    fn changes(&mut self) -> Vec<Change>;
+    /// The policy, for what it knows of addresses.
+    fn policy(&mut self) -> &mut dyn Policy;
 }
 
 /// What is so at a moment of a replay. Sizes are in bytes.
@@ -90,7 +84,7 @@ pub struct State {
 }
 
 /// A replay in progress.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Replay<P> {
     policy: P,
     streams: Streams,
@@ -210,16 +204,8 @@ impl<P: Policy> Run for Replay<P> {
         }
     }
 
-    fn place(&self, block: u32) -> Option<Place> {
-        self.policy.place(block)
-    }
-
-    fn watch(&mut self) {
-        self.policy.watch();
-    }
-
-    fn changes(&mut self) -> Vec<Change> {
-        self.policy.changes()
+    fn policy(&mut self) -> &mut dyn Policy {
+        &mut self.policy
     }
 
     fn outcome(&self) -> Outcome {

@@ -22,6 +22,20 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
+    pub(crate) const fn of(
+        stages: usize,
+        stage: usize,
+        chunks: usize,
+        micro_batches: usize,
+    ) -> Self {
+        Self {
+            stages,
+            stage,
+            chunks,
+            micro_batches,
+        }
+    }
+
     /// Every pass of a step, in order.
     pub(crate) fn passes(&self) -> Vec<Pass> {
         let all = self.chunks * self.micro_batches;
@@ -46,10 +60,9 @@ impl Pipeline {
         let round = self.stages * self.chunks;
         let chunk = n % round / self.stages;
         Pass {
-            chunk: if forward {
-                chunk
-            } else {
-                self.chunks - 1 - chunk
+            chunk: match forward {
+                true => chunk,
+                false => self.chunks - 1 - chunk,
             },
             micro_batch: n / round * self.stages + n % self.stages,
             forward,
@@ -61,50 +74,34 @@ impl Pipeline {
 mod tests {
     use super::*;
 
-    fn live(pipeline: Pipeline) -> usize {
-        let mut live = 0_usize;
-        let counts = pipeline.passes().into_iter().map(|it| {
-            live = if it.forward { live + 1 } else { live - 1 };
-            live
-        });
-        counts.max().unwrap_or(0)
+    fn pipeline(stages: usize, stage: usize, chunks: usize, micro_batches: usize) -> Vec<Pass> {
+        Pipeline::of(stages, stage, chunks, micro_batches).passes()
     }
 
     #[test]
     fn as_many_are_live_as_the_papers_say() {
-        let pipeline = |stage, chunks| Pipeline {
-            stages: 4,
-            stage,
-            chunks,
-            micro_batches: 16,
+        let live = |passes: Vec<Pass>| {
+            let mut live = 0_usize;
+            let counts = passes.into_iter().map(|it| {
+                live = if it.forward { live + 1 } else { live - 1 };
+                live
+            });
+            counts.max().unwrap_or(0)
         };
-        assert_eq!(live(pipeline(0, 1)), 4);
-        assert_eq!(live(pipeline(3, 1)), 1);
-        assert_eq!(live(pipeline(0, 2)), 11);
-        let alone = Pipeline {
-            stages: 1,
-            stage: 0,
-            chunks: 1,
-            micro_batches: 3,
-        };
-        assert_eq!(live(alone), 1);
+        assert_eq!(live(pipeline(4, 0, 1, 16)), 4);
+        assert_eq!(live(pipeline(4, 3, 1, 16)), 1);
+        assert_eq!(live(pipeline(4, 0, 2, 16)), 11);
+        assert_eq!(live(pipeline(1, 0, 1, 3)), 1);
     }
 
     #[test]
     fn each_goes_forward_once_and_back_once() {
-        let pipeline = Pipeline {
-            stages: 4,
-            stage: 1,
-            chunks: 2,
-            micro_batches: 8,
-        };
-        let passes = pipeline.passes();
+        let passes = pipeline(4, 1, 2, 8);
         for (at, pass) in passes.iter().enumerate().filter(|it| !it.1.forward) {
-            let forward = Pass {
-                forward: true,
-                ..*pass
+            let is_forward = |it: &&Pass| {
+                (it.chunk, it.micro_batch, it.forward) == (pass.chunk, pass.micro_batch, true)
             };
-            assert_eq!(passes[..at].iter().filter(|it| **it == forward).count(), 1);
+            assert_eq!(passes[..at].iter().filter(is_forward).count(), 1);
         }
         assert_eq!(passes.len(), 2 * 2 * 8);
     }

@@ -71,11 +71,7 @@ mod tests {
         assert_eq!(streams.free(0), [(0, 104), (3, 102)]);
         assert_eq!(streams.free(0), [], "its next life has nothing to wait for");
         streams.copy(1000, 2, 50_000, 0);
-        assert_eq!(
-            streams.free(1),
-            [(0, 1001)],
-            "all that its stream was given"
-        );
+        assert_eq!(streams.free(1), [(0, 1001)], "all that it was given");
         streams.run(1000, 0, 500);
         assert_eq!(streams.free(2), [(0, 1501)], "a kernel before the event");
     }

@@ -1,8 +1,6 @@
 //! The integration tests of this crate, in one program: each file is a module, and what they share is compiled and linked once.
 
 mod clears;
-mod device_drawn;
-mod device_mixed;
 mod device_never_worse;
 mod device_plans;
 mod device_programs;

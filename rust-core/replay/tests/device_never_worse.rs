@@ -2,46 +2,74 @@
 //! runs that are longer, of records that were broken off, and of requests that differ.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use crate::device_programs;
+use crate::device_programs::{Chance, Program, ddp, drawn, mixed, program};
 
 use std::cell::RefCell;
 
-use device_programs::{Chance, Program, ddp, program};
+use pinbuddy_plan::Options;
 use pinbuddy_plan::device::DeviceRecord;
 use pinbuddy_plan::file::device::DevicePlan;
-use pinbuddy_plan::{Options, Watch};
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Act, Device, Kind};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
-use proptest::test_runner::FileFailurePersistence;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{FileFailurePersistence, TestRunner};
 
 /// The longest segment that PyTorch makes of a request of less than 10 MiB.
-pub(crate) const SEGMENT: u64 = 20 << 20;
+const SEGMENT: i64 = 20 << 20;
 
 const PROGRAMS: usize = 150;
 
-pub(crate) fn reserved(model: impl Device, acts: &[Act]) -> u64 {
+/// So many trainings and programs that draw their batches have a record, and so many other runs.
+const DRAWN: usize = 60;
+const RUNS: u64 = 2;
+
+fn reserved(model: impl Device, acts: &[Act]) -> u64 {
     let mut replay = Replay::new(model);
     acts.iter().for_each(|act| replay.step(*act));
     replay.outcome().peak_reserved
 }
 
-/// The plan that a process makes of what it did, which knows its allocator.
-pub(crate) fn plan_of(recorded: &[Act], kind: Kind) -> DevicePlan {
-    let mut record = DeviceRecord::of(recorded);
-    record.behind(kind);
-    let (stop, seen) = (&|| false, &|_| {});
-    record
-        .plan_watched(&Options::default(), Watch { stop, seen })
-        .0
+/// The same programs in each run of this test, with the numbers of their seeds.
+fn some<T>(of: impl Strategy<Value = T>, count: usize) -> impl Iterator<Item = (u64, T)> {
+    let mut runner = TestRunner::deterministic();
+    let next = move || of.new_tree(&mut runner).unwrap().current();
+    (1..).zip(std::iter::repeat_with(next)).take(count)
 }
 
-/// How much more is reserved with the plan in a run than without.
-pub(crate) fn more(plan: &DevicePlan, run: &[Act], kind: Kind) -> i64 {
-    let with = reserved(plan.before(0, kind.model()).unwrap(), run);
-    with as i64 - reserved(kind.model(), run) as i64
+/// What became of runs with plans: how many records have a plan; of the runs, how many reserve more than a segment more with it,
+/// and how much more all do, as a part of what is reserved without.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    planned: usize,
+    runs: usize,
+    worse: usize,
+    sum: f64,
+}
+
+impl Fate {
+    /// The plan that a process makes of what it did, which knows its allocator.
+    fn plan(&mut self, recorded: &[Act], kind: Kind) -> DevicePlan {
+        let mut record = DeviceRecord::of(recorded);
+        record.behind(kind);
+        let plan = record.plan(&Options::default(), &|| false);
+        self.planned += usize::from(!plan.plans.is_empty());
+        plan
+    }
+
+    /// One more run with a plan; how much more is reserved than without.
+    fn add(&mut self, plan: &DevicePlan, run: &[Act], kind: Kind) -> i64 {
+        let without = reserved(kind.model(), run) as i64;
+        let more = reserved(plan.before(0, kind.model()).unwrap(), run) as i64 - without;
+        self.runs += 1;
+        self.worse += usize::from(more > SEGMENT);
+        self.sum += more as f64 / without as f64;
+        more
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.runs as f64
+    }
 }
 
 proptest! {
@@ -55,37 +83,19 @@ proptest! {
     fn the_run_that_was_recorded_is_never_worse_off(program in program(), expandable: bool) {
         let acts = program.acts(1);
         let kind = Kind::ALL[usize::from(expandable)];
-        let plan = plan_of(&acts, kind);
-        prop_assert!(more(&plan, &acts, kind) <= 0);
-    }
-}
-
-/// What became of `PROGRAMS` programs: how many have a plan, how many reserve more than a segment more with the plan, and how much more all do on
-/// average, as a part of what is reserved without.
-#[derive(Clone, Copy, Debug, Default)]
-struct Fate {
-    planned: usize,
-    worse: usize,
-    mean: f64,
-}
-
-impl Fate {
-    fn add(&mut self, more: i64, without: u64) {
-        self.worse += usize::from(more > SEGMENT as i64);
-        self.mean += more as f64 / without as f64 / PROGRAMS as f64;
+        let mut fate = Fate::default();
+        let plan = fate.plan(&acts, kind);
+        prop_assert!(fate.add(&plan, &acts, kind) <= 0);
     }
 }
 
 /// What becomes of runs whose plan is of another one.
 fn differing(run: impl Fn(&Program) -> (Vec<Act>, Vec<Act>)) -> Fate {
-    let mut runner = TestRunner::deterministic();
     let mut fate = Fate::default();
-    for _ in 0..PROGRAMS {
-        let (recorded, run) = run(&program().new_tree(&mut runner).unwrap().current());
-        let plan = plan_of(&recorded, Kind::Torch);
-        fate.planned += usize::from(!plan.plans.is_empty());
-        let without = reserved(Kind::Torch.model(), &run);
-        fate.add(more(&plan, &run, Kind::Torch), without);
+    for (_, program) in some(program(), PROGRAMS) {
+        let (recorded, run) = run(&program);
+        let plan = fate.plan(&recorded, Kind::Torch);
+        fate.add(&plan, &run, Kind::Torch);
     }
     fate
 }
@@ -116,7 +126,7 @@ fn runs_that_differ_gain_on_average_and_few_lose_more_than_a_segment() {
     // When other streams are done decides no more about a plan than a few programs.
     assert!(delayed.planned * 20 >= changed.planned * 19, "{all:?}");
     for fate in all {
-        assert!(fate.worse * 5 <= PROGRAMS && fate.mean < -0.02, "{all:?}");
+        assert!(fate.worse * 5 <= PROGRAMS && fate.mean() < -0.02, "{all:?}");
     }
 }
 
@@ -125,18 +135,63 @@ fn runs_that_differ_gain_on_average_and_few_lose_more_than_a_segment() {
 /// streams were done with.
 #[test]
 fn data_parallel_trainings_gain_whenever_other_streams_are_done() {
-    let mut runner = TestRunner::deterministic();
-    let mut chance = Chance(11);
-    let mut fate = Fate::default();
-    for _ in 0..PROGRAMS {
-        let training = ddp().new_tree(&mut runner).unwrap().current();
-        let plan = plan_of(&training.acts(40, &mut chance), Kind::Torch);
-        fate.planned += usize::from(!plan.plans.is_empty());
-        let run = training.acts(80, &mut chance);
-        let without = reserved(Kind::Torch.model(), &run);
-        fate.add(more(&plan, &run, Kind::Torch), without);
+    let (mut chance, mut fate) = (Chance(11), Fate::default());
+    for (_, training) in some(ddp(), PROGRAMS) {
+        let plan = fate.plan(&training.acts(40, &mut chance), Kind::Torch);
+        fate.add(&plan, &training.acts(80, &mut chance), Kind::Torch);
     }
     println!("{fate:?}");
     assert!(fate.planned * 10 >= PROGRAMS * 9, "{fate:?}");
-    assert!(fate.worse * 15 <= PROGRAMS && fate.mean < -0.04, "{fate:?}");
+    assert!(
+        fate.worse * 15 <= PROGRAMS && fate.mean() < -0.04,
+        "{fate:?}"
+    );
+}
+
+/// Programs that draw the lengths of their batches anew, in runs that draw others than the recorded one. While what a plan keeps was
+/// not lent to a program that hardly does what it says, 1 of 8 were worse off, and 5.0 % was saved.
+#[test]
+fn few_that_draw_other_lengths_reserve_more_than_a_segment_more() {
+    let mut fate = Fate::default();
+    for (seed, program) in some(drawn(), DRAWN) {
+        let plan = fate.plan(&program.acts(&mut Chance(seed)), Kind::Torch);
+        let runs = if plan.plans.is_empty() { 0 } else { RUNS };
+        for other in 1..=runs {
+            let run = program.acts(&mut Chance(seed + other * 1000));
+            fate.add(&plan, &run, Kind::Torch);
+        }
+    }
+    println!("{fate:?}");
+    assert!(fate.runs >= 50 && fate.worse * 25 <= fate.runs, "{fate:?}");
+    assert!(fate.mean() < -0.1, "{fate:?}");
+}
+
+/// Trainings whose batches have one of several shapes, in runs that have them in other orders than the recorded one, and in that
+/// one.
+fn orders(kind: Kind) -> [Fate; 2] {
+    let (mut fate, mut recorded) = (Fate::default(), Fate::default());
+    for (seed, training) in some(mixed(), DRAWN) {
+        let run = training.acts(&mut Chance(seed));
+        let plan = fate.plan(&run, kind);
+        let more = recorded.add(&plan, &run, kind);
+        assert!(more <= 0, "{training:?}");
+        for other in 1..=RUNS {
+            let run = training.acts(&mut Chance(seed + other * 1000));
+            if fate.add(&plan, &run, kind) > SEGMENT {
+                println!("{seed} {other} {training:?}");
+            }
+        }
+    }
+    println!("{kind:?} {fate:?} {recorded:?}");
+    [fate, recorded]
+}
+
+/// Of 120 runs 4 are worse off over stock; before plans were tried in other orders 21 were, and 27 over expandable segments.
+#[test]
+fn trainings_whose_batches_come_in_another_order_are_not_worse_off() {
+    let [stock, recorded] = orders(Kind::Torch);
+    assert!(stock.planned >= 5 && stock.worse <= 4, "{stock:?}");
+    assert!(stock.mean() < -0.03 && recorded.mean() < -0.02, "{stock:?}");
+    let [fate, _] = orders(Kind::TorchExpandable);
+    assert!(fate.worse == 0 && fate.mean() <= 0.0, "{fate:?}");
 }

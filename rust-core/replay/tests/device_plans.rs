@@ -3,7 +3,7 @@
 
 use pinbuddy_replay::device::compare::{Comparison, Run, compare};
 use pinbuddy_replay::device::replay::Outcome;
-use pinbuddy_replay::device::training::TRAININGS;
+use pinbuddy_replay::device::training::{TRAININGS, Training};
 
 /// What one loses in a run that differs may be so much.
 const LOST: f64 = 0.03;
@@ -13,9 +13,8 @@ const ORDINARY: [&str; 3] = ["gpt2", "llama2-7b-last-stage", "qwen-14b-recompute
 
 fn comparisons() -> Vec<Comparison> {
     let all = std::env::var("PINBUDDY_TEST_ALL").is_ok_and(|it| it == "1");
-    let chosen = TRAININGS
-        .iter()
-        .filter(|it| all || ORDINARY.contains(&it.name));
+    let is_chosen = |it: &&Training| all || ORDINARY.contains(&it.name);
+    let chosen = TRAININGS.iter().filter(is_chosen);
     // No time limit: what is found must not depend on how busy the machine is.
     let compared = chosen.map(|it| compare(it, 1, &|| false).expect(it.name));
     compared.collect()
@@ -49,28 +48,16 @@ fn a_plan_reserves_little_more_than_what_lives_at_once() {
         assert!(found >= target, "{name}: {found}");
         let others = [&same.stock, &same.expandable].map(efficiency);
         assert!(others.iter().all(|it| found >= *it), "{name}: {others:?}");
-        assert!(
-            same.plan.peak_reserved <= same.stock.peak_reserved,
-            "{name}"
-        );
+        let peaks = [&same.plan, &same.stock].map(|it| it.peak_reserved);
+        assert!(peaks[0] <= peaks[1], "{name}");
         less_fragmented += 1.0 - (1.0 - found) / (1.0 - others[0]);
         let lost = |differs| found - efficiency(&run(it, differs).plan);
-        assert!(
-            lost("an evaluation") <= LOST,
-            "{name}: {}",
-            lost("an evaluation")
-        );
+        let (evaluation, shorter) = (lost("an evaluation"), lost("a shorter batch"));
+        assert!(evaluation <= LOST, "{name}: {evaluation}");
         // The longest requests are a large part of all: those of other sizes find no place.
-        let most = if name == "llama2-7b-zero3" {
-            0.05
-        } else {
-            LOST
-        };
-        assert!(
-            lost("a shorter batch") <= most,
-            "{name}: {}",
-            lost("a shorter batch")
-        );
+        let is_long = name == "llama2-7b-zero3";
+        let most = if is_long { 0.05 } else { LOST };
+        assert!(shorter <= most, "{name}: {shorter}");
     }
     let mean = less_fragmented / all.len() as f64;
     assert!(mean >= 0.85, "{mean}");

@@ -1,11 +1,11 @@
 //! Exact growth, with lists of odd sizes: each list is held and freed, and another is asked for. How much is pinned at most,
 //! over what lives at most.
 
-use pinbuddy_core::{Growth, Settings, WarmUp};
+use pinbuddy_replay::MIB;
+use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::programs::{Act, Outcome, Run, run};
 use pinbuddy_replay::workload::Random;
 use pinbuddy_replay::world::Machine;
-use pinbuddy_replay::{GIB, MIB};
 
 const LISTS: u64 = 60;
 const ROUNDS: usize = 40;
@@ -41,9 +41,8 @@ impl Program {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let count = 3 + random.draw() % 20;
-        let size = |_| {
-            [9, 17, 33, 65, 129, 257][(random.draw() % 6) as usize] * MIB + random.draw() % 5000
-        };
+        let sizes = [9, 17, 33, 65, 129, 257];
+        let size = |_| sizes[(random.draw() % 6) as usize] * MIB + random.draw() % 5000;
         let sizes = (0..count).map(size).collect();
         Self {
             random,
@@ -71,8 +70,8 @@ impl Program {
         let live = std::mem::take(&mut self.live);
         let mut freed = self.in_any_order(live);
         self.live = freed.split_off(count);
-        self.acts
-            .extend(freed.iter().map(|(block, _)| Act::Free(*block)));
+        let frees = freed.iter().map(|(block, _)| Act::Free(*block));
+        self.acts.extend(frees);
         freed.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
@@ -96,16 +95,17 @@ impl Program {
             Round::All | Round::Part | Round::Variable => self.in_any_order(freed),
             Round::Half => list[..list.len() / 2].to_vec(),
             Round::Drawn => (0..60).map(|_| OFTEN[self.below(3)] + 77).collect(),
-            Round::Never => (0..12)
-                .map(|at| OFTEN[at % 3] + self.below(5000) as u64)
-                .collect(),
+            Round::Never => {
+                let size = |at: usize| OFTEN[at % 3] + self.below(5000) as u64;
+                (0..12).map(size).collect()
+            }
         };
         for bytes in next {
             self.acts.push(Act::Alloc(self.requests, bytes));
             self.live.push((self.requests, bytes));
             self.requests += 1;
-            self.acts
-                .extend(variable.take().map(|(block, _)| Act::Free(block)));
+            let gone = variable.take().map(|(block, _)| Act::Free(block));
+            self.acts.extend(gone);
         }
     }
 
@@ -119,22 +119,8 @@ impl Program {
 
 /// What becomes of a program with exact growth, and with stock.
 fn beside_stock(acts: Vec<Act>) -> [Outcome; 2] {
-    let machine = Machine {
-        fill: 300_000,
-        register: 200_000,
-        unpin: 100_000,
-        behind: 10,
-        budget: u64::MAX,
-    };
-    let settings = Settings {
-        segment_bytes: GIB as usize,
-        threshold_bytes: 4 * MIB as usize,
-        growth: Growth::Exact,
-        warm_up: WarmUp::Off,
-        count: None,
-        idle: None,
-    };
-    let acts = [acts];
+    let machine = Machine::paced(500_000, 10);
+    let (settings, acts) = (Settings::default().exact().core(), [acts]);
     [Some(&settings), None].map(|settings| {
         let of = Run {
             acts: &acts,
@@ -147,9 +133,8 @@ fn beside_stock(acts: Vec<Act>) -> [Outcome; 2] {
 
 /// Of the lists of all seeds, in rising order.
 fn pinned(kind: Round) -> Vec<f64> {
-    let mut all: Vec<f64> = (0..LISTS)
-        .map(|seed| Program::new(seed * 7).pinned(kind))
-        .collect();
+    let one = |seed| Program::new(seed * 7).pinned(kind);
+    let mut all: Vec<f64> = (0..LISTS).map(one).collect();
     all.sort_by(f64::total_cmp);
     all
 }
@@ -182,13 +167,8 @@ fn what_replaces_regions_that_do_not_fit_hardly_adds_to_them() {
 /// since no region had room for the next row.
 #[test]
 fn a_buffer_that_grows_is_not_pinned_at_each_step() {
-    for (row, old_first) in [
-        (64, false),
-        (64, true),
-        (256, false),
-        (256, true),
-        (1024, false),
-    ] {
+    let both = [(64, false), (64, true), (256, false), (256, true)];
+    for (row, old_first) in both.into_iter().chain([(1024, false)]) {
         let mut acts = vec![Act::Alloc(0, 8 * MIB)];
         let steps = 56 * 1024 / row;
         for step in 1..=steps {
@@ -197,12 +177,10 @@ fn a_buffer_that_grows_is_not_pinned_at_each_step() {
             acts.extend(if old_first { [old, next] } else { [next, old] });
         }
         let [ours, stock] = beside_stock(acts);
-        let pins = |it: &Outcome| it.pins.last().copied().unwrap();
+        let [ours, stock] = [ours, stock].map(|it| it.pins.last().copied().unwrap());
         assert!(
-            pins(&ours) <= 2 * pins(&stock) + 24,
-            "{row} KiB a row, the old one first: {old_first}; {} pins, {} with stock",
-            pins(&ours),
-            pins(&stock)
+            ours <= 2 * stock + 24,
+            "{row} KiB a row, the old one first: {old_first}; {ours} pins, {stock} with stock",
         );
     }
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use pinbuddy_core::{Growth, Settings, WarmUp};
 use pinbuddy_replay::MIB;
+use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::world::{Machine, Nanos, World};
 
 const SECOND: Nanos = 1_000_000_000;
@@ -20,17 +20,6 @@ const SLOW: Machine = Machine {
     budget: u64::MAX,
 };
 
-fn settings(idle: Option<u64>) -> Settings {
-    Settings {
-        segment_bytes: 1 << 30,
-        threshold_bytes: 4 << 20,
-        growth: Growth::Segment,
-        warm_up: WarmUp::Background,
-        count: None,
-        idle: idle.map(Duration::from_secs),
-    }
-}
-
 /// What a program waited for its requests, and the least that was pinned between two phases.
 struct Outcome {
     waited: Nanos,
@@ -39,7 +28,9 @@ struct Outcome {
 
 /// Each period a phase with 3 GiB live at once, which a checkpoint or an evaluation needs.
 fn run(idle: Option<u64>, period: Nanos, phases: u64) -> Outcome {
-    let mut world = World::new(settings(idle), SLOW, 1);
+    let mut settings = Settings::default().core();
+    settings.idle = idle.map(Duration::from_secs);
+    let mut world = World::new(settings, SLOW, 1);
     let (mut waited, mut least) = (0, u64::MAX);
     for phase in 1..=phases {
         for block in 0..BLOCKS {

@@ -66,11 +66,8 @@ fn cases() -> impl Strategy<Value = Case> {
             shape,
             tape,
             machine: Machine {
-                fill: pace * 6 / 10,
-                register: pace * 4 / 10,
-                unpin: pace / 5,
-                behind,
                 budget: part.map_or(u64::MAX, |part| shape.live / part),
+                ..Machine::paced(pace, behind)
             },
             setting,
         })

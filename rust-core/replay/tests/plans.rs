@@ -1,9 +1,13 @@
 //! Plans of trainings: nearly nothing lies idle, beside stock on the same requests, and requests find their slots again.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use pinbuddy_events::Op;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pinbuddy_events::{Checker, Event, Op};
 use pinbuddy_plan::{Options, Plan, Record, check_plan, plan, try_out};
-use pinbuddy_replay::policy::{Policy, stock::Stock};
+use pinbuddy_replay::policy::stock::Stock;
+use pinbuddy_replay::replay::{Replay, Run as _};
+use pinbuddy_replay::step::Step;
 
 #[path = "../../plan/tests/programs/mod.rs"]
 mod programs;
@@ -15,8 +19,8 @@ fn planned(record: &Record) -> Plan {
         ..Options::default()
     };
     // No clock: so many questions.
-    let asked = std::sync::atomic::AtomicUsize::new(0);
-    let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 2_000;
+    let asked = AtomicUsize::new(0);
+    let stop = || asked.fetch_add(1, Ordering::Relaxed) > 2_000;
     let plan = plan(record, &options, &stop);
     plan.check().unwrap();
     let mut text = Vec::new();
@@ -28,25 +32,13 @@ fn planned(record: &Record) -> Plan {
 
 /// How much of what stock pins is not requested, where it needs most.
 fn stock_fragmentation(events: &[Op]) -> f64 {
-    let mut stock = Stock::default();
-    let (mut sizes, mut live, mut peak) = (std::collections::HashMap::new(), 0, 0_u64);
-    for event in events {
-        match *event {
-            Op::Request { id, bytes, .. } => {
-                sizes.insert(id, bytes);
-                live += bytes;
-                peak = peak.max(live);
-                stock.allocate(0, id as u32, bytes);
-            }
-            Op::Free { id, .. } => {
-                live -= sizes.remove(&id).unwrap();
-                stock.free(id as u32, &[]);
-            }
-            Op::Clear => stock.clear(0),
-            _ => {}
-        }
+    let mut checker = Checker::default();
+    let mut stock = Replay::new(Stock::default());
+    for (line, event) in (1..).zip(events) {
+        let step = Step::checked(&mut checker, line, Event::host(0, *event));
+        step.unwrap().into_iter().for_each(|it| stock.step(it));
     }
-    1.0 - peak as f64 / stock.pins().peak as f64
+    1.0 - 1.0 / stock.outcome().pinned_over_requested.unwrap()
 }
 
 /// Percent of a run's requests that slots of a plan serve.
@@ -58,6 +50,7 @@ fn hits(plan: &Plan, events: &[Op]) -> f64 {
 #[test]
 fn trainings_waste_nothing_and_requests_of_other_runs_find_their_slots() {
     type Change = fn(&mut Training);
+    let deep: Change = |it| (it.layers, it.micro_batches) = (60, 16);
     // The least efficiency, and percent of hits: of the run itself, and of others of which one request in twenty is another one, or
     // one in forty is left out and one added.
     let kinds: [(Change, f64, f64, f64); 12] = [
@@ -70,12 +63,7 @@ fn trainings_waste_nothing_and_requests_of_other_runs_find_their_slots() {
         (|it| (it.evaluate, it.iterations) = (2, 8), 0.99, 95.0, 88.0),
         (|it| (it.evaluate, it.iterations) = (3, 8), 0.99, 95.0, 88.0),
         (|it| (it.evaluate, it.iterations) = (7, 8), 0.99, 95.0, 88.0),
-        (
-            |it| (it.layers, it.micro_batches) = (60, 16),
-            0.99,
-            100.0,
-            90.0,
-        ),
+        (deep, 0.99, 100.0, 90.0),
         (|it| (it.experts, it.jitter) = (25, 5), 0.95, 70.0, 60.0),
         (|it| it.experts = 25, 0.95, 70.0, 60.0),
     ];
@@ -88,13 +76,9 @@ fn trainings_waste_nothing_and_requests_of_other_runs_find_their_slots() {
         let (found, stock) = (plan.facts.efficiency, stock_fragmentation(&events));
         training.seed = 9;
         let again = training.events();
-        let runs = [
-            events,
-            changed(&again, 50, 5),
-            shifted(&again, 25, 3),
-            shifted(&again, 50, 3),
-        ];
-        let hits = runs.map(|it| hits(&plan, &it));
+        let shifted = [25, 50].map(|it| shifted(&again, it, 3));
+        let runs = [&events, &changed(&again, 50, 5), &shifted[0], &shifted[1]];
+        let hits = runs.map(|it| hits(&plan, it));
         println!(
             "{training:?}: efficiency {found:.3}, stock's {:.3}, gap {:.2} %, hits in percent {hits:.2?}",
             1.0 - stock,
@@ -140,17 +124,9 @@ fn threads_with_no_order_between_them_do_not_share() {
     let plan = planned(&recorded);
     let replayed = check_plan(&recorded, &plan);
     assert_eq!(replayed.busy, 0);
-    println!(
-        "{:.3} hits {} of {}",
-        plan.facts.efficiency,
-        replayed.hits,
-        recorded.len()
-    );
-    assert!(
-        replayed.hits as usize * 10 >= recorded.len() * 9,
-        "{}",
-        replayed.hits
-    );
+    let (hits, all) = (replayed.hits as usize, recorded.len());
+    println!("{:.3} hits {hits} of {all}", plan.facts.efficiency);
+    assert!(hits * 10 >= all * 9, "{hits}");
     assert!(plan.facts.efficiency >= 0.75, "{}", plan.facts.efficiency);
 }
 

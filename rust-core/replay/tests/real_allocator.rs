@@ -48,11 +48,8 @@ fn requests_in_any_order_reserve_what_the_model_reserves() {
 #[test]
 #[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
 fn a_plan_of_a_training_as_users_write_it_is_full() {
-    let history = compared(
-        "gpt2-recompute",
-        false,
-        &["device_trainings.py", "gpt2-recompute"],
-    );
+    let arguments = ["device_trainings.py", "gpt2-recompute"];
+    let history = compared("gpt2-recompute", false, &arguments);
     let options = Options {
         threads: 1,
         ..Options::default()
@@ -69,11 +66,8 @@ fn a_plan_of_a_training_as_users_write_it_is_full() {
 fn check(program: &str, seed: u32) {
     for expandable in [false, true] {
         let name = format!("{program}-{seed}-{expandable}");
-        compared(
-            &name,
-            expandable,
-            &["device_programs.py", program, &seed.to_string()],
-        );
+        let arguments = ["device_programs.py", program, &seed.to_string()];
+        compared(&name, expandable, &arguments);
     }
 }
 
@@ -99,36 +93,29 @@ fn run(name: &str, expandable: bool, arguments: &[&str]) -> (History, [u64; 2]) 
         let value = std::env::var_os(name).map(PathBuf::from);
         value.unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test`"))
     };
-    let (python, simulator) = (
-        variable("PINBUDDY_STOCK_PYTHON"),
-        variable("PINBUDDY_SIM_FOLDER"),
-    );
+    let python = variable("PINBUDDY_STOCK_PYTHON");
+    let simulator = variable("PINBUDDY_SIM_FOLDER");
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pickle"));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
     let setting = if expandable { "True" } else { "False" };
+    let setting = format!("expandable_segments:{setting}");
+    let library = simulator.join("libpinbuddy_cuda_sim.so");
     let mut command = Command::new(python);
-    command
-        .arg(folder.join(arguments[0]))
-        .args(&arguments[1..])
-        .arg(&path)
-        .env("PINBUDDY_SIM_DEVICE_GB", "80")
-        .env("LD_PRELOAD", simulator.join("libpinbuddy_cuda_sim.so"))
-        .env("LD_LIBRARY_PATH", &simulator)
-        .env(
-            "PYTORCH_CUDA_ALLOC_CONF",
-            format!("expandable_segments:{setting}"),
-        )
+    let script = command.arg(folder.join(arguments[0])).args(&arguments[1..]);
+    script.arg(&path).env("PINBUDDY_SIM_DEVICE_GB", "80");
+    script
+        .env("LD_PRELOAD", library)
+        .env("LD_LIBRARY_PATH", &simulator);
+    script
+        .env("PYTORCH_CUDA_ALLOC_CONF", setting)
         .env("PINBUDDY_SIM_QUIET", "1");
     let output = command.output().expect("the program starts");
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}\n{complaint}");
     let printed = String::from_utf8_lossy(&output.stdout);
     let line = printed.trim().lines().last().unwrap_or_default();
-    let numbers: Vec<u64> = line
-        .trim_matches(['[', ']'])
-        .split(", ")
-        .filter_map(|it| it.parse().ok())
-        .collect();
+    let numbers = line.trim_matches(['[', ']']).split(", ");
+    let numbers: Vec<u64> = numbers.filter_map(|it| it.parse().ok()).collect();
     let reported = [numbers[0], numbers[1]];
     let file = BufReader::new(File::open(&path).expect("a snapshot"));
     let snapshot = Snapshot::read(file).expect("a snapshot that can be read");

@@ -25,13 +25,7 @@ fn rounds(seed: u64, threads: u8, blocks: u8, computes: u32) -> Case {
             captures: 0,
         },
         tape: (0..length).map(|_| cell(random.draw())).collect(),
-        machine: Machine {
-            fill: 300_000,
-            register: 200_000,
-            unpin: 100_000,
-            behind: 10,
-            budget: u64::MAX,
-        },
+        machine: Machine::paced(500_000, 10),
         setting: Setting::Exact,
     }
 }

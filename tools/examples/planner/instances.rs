@@ -3,6 +3,7 @@
 use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
 use pinbuddy_plan::{Block, Record};
+use pinbuddy_replay::workload::Random;
 
 /// Times and bytes of a hard instance, and the least that a piece of it has of both.
 const MOMENTS: u64 = 600;
@@ -10,16 +11,12 @@ const BYTES: u64 = 1 << 20;
 const SHORTEST: u64 = 4;
 const SMALLEST: u64 = 4096;
 
-/// Numbers by chance, the same for the same seed: splitmix64.
-struct Random(u64);
+/// Numbers by chance, the same for the same seed.
+struct Chance(Random);
 
-impl Random {
+impl Chance {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut number = self.0;
-        number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (number ^ (number >> 31)) % limit
+        self.0.draw() % limit
     }
 
     fn within(&mut self, from: u64, to: u64) -> u64 {
@@ -40,8 +37,8 @@ impl Piece {
     }
 
     /// Into two, or into five that no straight cut parts; nothing if it is too small.
-    fn cut(&self, random: &mut Random) -> Vec<Self> {
-        let between = |(from, to): (u64, u64), least: u64, random: &mut Random| {
+    fn cut(&self, random: &mut Chance) -> Vec<Self> {
+        let between = |(from, to): (u64, u64), least: u64, random: &mut Chance| {
             (to - from >= 2 * least).then(|| random.within(from + least, to - least + 1))
         };
         let part = |times, bytes| Self { times, bytes };
@@ -62,7 +59,7 @@ impl Piece {
             ];
         }
         let by_time = random.below(2) == 0;
-        let at = |by_time: bool, random: &mut Random| {
+        let at = |by_time: bool, random: &mut Chance| {
             if by_time {
                 let at = between(self.times, SHORTEST, random)?;
                 Some(vec![part((t0, at), (b0, b1)), part((at, t1), (b0, b1))])
@@ -79,7 +76,7 @@ impl Piece {
 
 /// At least so many blocks that fill a rectangle without a gap: the lower bound can be reached, and by few placements.
 pub(crate) fn hard(blocks: usize, seed: u64) -> Vec<Block> {
-    let mut random = Random(seed);
+    let mut random = Chance(Random::new(seed));
     let mut pieces = vec![Piece {
         times: (0, MOMENTS),
         bytes: (0, BYTES),
@@ -113,7 +110,7 @@ const LAYERS: usize = 24;
 /// A training without repetition: micro-batches whose lengths differ, layers forward and back, a few batches at once.
 pub(crate) fn training(requests: usize, seed: u64) -> Vec<Block> {
     let (mut blocks, mut now) = (Vec::with_capacity(requests), 0);
-    let mut random = Random(seed);
+    let mut random = Chance(Random::new(seed));
     let mut waiting: Vec<Vec<usize>> = Vec::new();
     while blocks.len() < requests {
         let length = random.within(64, 129);

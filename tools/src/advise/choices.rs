@@ -51,6 +51,12 @@ const MOST_BLOCKS: u64 = 1 << 12;
 /// such setting.
 const ROUNDS_SAFELY: [u32; 3] = [2, 14, 0];
 
+/// What sets it.
+const TUNED: [&str; 2] = [
+    "BUDDY_DISABLE=1",
+    "PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1",
+];
+
 /// Whether a run of this torch can have the setting; not if the version is not known.
 fn rounds_safely(torch: Option<&str>) -> bool {
     let numbers = torch.and_then(|it| it.split('+').next()).map(|it| {
@@ -71,14 +77,7 @@ pub(super) fn grid(counts: &Counts, torch: Option<&str>) -> Vec<Try> {
     };
     let mut all = vec![
         plain("stock", Kind::Stock, &["BUDDY_DISABLE=1"]),
-        plain(
-            "stock, tuned",
-            Kind::StockTuned,
-            &[
-                "BUDDY_DISABLE=1",
-                "PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1",
-            ],
-        ),
+        plain("stock, tuned", Kind::StockTuned, &TUNED),
         plain("#181094", Kind::Buddy181094, &[]),
         with(Settings::default()),
     ];
@@ -122,21 +121,17 @@ pub(super) fn export(assignment: &str) -> String {
 fn with(settings: Settings) -> Try {
     let usual = Settings::default();
     let mut set = Vec::new();
-    if settings.block_bytes != usual.block_bytes {
-        set.push(format!(
-            "BUDDY_BLOCK_SIZE_MB={}",
-            settings.block_bytes / MIB
-        ));
-    }
-    if let Some(count) = settings.block_count {
-        set.push(format!("BUDDY_BLOCK_COUNT={count}"));
-    }
-    if settings.threshold_bytes != usual.threshold_bytes {
-        set.push(format!(
-            "BUDDY_THRESHOLD_MB={}",
-            settings.threshold_bytes / MIB
-        ));
-    }
+    let mib = |bytes: u64, usual: u64| (bytes != usual).then_some(bytes / MIB);
+    let mut put = |name: &str, value: Option<u64>| {
+        set.extend(value.map(|it| format!("BUDDY_{name}={it}")));
+    };
+    put(
+        "BLOCK_SIZE_MB",
+        mib(settings.block_bytes, usual.block_bytes),
+    );
+    put("BLOCK_COUNT", settings.block_count);
+    let threshold = mib(settings.threshold_bytes, usual.threshold_bytes);
+    put("THRESHOLD_MB", threshold);
     if settings.warm_up == WarmUp::Off {
         set.push("BUDDY_WARMUP=off".to_owned());
     }
@@ -190,10 +185,9 @@ pub(super) fn of_plan(
     let pinned = plan.reserved().saturating_add(beyond);
     let pinned = pinned.saturating_add(rest.peak_pinned_bytes);
     let missed = || rest.misses + check_plan(record, plan).missed.len() as u64;
-    let places = if plan.slots.is_empty() {
-        "amounts"
-    } else {
-        "places"
+    let places = match plan.slots.is_empty() {
+        true => "amounts",
+        false => "places",
     };
     Choice {
         name: format!("pinbuddy, a plan of {places}"),
@@ -227,9 +221,8 @@ mod tests {
     #[test]
     fn a_setting_that_overflows_stocks_heap_is_not_to_be_had() {
         let tuned = |torch| {
-            let all = grid(&Counts::default(), torch);
-            all.into_iter()
-                .find(|it| it.kind == Kind::StockTuned)
+            let mut all = grid(&Counts::default(), torch).into_iter();
+            all.find(|it| it.kind == Kind::StockTuned)
                 .map(|it| it.available)
         };
         for (torch, available) in [

@@ -53,10 +53,8 @@ pub fn run(args: &cli::Advise) -> Result<()> {
     let advice = advise(&input, &mut look)?;
     input.say_cut_off();
     if advice.counts.requests == 0 {
-        bail!(
-            "{} has no request, so there is nothing to advise",
-            input.name
-        );
+        let name = input.name;
+        bail!("{name} has no request, so there is nothing to advise");
     }
     output::answer(None, &advice, args.json)
 }
@@ -121,11 +119,8 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
     })?;
     lifetimes.end(&mut push);
     let outcomes = replays.outcomes();
-    let mut choices: Vec<Choice> = tries
-        .into_iter()
-        .zip(&outcomes)
-        .map(|(it, outcome)| it.came_to(outcome))
-        .collect();
+    let tried = tries.into_iter().zip(&outcomes);
+    let mut choices: Vec<Choice> = tried.map(|(it, outcome)| it.came_to(outcome)).collect();
     if !record.is_empty() && !record.is_full() {
         let plan = plan(&record);
         let rest = &rest.outcomes()[0];

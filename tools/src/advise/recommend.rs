@@ -22,10 +22,8 @@ const MOST_OVER_LIVE: f64 = 1.25;
 
 /// Choices that wait about as rarely as the best one, and then pin about as little, are as good; fewer lines win.
 pub(super) fn recommend(choices: &[Choice], counts: &Counts) -> Recommendation {
-    let mut good: Vec<&Choice> = choices
-        .iter()
-        .filter(|it| it.available && !it.stopped)
-        .collect();
+    let is_to_be_had = |it: &&Choice| it.available && !it.stopped;
+    let mut good: Vec<&Choice> = choices.iter().filter(is_to_be_had).collect();
     let nothing = |reason: &str| Recommendation {
         choice: "stock".to_owned(),
         reason: reason.to_owned(),
@@ -44,10 +42,8 @@ pub(super) fn recommend(choices: &[Choice], counts: &Counts) -> Recommendation {
     good.retain(|it| waits(it) <= fewest + fewest / 10 + 1);
     let least = good.iter().map(|it| it.pinned).min().unwrap_or(0);
     good.retain(|it| it.pinned <= least + least / 20);
-    let Some(best) = good
-        .into_iter()
-        .min_by_key(|it| (it.lines.len(), waits(it), it.pinned))
-    else {
+    let weight = |it: &&Choice| (it.lines.len(), waits(it), it.pinned);
+    let Some(best) = good.into_iter().min_by_key(weight) else {
         return nothing("every choice would pin more than 2 TiB");
     };
     Recommendation {
@@ -74,25 +70,24 @@ fn reason(best: &Choice, choices: &[Choice]) -> String {
     let told = |it: &Choice| {
         let waits = it
             .waits
-            .map(|waits| format!(", {} for the driver", show::count(waits, "wait")));
+            .map(|it| format!(", {} for the driver", show::count(it, "wait")));
+        let (pinned, waits) = (show::bytes(it.pinned), waits.unwrap_or_default());
         format!(
-            "{} ({:.2} times the largest live set){}",
-            show::bytes(it.pinned),
-            it.over_live,
-            waits.unwrap_or_default(),
+            "{pinned} ({:.2} times the largest live set){waits}",
+            it.over_live
         )
     };
     let mut text = format!("it pins {}", told(best));
     if best.waits.is_none() {
         text += " before they are needed; whether all requests find room there is not modelled";
     }
+    let is_known = |it: &&Choice| ["stock", "pinbuddy"].contains(&it.name.as_str());
     for other in choices
         .iter()
-        .filter(|it| it.name == "stock" || it.name == "pinbuddy")
+        .filter(is_known)
+        .filter(|it| it.name != best.name)
     {
-        if other.name != best.name {
-            text += &format!("; {} pins {}", other.name, told(other));
-        }
+        text += &format!("; {} pins {}", other.name, told(other));
     }
     text
 }
@@ -135,11 +130,8 @@ mod tests {
         let few = choice("few", 2, 1249, 2);
         assert_eq!(chosen(&[&all[..], &[few]].concat()), "few");
         let rival = choice("#181094", 0, 1000, 0);
-        assert_eq!(
-            chosen(&[&all[..], &[rival]].concat()),
-            "pinbuddy",
-            "nobody can have it"
-        );
+        let with_rival = [&all[..], &[rival]].concat();
+        assert_eq!(chosen(&with_rival), "pinbuddy", "nobody can have it");
     }
 
     #[test]

@@ -27,28 +27,24 @@ impl fmt::Display for Advice {
         // A threshold of 0 leaves none out.
         let above = match counts.threshold {
             0 => String::new(),
-            threshold => format!(
-                " ({} of {} or more)",
-                counts.requests_above,
-                show::bytes(threshold)
-            ),
+            threshold => {
+                let (above, least) = (counts.requests_above, show::bytes(threshold));
+                format!(" ({above} of {least} or more)")
+            }
         };
+        let requests = show::count(counts.requests, "request");
+        let (live, name) = (show::bytes(counts.largest_live), &self.trace);
+        let iterations = show::count(counts.iterations, "iteration");
         writeln!(
             f,
-            "{}: {}{}, at most {} live, {}",
-            self.trace,
-            show::count(counts.requests, "request"),
-            above,
-            show::bytes(counts.largest_live),
-            show::count(counts.iterations, "iteration"),
+            "{name}: {requests}{above}, at most {live} live, {iterations}"
         )?;
         if let Some(waited) = counts.waited {
             writeln!(f, "The run itself {waited}.")?;
         }
-        if self.choices.is_empty() {
-            writeln!(f)?;
-        } else {
-            self.table(f)?;
+        match self.choices[..] {
+            [] => writeln!(f)?,
+            _ => self.table(f)?,
         }
         write!(f, "{}", Brief(self))?;
         if self.findings.is_empty() {

@@ -119,14 +119,12 @@ impl World {
             Op::Request { id, bytes, .. } => {
                 self.live_bytes += bytes;
                 let stream = None;
-                self.live.insert(
-                    id,
-                    Block {
-                        bytes,
-                        line,
-                        stream,
-                    },
-                );
+                let block = Block {
+                    bytes,
+                    line,
+                    stream,
+                };
+                self.live.insert(id, block);
             }
             Op::Free { id, .. } => {
                 self.live_bytes -= item.bytes;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pinbuddy_core::{Growth, WarmUp};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
@@ -84,31 +84,11 @@ pub struct Pinbuddy {
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub threshold_mb: u32,
     /// When blocks are pinned ahead; pinbuddy-exact has `off`
-    #[arg(long, value_enum, default_value = "background")]
-    pub warmup: WarmUpMode,
+    #[arg(long, value_name = "WARMUP", default_value = "background", value_parser = warm_ups())]
+    pub warmup: WarmUp,
     /// What is pinned when nothing fits; pinbuddy-exact has `exact`
-    #[arg(long, value_enum, default_value = "segment")]
-    pub growth: GrowthMode,
-}
-
-/// `BUDDY_WARMUP`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum WarmUpMode {
-    /// By a thread, from the first request that finds no room
-    Background,
-    /// All of them by that request
-    Sync,
-    /// Never
-    Off,
-}
-
-/// `BUDDY_GROWTH`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum GrowthMode {
-    /// Up to a block, as demand shows
-    Segment,
-    /// The request; half as long again, up to a block, once pins are ahead of stock's
-    Exact,
+    #[arg(long, value_name = "GROWTH", default_value = "segment", value_parser = growths())]
+    pub growth: Growth,
 }
 
 impl Pinbuddy {
@@ -119,15 +99,8 @@ impl Pinbuddy {
             block_bytes: bytes(self.block_size_mb),
             block_count: self.block_count.map(u64::from),
             threshold_bytes: bytes(self.threshold_mb),
-            warm_up: match self.warmup {
-                WarmUpMode::Background => WarmUp::Background,
-                WarmUpMode::Sync => WarmUp::Sync,
-                WarmUpMode::Off => WarmUp::Off,
-            },
-            growth: match self.growth {
-                GrowthMode::Segment => Growth::Segment,
-                GrowthMode::Exact => Growth::Exact,
-            },
+            warm_up: self.warmup,
+            growth: self.growth,
         }
     }
 }
@@ -135,6 +108,36 @@ impl Pinbuddy {
 fn policies() -> impl TypedValueParser<Value = Kind> {
     let names = PossibleValuesParser::new(Kind::ALL.map(Kind::name));
     names.try_map(|name| Kind::named(&name).ok_or("no such policy"))
+}
+
+/// Values with what they mean, and what each is.
+fn choices<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let values = all.map(|(name, help, _)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(move |name| {
+        let found = all.iter().find(|it| it.0 == name);
+        found.map(|it| it.2).ok_or("no such value")
+    })
+}
+
+/// `BUDDY_WARMUP`.
+fn warm_ups() -> impl TypedValueParser<Value = WarmUp> {
+    let first = "By a thread, from the first request that finds no room";
+    choices([
+        ("background", first, WarmUp::Background),
+        ("sync", "All of them by that request", WarmUp::Sync),
+        ("off", "Never", WarmUp::Off),
+    ])
+}
+
+/// `BUDDY_GROWTH`.
+fn growths() -> impl TypedValueParser<Value = Growth> {
+    let exact = "The request; half as long again, up to a block, once pins are ahead of stock's";
+    choices([
+        ("segment", "Up to a block, as demand shows", Growth::Segment),
+        ("exact", exact, Growth::Exact),
+    ])
 }
 
 #[cfg(test)]

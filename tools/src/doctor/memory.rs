@@ -64,26 +64,18 @@ impl Memory {
 
     fn machine(&self) -> Finding {
         let shown = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), size);
-        let value = format!(
-            "{} of {}",
-            shown(self.limits.available),
-            shown(self.limits.total)
-        );
-        Finding::ok("available", value)
+        let (available, total) = (shown(self.limits.available), shown(self.limits.total));
+        Finding::ok("available", format!("{available} of {total}"))
     }
 
     fn group(&self, setting: Setting) -> Finding {
         let Some(group) = &self.limits.cgroup else {
             return Finding::ok("cgroup", "no limit");
         };
-        let value = format!(
-            "{} left: limit {} (v{}), {} in use, {} of it cache",
-            size(group.left()),
-            size(group.limit),
-            group.version,
-            size(group.used),
-            size(group.cache)
-        );
+        let bytes = [group.left(), group.limit, group.used, group.cache];
+        let ([left, limit, used, cache], version) = (bytes.map(size), group.version);
+        let value =
+            format!("{left} left: limit {limit} (v{version}), {used} in use, {cache} of it cache");
         // A multiple of the warm-up, since the budget is a part, plus what is in use.
         let left = parts(self.limits.shared_with_gpus) * Self::warm_up();
         if group.left() >= left {
@@ -92,12 +84,10 @@ impl Memory {
         let wanted = group.used - group.cache.min(group.used) + left;
         let wanted = wanted.div_ceil(BLOCK);
         let finding = Finding::note("cgroup", value);
-        if setting.container {
-            finding.host(format!(
-                "docker update --memory={wanted}g --memory-swap={wanted}g CONTAINER"
-            ))
-        } else {
-            finding.root(format!("echo {wanted}G > {}", group.file))
+        let update = format!("docker update --memory={wanted}g --memory-swap={wanted}g CONTAINER");
+        match setting.container {
+            true => finding.host(update),
+            false => finding.root(format!("echo {wanted}G > {}", group.file)),
         }
     }
 
@@ -114,9 +104,8 @@ impl Memory {
             return Finding::ok(name, shown);
         }
         if soft <= LockLimit::DEFAULT {
-            let value =
-                format!("{shown}, the default, which CUDA's driver passes; the simulator cannot");
-            return Finding::ok(name, value);
+            let why = "the default, which CUDA's driver passes; the simulator cannot";
+            return Finding::ok(name, format!("{shown}, {why}"));
         }
         let value = format!("{shown}, and no CAP_IPC_LOCK to pass it");
         let finding = Finding::note(name, value);
@@ -172,11 +161,8 @@ impl Memory {
 
     /// Memory of processes that pin nothing, in bytes.
     pub(super) fn left(&self) -> Option<u64> {
-        let limits = [
-            self.limits.available,
-            self.limits.cgroup.as_ref().map(Cgroup::left),
-        ];
-        limits.into_iter().flatten().min()
+        let group = self.limits.cgroup.as_ref().map(Cgroup::left);
+        self.limits.available.into_iter().chain(group).min()
     }
 }
 

@@ -10,24 +10,22 @@ pub(super) fn findings(nodes: &[Node], gpus: &Gpus) -> Vec<Finding> {
     if nodes.is_empty() {
         return vec![Finding::ok("node 0", "all there is")];
     }
-    nodes
-        .iter()
-        .map(|node| {
-            let cpus = match node.cpus.as_str() {
-                "" => "no CPUs".to_owned(),
-                one if one.bytes().all(|it| it.is_ascii_digit()) => format!("CPU {one}"),
-                several => format!("CPUs {several}"),
-            };
-            let mut value = format!("{cpus}, {}, {} free", size(node.total), size(node.free));
-            let beside = gpus.beside(node.id);
-            match beside.as_slice() {
-                [] => {}
-                [one] => value += &format!(", GPU {one}"),
-                several => value += &format!(", GPUs {}", ranges(several)),
-            }
-            Finding::ok(format!("node {}", node.id), value)
-        })
-        .collect()
+    let one = |node: &Node| {
+        let cpus = match node.cpus.as_str() {
+            "" => "no CPUs".to_owned(),
+            one if one.bytes().all(|it| it.is_ascii_digit()) => format!("CPU {one}"),
+            several => format!("CPUs {several}"),
+        };
+        let beside = match gpus.beside(node.id).as_slice() {
+            [] => String::new(),
+            [one] => format!(", GPU {one}"),
+            several => format!(", GPUs {}", ranges(several)),
+        };
+        let (total, free) = (size(node.total), size(node.free));
+        let value = format!("{cpus}, {total}, {free} free{beside}");
+        Finding::ok(format!("node {}", node.id), value)
+    };
+    nodes.iter().map(one).collect()
 }
 
 /// `0-3,6`.

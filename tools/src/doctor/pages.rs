@@ -46,33 +46,25 @@ pub(super) struct OnNode {
 impl HugePages {
     /// Reads the pools.
     pub(super) fn read(files: &Files) -> Self {
-        let nodes: Vec<_> = files
-            .names("sys/devices/system/node")
-            .into_iter()
-            .filter(|name| is_node(name))
-            .collect();
-        let mut pools: Vec<_> = files
-            .names(POOLS)
-            .iter()
-            .filter_map(|name| {
-                let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
-                let in_node = |node: &String| {
-                    let folder = format!("sys/devices/system/node/{node}/hugepages/{name}");
-                    OnNode {
-                        node: node.clone(),
-                        count: count(files, &folder),
-                    }
-                };
-                Some(Pool {
-                    page: kib.parse::<u64>().ok()? << 10,
-                    count: count(files, &format!("{POOLS}/{name}")),
-                    nodes: match nodes.len() {
-                        0 | 1 => Vec::new(),
-                        _ => nodes.iter().map(in_node).collect(),
-                    },
-                })
+        let mut nodes = files.names("sys/devices/system/node");
+        nodes.retain(|it| is_node(it));
+        let pool = |name: &String| {
+            let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+            let in_node = |node: &String| {
+                let folder = format!("sys/devices/system/node/{node}/hugepages/{name}");
+                let (node, count) = (node.clone(), count(files, &folder));
+                OnNode { node, count }
+            };
+            Some(Pool {
+                page: kib.parse::<u64>().ok()? << 10,
+                count: count(files, &format!("{POOLS}/{name}")),
+                nodes: match nodes.len() {
+                    0 | 1 => Vec::new(),
+                    _ => nodes.iter().map(in_node).collect(),
+                },
             })
-            .collect();
+        };
+        let mut pools: Vec<_> = files.names(POOLS).iter().filter_map(pool).collect();
         pools.sort_by_key(|pool| pool.page);
         let info = files.text("proc/meminfo").unwrap_or_default();
         let default = kib_field(&info, "Hugepagesize:");
@@ -113,16 +105,14 @@ impl HugePages {
             false => "none set aside",
         };
         let wanted = Memory::warm_up();
-        if memory.affords(wanted) {
-            self.reserve(
-                Finding::note(pool.name(), value),
-                pool,
-                wanted.div_ceil(pool.page),
-                setting,
-            )
-        } else {
-            Finding::ok(pool.name(), value)
+        if !memory.affords(wanted) {
+            return Finding::ok(pool.name(), value);
         }
+        let (finding, pages) = (
+            Finding::note(pool.name(), value),
+            wanted.div_ceil(pool.page),
+        );
+        self.reserve(finding, pool, pages, setting)
     }
 
     fn filled(&self, pool: &Pool, memory: &Memory, setting: Setting) -> Finding {

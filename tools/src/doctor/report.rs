@@ -25,18 +25,12 @@ pub(super) struct Subject {
 impl Report {
     /// A report of these groups.
     pub(super) fn new(subjects: Vec<(&'static str, Vec<Finding>)>) -> Self {
-        let subjects: Vec<_> = subjects
-            .into_iter()
-            .filter(|(_, findings)| !findings.is_empty())
-            .map(|(subject, findings)| Subject { subject, findings })
-            .collect();
-        let mut report = Self {
-            ready: false,
-            subjects,
-        };
-        let missing = report.of(Status::Missing).count();
-        report.ready = missing == 0;
-        report
+        let some = subjects.into_iter().filter(|it| !it.1.is_empty());
+        let subjects = some.map(|(subject, findings)| Subject { subject, findings });
+        let subjects: Vec<_> = subjects.collect();
+        let mut all = subjects.iter().flat_map(|it| &it.findings);
+        let ready = all.all(|it| it.status != Status::Missing);
+        Self { ready, subjects }
     }
 
     /// As text; with colours for a terminal.
@@ -47,10 +41,8 @@ impl Report {
 
     /// The findings of one status.
     pub(super) fn of(&self, status: Status) -> impl Iterator<Item = &Finding> {
-        self.subjects
-            .iter()
-            .flat_map(|it| &it.findings)
-            .filter(move |it| it.status == status)
+        let all = self.subjects.iter().flat_map(|it| &it.findings);
+        all.filter(move |it| it.status == status)
     }
 
     /// The last line: whether the machine is ready, and how many things could be better.
@@ -60,10 +52,8 @@ impl Report {
             1 => " One thing could be better.".to_owned(),
             many => format!(" {many} things could be better."),
         };
-        let names: Vec<_> = self
-            .of(Status::Missing)
-            .map(|it| it.name.as_str())
-            .collect();
+        let names = self.of(Status::Missing).map(|it| it.name.as_str());
+        let names: Vec<_> = names.collect();
         if names.is_empty() {
             format!("Ready: programs can pin memory here.{notes}")
         } else {

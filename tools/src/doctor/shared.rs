@@ -82,16 +82,10 @@ fn of_size(huge: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Status;
     use super::*;
 
-    fn judged(all: &str, of_size: Option<&str>, collapses: bool) -> (Status, String, String) {
-        let shared = Shared {
-            enabled: Some(all.into()),
-            of_size: of_size.map(Into::into),
-            page_bytes: 4 << 10,
-            huge_page_bytes: 2 << 20,
-        };
+    /// Its status, what it says, and what it offers.
+    fn judged(shared: &Shared, collapses: bool) -> String {
         let kernel = Kernel {
             release: None,
             populates: true,
@@ -100,7 +94,7 @@ mod tests {
         let setting = Setting::read(&Files::below("/nowhere".as_ref()));
         let it = shared.finding(setting, &kernel, true);
         let fix = it.fixes.first().map_or("", |it| it.command.as_str());
-        (it.status, it.value, fix.to_owned())
+        format!("{:?}: {} | {fix}.", it.status, it.value)
     }
 
     /// A kernel of aarch64 with pages of 64 KiB.
@@ -116,30 +110,19 @@ mod tests {
         write(&format!("{TRANSPARENT}/hpage_pmd_size"), "536870912\n");
         let files = Files::below(folder.path());
         let finding = |own: &str, other: &str| {
-            write(
-                &format!("{TRANSPARENT}/hugepages-524288kB/shmem_enabled"),
-                own,
-            );
-            write(
-                &format!("{TRANSPARENT}/hugepages-2048kB/shmem_enabled"),
-                other,
-            );
-            let kernel = Kernel {
-                release: None,
-                populates: true,
-                collapses: true,
-            };
-            let it = Shared::read(&files).finding(Setting::read(&files), &kernel, true);
-            let fix = it.fixes.first().map_or("", |it| it.command.as_str());
-            format!("{}: {} | {fix}.", it.name, it.value)
+            for (kib, text) in [(524_288, own), (2048, other)] {
+                let file = format!("{TRANSPARENT}/hugepages-{kib}kB/shmem_enabled");
+                write(&file, text);
+            }
+            judged(&Shared::read(&files), true)
         };
         let lines = [
             finding("always [never]", "[always] never"),
             finding("[inherit] never", "always [never]"),
         ];
         insta::assert_snapshot!(lines.join("\n"), @r"
-        shared: forked children read blocks; outside the pools, pages of 64 KiB: hugepages-524288kB/shmem_enabled is never | echo advise > /sys/kernel/mm/transparent_hugepage/hugepages-524288kB/shmem_enabled.
-        shared: forked children read blocks; outside the pools, pages of 512 MiB, which MADV_COLLAPSE puts together | .
+        Note: forked children read blocks; outside the pools, pages of 64 KiB: hugepages-524288kB/shmem_enabled is never | echo advise > /sys/kernel/mm/transparent_hugepage/hugepages-524288kB/shmem_enabled.
+        Ok: forked children read blocks; outside the pools, pages of 512 MiB, which MADV_COLLAPSE puts together | .
         ");
     }
 
@@ -154,8 +137,13 @@ mod tests {
             ("deny", Some("inherit"), true),
         ];
         let lines = cases.map(|(all, of_size, collapses)| {
-            let (status, value, fix) = judged(all, of_size, collapses);
-            format!("{status:?}: {value} | {fix}.")
+            let shared = Shared {
+                enabled: Some(all.into()),
+                of_size: of_size.map(Into::into),
+                page_bytes: 4 << 10,
+                huge_page_bytes: 2 << 20,
+            };
+            judged(&shared, collapses)
         });
         insta::assert_snapshot!(lines.join("\n"), @r"
         Ok: forked children read blocks; outside the pools, pages of 2 MiB, which MADV_COLLAPSE puts together | .

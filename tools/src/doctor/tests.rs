@@ -16,11 +16,8 @@ fn root(text: &str) -> TempDir {
         let (path, line) = line.split_once(" =").unwrap();
         let path = root.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut file = File::options()
-            .create(true)
-            .append(true)
-            .open(path)
-            .unwrap();
+        let mut file = File::options();
+        let mut file = file.create(true).append(true).open(path).unwrap();
         writeln!(file, "{}", line.trim_start()).unwrap();
     }
     root
@@ -44,6 +41,15 @@ fn works(cuda: i32, gpus: Vec<Gpu>) -> Asked {
     }
 }
 
+fn gpu(name: &str, memory: u64, address: &str) -> Gpu {
+    Gpu {
+        name: name.into(),
+        memory,
+        address: address.into(),
+        shares_memory: false,
+    }
+}
+
 fn check(name: &str, machine: &Machine) {
     let report = machine.report();
     insta::assert_snapshot!(name, report.display(false).to_string());
@@ -62,12 +68,8 @@ fn a_laptop_with_no_gpu() {
 fn a_server_with_eight_gpus_on_two_nodes() {
     let root = root(include_str!("tests/server.txt"));
     let addresses = ["1a", "40", "53", "66", "9c", "c0", "d2", "e4"];
-    let gpus = addresses.map(|bus| Gpu {
-        name: "NVIDIA H100 80GB HBM3".into(),
-        memory: 85_029_158_912,
-        address: format!("0000:{bus}:00.0"),
-        shares_memory: false,
-    });
+    let name = "NVIDIA H100 80GB HBM3";
+    let gpus = addresses.map(|bus| gpu(name, 85_029_158_912, &format!("0000:{bus}:00.0")));
     let machine = Machine::read(root.path(), works(13000, gpus.into()));
     check("server", &machine);
     assert!(machine.report().ready);
@@ -76,12 +78,7 @@ fn a_server_with_eight_gpus_on_two_nodes() {
 #[test]
 fn a_small_container() {
     let root = root(include_str!("tests/container.txt"));
-    let gpu = Gpu {
-        name: "NVIDIA A10G".into(),
-        memory: 23_609_475_072,
-        address: "0000:00:04.0".into(),
-        shares_memory: false,
-    };
+    let gpu = gpu("NVIDIA A10G", 23_609_475_072, "0000:00:04.0");
     let machine = Machine::read(root.path(), works(12040, vec![gpu]));
     check("container", &machine);
     assert!(!machine.report().ready, "an old driver");
@@ -95,12 +92,8 @@ fn a_gpu_that_has_its_memory_from_the_hosts() {
              proc/self/cgroup = 0::/job\nsys/fs/cgroup/job/memory.max = 21474836480\n\
              sys/fs/cgroup/job/memory.current = 0",
         );
-        let gpu = Gpu {
-            name: "NVIDIA GB10".into(),
-            memory: 120 << 30,
-            address: "000f:01:00.0".into(),
-            shares_memory,
-        };
+        let mut gpu = gpu("NVIDIA GB10", 120 << 30, "000f:01:00.0");
+        gpu.shares_memory = shares_memory;
         let report = Machine::read(root.path(), works(13000, vec![gpu])).report();
         report.display(false).to_string()
     };
@@ -129,10 +122,8 @@ fn drivers_that_serve_nothing() {
         let machine = Machine::read(root.path(), asked);
         let finding = &machine.gpus.findings(machine.setting, None, 1)[0];
         let command = finding.fixes.first().map_or("", |it| it.command.as_str());
-        lines.push(format!(
-            "{:?}: {}: {command}",
-            finding.status, finding.value
-        ));
+        let (status, value) = (finding.status, &finding.value);
+        lines.push(format!("{status:?}: {value}: {command}"));
     }
     insta::assert_snapshot!(lines.join("\n"));
 }
@@ -143,10 +134,7 @@ fn this_machine() {
     let report = machine.report();
     assert!(machine.memory.limits.available.is_some() && machine.kernel.release.is_some());
     let text = report.display(false).to_string();
-    assert!(
-        text.contains("\nMemory\n") && !text.contains('\x1b'),
-        "{text}"
-    );
+    assert!(text.contains("\nMemory\n") && !text.contains('\x1b'));
     let json: serde_json::Value = serde_json::from_str(&machine.json(&report).unwrap()).unwrap();
     assert_eq!(json["ready"], report.ready);
     assert!(json["machine"]["memory"]["total"].as_u64() > Some(0));

@@ -60,17 +60,11 @@ mod tests {
                 texts(&path, found);
             } else if let Ok(text) = fs::read_to_string(&path) {
                 let code = text.split("#[cfg(test)]").next().unwrap();
-                let is_comment = |line: &&str| {
-                    ["//", "#", "\"\"\""]
-                        .iter()
-                        .any(|it| line.trim_start().starts_with(it))
-                };
-                found.push(
-                    code.lines()
-                        .filter(|it| !is_comment(it))
-                        .collect::<Vec<_>>()
-                        .join("\n"),
-                );
+                let marks = ["//", "#", "\"\"\""];
+                let is_code =
+                    |line: &&str| !marks.iter().any(|it| line.trim_start().starts_with(it));
+                let code: Vec<&str> = code.lines().filter(is_code).collect();
+                found.push(code.join("\n"));
             }
         }
     }
@@ -79,13 +73,9 @@ mod tests {
     fn each_page_that_a_message_names_is_here() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut found = Vec::new();
-        for folder in [
-            "tools/src",
-            "cxx-bridge/src",
-            "cxx-bridge/cpp",
-            "cxx-bridge/python",
-        ] {
-            texts(&root.join(folder), &mut found);
+        let bridge = ["src", "cpp", "python"].map(|it| root.join("cxx-bridge").join(it));
+        for folder in bridge.iter().chain([&root.join("tools/src")]) {
+            texts(folder, &mut found);
         }
         let explained = super::super::page::plain(super::super::PAGE);
         found.push(explained.replace("docs/../", ""));
@@ -103,17 +93,11 @@ mod tests {
     #[test]
     fn a_page_is_found_by_its_path_or_name() {
         for asked in ["docs/deploy.md", "deploy.md", "docs/deploy.md#huge-pages"] {
-            assert!(
-                asked_for(asked).unwrap().unwrap().starts_with("# "),
-                "{asked}"
-            );
+            let text = asked_for(asked).unwrap().unwrap();
+            assert!(text.starts_with("# "), "{asked}");
         }
         assert_eq!(asked_for("could not pin"), None);
-        assert!(
-            asked_for("docs/bench.md")
-                .unwrap()
-                .unwrap_err()
-                .contains("deploy, device")
-        );
+        let said = asked_for("docs/bench.md").unwrap().unwrap_err();
+        assert!(said.contains("deploy, device"), "{said}");
     }
 }

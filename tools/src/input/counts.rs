@@ -42,12 +42,10 @@ impl Counts {
     pub(super) fn of(snapshot: &Snapshot) -> Self {
         let devices = (0..).zip(&snapshot.devices);
         let devices = devices.filter(|(_, it)| !it.is_empty());
-        Self {
-            pinned: Some(snapshot.host.len() as u64),
-            devices: devices
-                .map(|(device, it)| (device, it.len() as u64))
-                .collect(),
-        }
+        let pinned = Some(snapshot.host.len() as u64);
+        let devices = devices.map(|(device, it)| (device, it.len() as u64));
+        let devices = devices.collect();
+        Self { pinned, devices }
     }
 
     /// Whose events are wanted: those of `device`, or else of pinned memory, or of the device with most where there is none.
@@ -69,14 +67,10 @@ impl Counts {
                 )
             }
             None => {
-                let most = self
-                    .devices
-                    .iter()
-                    .max_by_key(|(device, it)| (**it, u32::MAX - **device));
-                Ok(match most {
-                    Some((device, _)) if self.pinned == Some(0) => Whose::Device(*device),
-                    _ => Whose::Host,
-                })
+                let weight = |it: &(&u32, &u64)| (*it.1, u32::MAX - it.0);
+                let most = self.devices.iter().max_by_key(weight);
+                let most = most.filter(|_| self.pinned == Some(0));
+                Ok(most.map_or(Whose::Host, |it| Whose::Device(*it.0)))
             }
         }
     }

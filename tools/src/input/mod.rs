@@ -16,6 +16,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use pinbuddy_events::{Checker, Event, Item, Whose};
 use pinbuddy_snapshot::{Entry, Snapshot, Stacks};
+use serde::Serialize;
 
 use open::Readable;
 
@@ -23,26 +24,29 @@ use crate::output;
 pub(crate) use snapshot::unrecorded;
 
 /// What the file says of the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct About {
     /// PyTorch's version.
     pub torch: Option<String>,
     /// Which process of how many.
     pub rank: Option<(u32, u32)>,
     /// The smallest request that blocks served, in bytes.
+    #[serde(skip)]
     pub threshold: Option<u64>,
+    /// Whether it was recorded in a run: it then says when streams were done.
+    pub recorded: bool,
+    /// Whether sizes are as they were asked for; else rounded up by the allocator.
+    pub exact_sizes: bool,
     /// The budget, if one was set, in bytes.
     pub budget: Option<u64>,
     /// The most that the control groups of the run allowed, in bytes.
     pub group_limit: Option<u64>,
-    /// Whether it was recorded in a run: it then says when streams were done.
-    pub recorded: bool,
     /// Whether it says when the run waited for the driver, and for how long.
+    #[serde(skip)]
     pub waits: bool,
     /// Whether it says which streams used a block.
+    #[serde(skip)]
     pub uses: bool,
-    /// Whether sizes are as they were asked for; else rounded up by the allocator.
-    pub exact_sizes: bool,
 }
 
 /// `BUDDY_THRESHOLD_MB` where it is not set, in bytes.
@@ -99,11 +103,8 @@ impl Input {
             let source = Source::Snapshot(Box::new(snapshot), whose);
             return Ok(Self::new(name, about, source));
         }
-        let is_none = || {
-            format!(
-                "{name} is no trace, no snapshot and no table of events (action,addr,size,stream)"
-            )
-        };
+        let others = "no snapshot and no table of events (action,addr,size,stream)";
+        let is_none = || format!("{name} is no trace, {others}");
         let (about, memory) = trace::about(&opened).with_context(is_none)?;
         let counts = counts::counts(&opened, memory).with_context(is_none)?;
         let whose = counts.choose(&name, device)?;
@@ -111,11 +112,10 @@ impl Input {
     }
 
     fn new(name: String, about: About, source: Source) -> Self {
-        let cut_off = Cell::default();
         Self {
             name,
             about,
-            cut_off,
+            cut_off: Cell::default(),
             source,
         }
     }
@@ -123,10 +123,10 @@ impl Input {
     /// Stacks of calls, and which one each request has, by its id; none where the file has none.
     pub fn stacks(&self) -> Option<(&Stacks, Vec<Option<u32>>)> {
         match &self.source {
-            Source::Snapshot(snapshot, whose) => Some((
-                &snapshot.stacks,
-                snapshot.stacks_of_requests(*whose).collect(),
-            )),
+            Source::Snapshot(snapshot, whose) => {
+                let of = snapshot.stacks_of_requests(*whose).collect();
+                Some((&snapshot.stacks, of))
+            }
             Source::Trace(..) | Source::Generated(_) => None,
         }
     }

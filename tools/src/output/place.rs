@@ -40,10 +40,9 @@ impl Place {
         if is_open_file(&place) {
             let is_stdout = fs::canonicalize("/proc/self/fd")
                 .is_ok_and(|own| place.parent() == Some(&own) && place.ends_with("1"));
-            return Ok(if is_stdout {
-                Self::Stdout
-            } else {
-                Self::Stream(place)
+            return Ok(match is_stdout {
+                true => Self::Stdout,
+                false => Self::Stream(place),
             });
         }
         let Some(found) = found else {
@@ -54,10 +53,9 @@ impl Place {
         }
         // Replaced, the file would have lost what is printed to it, too.
         let is_stdout = Identity::of_file(Path::new(STDOUT)) == Some(Identity::new(&found));
-        Ok(if is_stdout {
-            Self::Stdout
-        } else {
-            Self::File(place)
+        Ok(match is_stdout {
+            true => Self::Stdout,
+            false => Self::File(place),
         })
     }
 

@@ -25,11 +25,8 @@ fn a_file_is_whole_or_as_it_was_and_nothing_is_left_beside_it() {
         let written = output(&path).write(|to| {
             parts.borrow_mut().extend(others(folder.path(), "plan"));
             to.write_all(text.as_bytes())?;
-            if succeeds {
-                Ok(())
-            } else {
-                Err(io::ErrorKind::Other.into())
-            }
+            let failed = io::ErrorKind::Other.into();
+            if succeeds { Ok(()) } else { Err(failed) }
         });
         assert_eq!(written.is_ok(), succeeds);
         assert_eq!(others(folder.path(), "plan"), [""; 0].map(PathBuf::from));
@@ -94,11 +91,8 @@ fn links_that_lead_to_themselves_and_folders_are_refused() {
     symlink("ring", &ring).unwrap();
     for path in [&ring, folder.path(), &folder.path().join("none/plan")] {
         let said = Output::new(path, &[]).unwrap_err().to_string();
-        let name = path.display();
-        assert!(
-            said.starts_with(&format!("{name} cannot be written: ")),
-            "{said}"
-        );
+        let start = format!("{} cannot be written: ", path.display());
+        assert!(said.starts_with(&start), "{said}");
     }
 }
 

@@ -117,8 +117,8 @@ impl DevicePlanned {
         out: Option<PathBuf>,
     ) -> Self {
         let plans = || made.plans.iter().map(|(_, plan)| plan);
-        let [plan_before_stock, plan_before_expandable] =
-            models.plan.map_or([None, None], |it| it.map(Some));
+        let plan = models.plan.map_or([None, None], |it| it.map(Some));
+        let [plan_before_stock, plan_before_expandable] = plan;
         let best = match &plan_before_stock {
             Some(_) => "plan",
             None if models.expandable.peak < models.stock.peak => "expandable segments",
@@ -131,6 +131,7 @@ impl DevicePlanned {
         let requests = read.sizes.range(threshold..).map(|it| it.1).sum();
         let smaller = read.sizes.range(..threshold).map(|it| it.1).sum();
         let chosen_ones: Vec<Candidate> = chosen.best.iter().map(Candidate::from).collect();
+        let iterations = chosen_ones.iter().map(|it| it.iterations);
         Self {
             device: read.device,
             requests,
@@ -144,11 +145,7 @@ impl DevicePlanned {
             expandable: models.expandable,
             plan_before_stock,
             plan_before_expandable,
-            iterations: chosen_ones
-                .iter()
-                .map(|it| it.iterations)
-                .max()
-                .unwrap_or(0),
+            iterations: iterations.max().unwrap_or(0),
             chosen: chosen_ones,
             tried: chosen.tried.iter().map(Candidate::from).collect(),
             needs_order: chosen.needs_order,
@@ -165,20 +162,21 @@ impl DevicePlanned {
     /// What somebody should do who gets no plan.
     pub(super) fn instead(&self) -> String {
         let [stock, expandable] = [&self.stock, &self.expandable].map(|it| it.efficiency);
+        let needs =
+            "a plan would reserve more when batches come in another order, or phases last longer";
         let better = match self.needs_order {
             0 => "no plan is better",
-            _ => {
-                "a plan would reserve more when batches come in another order, or phases last longer"
-            }
+            _ => needs,
         };
-        if self.best == "stock" {
-            return format!(
-                "nothing: PyTorch's allocator as it comes has an efficiency of {stock:.3}, and {better}"
-            );
+        let has = "has an efficiency of";
+        match self.best {
+            "stock" => {
+                format!("nothing: PyTorch's allocator as it comes {has} {stock:.3}, and {better}")
+            }
+            _ => format!(
+                "PYTORCH_ALLOC_CONF=expandable_segments:True {has} {expandable:.3} (stock {stock:.3}), and {better}"
+            ),
         }
-        format!(
-            "PYTORCH_ALLOC_CONF=expandable_segments:True has an efficiency of {expandable:.3} (stock {stock:.3}), and {better}"
-        )
     }
 
     /// Which plan won, and what the next best would have reserved.
@@ -188,16 +186,13 @@ impl DevicePlanned {
             let other = others
                 .filter(|it| it.iterations != won.iterations)
                 .min_by_key(|it| it.reserved());
-            write!(f, "  plan of stream {}: {}", won.stream, won.name())?;
-            match other {
-                Some(other) => writeln!(
-                    f,
-                    "; one {} would reserve {}",
-                    other.name(),
-                    show::bytes(other.reserved())
-                )?,
-                None => writeln!(f, "; no other was tried")?,
-            }
+            write!(f, "  plan of stream {}: {}; ", won.stream, won.name())?;
+            let Some(other) = other else {
+                writeln!(f, "no other was tried")?;
+                continue;
+            };
+            let (name, bytes) = (other.name(), show::bytes(other.reserved()));
+            writeln!(f, "one {name} would reserve {bytes}")?;
         }
         Ok(())
     }
@@ -213,13 +208,15 @@ impl fmt::Display for DevicePlanned {
             show::bytes(self.peak_requested),
             self.search.seconds,
         )?;
+        let (before_stock, before_expandable) =
+            (&self.plan_before_stock, &self.plan_before_expandable);
         let rows = [
             ("stock", Some(&self.stock)),
             ("expandable segments", Some(&self.expandable)),
-            ("plan, stock behind it", self.plan_before_stock.as_ref()),
+            ("plan, stock behind it", before_stock.as_ref()),
             (
                 "plan, expandable segments behind it",
-                self.plan_before_expandable.as_ref(),
+                before_expandable.as_ref(),
             ),
         ];
         for (name, it) in rows {
@@ -231,12 +228,8 @@ impl fmt::Display for DevicePlanned {
             )?;
         }
         if let Some(peak) = self.run_peak {
-            writeln!(
-                f,
-                "  {:<36} reserved {:>10}",
-                "the recorded run",
-                show::bytes(peak)
-            )?;
+            let (name, peak) = ("the recorded run", show::bytes(peak));
+            writeln!(f, "  {name:<36} reserved {peak:>10}")?;
         }
         if self.live_before > 0 {
             let before = show::bytes(self.live_before);

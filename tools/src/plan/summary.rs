@@ -161,10 +161,8 @@ impl Planned {
         let hits = check_plan(&read.record, plan).hits;
         // Of equals the first, since a plan has its places as well.
         let others = [(peak, PLAN), (engine.peak, ENGINE), (stock.peak, STOCK)];
-        let best = others
-            .into_iter()
-            .min_by_key(|it| it.0)
-            .map_or(PLAN, |it| it.1);
+        let best = others.into_iter().min_by_key(|it| it.0);
+        let best = best.map_or(PLAN, |it| it.1);
         Self {
             requests: facts.requests,
             requests_below_threshold: read.left_out,

@@ -89,10 +89,8 @@ fn started(mut words: Vec<String>, on: Option<&str>) -> Vec<String> {
 fn is_script(path: &Path) -> bool {
     // So much of the first line Linux reads.
     let mut begin = [0; 256];
-    let many = fs::File::open(path)
-        .and_then(|mut it| it.read(&mut begin))
-        .unwrap_or(0);
-    let text = String::from_utf8_lossy(&begin[..many]);
+    let many = fs::File::open(path).and_then(|mut it| it.read(&mut begin));
+    let text = String::from_utf8_lossy(&begin[..many.unwrap_or(0)]);
     let first = text.lines().next().unwrap_or_default();
     first.starts_with("#!") && first.contains("python")
 }
@@ -114,15 +112,12 @@ fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
     let file = folder.file(&key);
     let there = all.iter().find(|it| it.path == file && it.key == key);
     let is_there = there.is_some();
-    let others = all
-        .iter()
-        .filter(|it| it.key.memory == key.memory && it.key != key);
-    let mut near: Vec<Near> = others
-        .map(|it| Near {
-            name: name(&it.path),
-            differs: key.differences(&it.key),
-        })
-        .collect();
+    let is_other = |it: &&Kept| it.key.memory == key.memory && it.key != key;
+    let near = all.iter().filter(is_other).map(|it| Near {
+        name: name(&it.path),
+        differs: key.differences(&it.key),
+    });
+    let mut near: Vec<Near> = near.collect();
     near.sort_by_key(|it| it.differs.len());
     near.truncate(if is_there { 0 } else { MOST_NEAR });
     Answer {
@@ -188,11 +183,8 @@ mod tests {
         assert_eq!(key("serve model"), Ok("serve".to_owned()));
         assert_eq!(key(&at("train")), Ok("train".to_owned()));
         for name in ["train", "none"] {
-            let said = key(name).unwrap_err();
-            assert!(
-                said.starts_with(&format!("{name} is no Python script on PATH")),
-                "{said}"
-            );
+            let (said, start) = (key(name).unwrap_err(), "is no Python script on PATH");
+            assert!(said.starts_with(&format!("{name} {start}")), "{said}");
         }
         let said = key("python none.py").unwrap_err();
         assert!(said.contains("a file that cannot be read"), "{said}");

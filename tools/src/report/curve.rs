@@ -55,11 +55,6 @@ impl Curve {
         if self.last.replace(value) == Some(value) {
             return;
         }
-        let fresh = Stretch {
-            from: at,
-            low: value,
-            high: value,
-        };
         match self.stretches.last_mut() {
             Some(stretch) if self.has < self.each => {
                 stretch.low = stretch.low.min(value);
@@ -70,7 +65,8 @@ impl Curve {
                 if self.stretches.len() == self.most {
                     self.halve();
                 }
-                self.stretches.push(fresh);
+                let (from, low, high) = (at, value, value);
+                self.stretches.push(Stretch { from, low, high });
                 self.has = 1;
             }
         }
@@ -103,10 +99,9 @@ impl From<Curve> for Columns {
         Self {
             from: column(|it| it.from),
             high: column(|it| it.high),
-            low: if curve.is_thinned() {
-                column(|it| it.low)
-            } else {
-                Vec::new()
+            low: match curve.is_thinned() {
+                true => column(|it| it.low),
+                false => Vec::new(),
             },
         }
     }
@@ -136,10 +131,8 @@ mod tests {
         assert_eq!(curve.points().collect::<Vec<_>>(), [(1, 5), (3, 9), (9, 2)]);
         assert!(!curve.is_thinned());
         let columns = Columns::from(curve.clone());
-        assert_eq!(
-            (columns.from, columns.high, columns.low),
-            (vec![1, 2, 6], vec![5, 4, -7], vec![])
-        );
+        assert_eq!([columns.from, columns.high], [[1, 2, 6], [5, 4, -7]]);
+        assert!(columns.low.is_empty());
         for at in 10..1000_u64 {
             curve.push(at, if at == 500 { 77 } else { 10 + at % 3 });
         }

@@ -93,17 +93,13 @@ fn moments(
 ) -> Vec<(u64, Moment)> {
     let mut moments = Vec::new();
     for (number, it) in segments.iter().enumerate().filter(|it| it.1.from < it.1.to) {
-        moments.extend([
-            (it.from, Moment::Pin(number)),
-            (it.to, Moment::Unpin(number)),
-        ]);
+        moments.push((it.from, Moment::Pin(number)));
+        moments.push((it.to, Moment::Unpin(number)));
     }
     for (number, row) in rows.iter().enumerate() {
         if placed.get(number).is_some_and(Option::is_some) && row.from < row.until {
-            moments.extend([
-                (row.from, Moment::Request(number)),
-                (row.until, Moment::Free(number)),
-            ]);
+            moments.push((row.from, Moment::Request(number)));
+            moments.push((row.until, Moment::Free(number)));
         }
     }
     moments.retain(|it| it.0 < end || matches!(it.1, Moment::Pin(_) | Moment::Request(_)));
@@ -219,67 +215,32 @@ mod tests {
         Some(Placed { height, bytes })
     }
 
-    fn segment(height: u64, bytes: u64, from: u64, to: u64) -> Segment {
-        Segment {
-            height,
-            bytes,
-            from,
-            to,
-        }
-    }
-
     #[test]
     fn runs_split_and_merge_and_end_with_their_segment() {
-        let segments = [segment(0, 100, 0, 50), segment(100, 40, 10, 90)];
+        let segments = [Segment::new(0, 100, 0, 50), Segment::new(100, 40, 10, 90)];
         let never = u64::MAX;
         let rows = [
-            row(30, 1, 20),
-            row(10, 2, never),
-            row(40, 12, 30),
-            row(7, 15, 15),
-            row(5, 16, 40),
+            (30, 1, 20),
+            (10, 2, never),
+            (40, 12, 30),
+            (7, 15, 15),
+            (5, 16, 40),
         ];
+        let rows = rows.map(|(bytes, from, until)| row(bytes, from, until));
         // The third is rounded up: it takes 40 of 40. The last lies where the second does.
         let placed = [at(0, 30), at(60, 10), at(100, 40), at(0, 7), at(62, 5)];
         let seen = fragmentation(&segments, &rows, &placed, (12, 90));
-        let points = |curve: &Curve| curve.points().collect::<Vec<_>>();
-        assert_eq!(
-            points(&seen.largest),
-            // 100 free; 30 taken; 30..60 and 70..100; the other segment is free, and full; 0..60; the other segment.
-            [
-                (0, 100),
-                (1, 70),
-                (2, 30),
-                (10, 40),
-                (12, 30),
-                (20, 60),
-                (50, 40)
-            ]
-        );
-        assert_eq!(
-            points(&seen.idle),
-            [
-                (0, 100),
-                (1, 70),
-                (2, 60),
-                (10, 100),
-                (12, 60),
-                (20, 90),
-                (30, 130),
-                (50, 30)
-            ]
-        );
+        let points = |curve: &Curve| format!("{:?}", curve.points().collect::<Vec<_>>());
+        // 100 free; 30 taken; 30..60 and 70..100; the other segment is free, and full; 0..60; the other segment.
+        insta::assert_snapshot!(points(&seen.largest), @"[(0, 100), (1, 70), (2, 30), (10, 40), (12, 30), (20, 60), (50, 40)]");
+        insta::assert_snapshot!(points(&seen.idle), @"[(0, 100), (1, 70), (2, 60), (10, 100), (12, 60), (20, 90), (30, 130), (50, 30)]");
         assert_eq!((seen.idle_at_peak, seen.largest_at_peak), (60, 30));
     }
 
     #[test]
     fn what_rounding_takes_is_idle_and_not_free() {
-        let seen = fragmentation(
-            &[segment(0, 8, 0, 9)],
-            &[row(5, 0, u64::MAX)],
-            &[at(0, 8)],
-            (0, 9),
-        );
+        let (segments, rows) = ([Segment::new(0, 8, 0, 9)], [row(5, 0, u64::MAX)]);
+        let seen = fragmentation(&segments, &rows, &[at(0, 8)], (0, 9));
         assert_eq!((seen.idle_at_peak, seen.largest_at_peak), (3, 0));
     }
 }

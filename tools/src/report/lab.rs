@@ -73,11 +73,9 @@ pub(super) fn explore(steps: &[Step], threads: usize, stop: &(dyn Fn() -> bool +
                 while !stop()
                     && let Some((exact, settings)) = grid.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let at = THRESHOLDS_MB
-                        .iter()
-                        .take_while(|it| **it * MIB < settings.threshold_bytes);
-                    let ready = ready[at.count()]
-                        .get_or_init(|| Prepared::new(steps, settings.threshold_bytes));
+                    let threshold = settings.threshold_bytes;
+                    let at = THRESHOLDS_MB.partition_point(|it| *it * MIB < threshold);
+                    let ready = ready[at].get_or_init(|| Prepared::new(steps, threshold));
                     let one = try_one(ready, *exact, *settings);
                     // Nobody panics while holding it.
                     if let Ok(mut tried) = tried.lock() {
@@ -91,8 +89,7 @@ pub(super) fn explore(steps: &[Step], threads: usize, stop: &(dyn Fn() -> bool +
     for (threshold_mb, same) in alike.into_iter().filter(|(one, other)| one != other) {
         let copies = tried.iter().filter(|it| it.threshold_mb == same);
         let copies = copies.cloned().map(|it| Tried { threshold_mb, ..it });
-        let copies: Vec<_> = copies.collect();
-        tried.extend(copies);
+        tried.extend(copies.collect::<Vec<_>>());
     }
     tried.sort_by_key(|it| (it.exact, it.threshold_mb, it.block_mb, it.count));
     Lab {
@@ -109,10 +106,7 @@ fn alike(steps: &[Step]) -> [(u64, u64); THRESHOLDS_MB.len()] {
     let mut between = [false; THRESHOLDS_MB.len()];
     for step in steps {
         if let Act::Alloc { bytes, .. } = step.act {
-            let below = THRESHOLDS_MB
-                .iter()
-                .take_while(|it| **it * MIB <= bytes)
-                .count();
+            let below = THRESHOLDS_MB.partition_point(|it| *it * MIB <= bytes);
             between[below.saturating_sub(1)] = true;
         }
     }
@@ -140,12 +134,8 @@ fn grid() -> Vec<(bool, Settings)> {
         all.push((true, with.exact()));
         for block in BLOCKS_MB {
             for block_count in COUNTS {
-                let block_bytes = block * MIB;
-                let settings = Settings {
-                    block_bytes,
-                    block_count,
-                    ..with
-                };
+                let (block_bytes, mut settings) = (block * MIB, with);
+                (settings.block_bytes, settings.block_count) = (block_bytes, block_count);
                 all.push((false, settings));
             }
         }
@@ -182,12 +172,9 @@ mod tests {
     use super::*;
 
     fn requests(sizes: &[u64]) -> Vec<Step> {
-        let step = |(block, bytes): (u32, &u64)| Step {
+        let step = |(block, &bytes): (u32, &u64)| Step {
             at: block.into(),
-            act: Act::Alloc {
-                block,
-                bytes: *bytes,
-            },
+            act: Act::Alloc { block, bytes },
         };
         (0..).zip(sizes).map(step).collect()
     }

@@ -32,11 +32,8 @@ pub struct Lay {
 pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> Lay {
     let mut pieces = segments_of(entries, recording);
     // By the number of the request.
-    let requests: Vec<u64> = entries
-        .iter()
-        .filter(|it| it.is_request())
-        .map(|it| it.address)
-        .collect();
+    let requests = entries.iter().filter(|it| it.is_request());
+    let requests: Vec<u64> = requests.map(|it| it.address).collect();
     let blocks = recording.rows.iter().enumerate().map(|(number, row)| {
         let address = requests.get(number).copied()?;
         Some((address, address.checked_add(row.bytes)?))
@@ -45,12 +42,8 @@ pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> 
     let known = ranges(pieces.iter().map(|it| (it.address, it.end)));
     let is_lost = |it: &&(u64, u64)| range_of(&known, it.0, it.1).is_none();
     let lost = ranges(blocks.iter().flatten().filter(is_lost).copied());
-    pieces.extend(lost.into_iter().map(|(address, end)| Piece {
-        address,
-        end,
-        from: 0,
-        to: recording.end,
-    }));
+    let lost = lost.into_iter();
+    pieces.extend(lost.map(|(address, end)| Piece::new(address, end, 0, recording.end)));
 
     let ranges = ranges(pieces.iter().map(|it| (it.address, it.end)));
     let mut top = 0_u64;
@@ -63,17 +56,11 @@ pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> 
         let range = range_of(&ranges, address, end)?;
         Some(heights[&range] + (address - range))
     };
-    let segments: Vec<Segment> = pieces
-        .iter()
-        .filter_map(|it| {
-            Some(Segment {
-                height: height(it.address, it.end)?,
-                bytes: it.end - it.address,
-                from: it.from,
-                to: it.to,
-            })
-        })
-        .collect();
+    let segment = |it: &Piece| {
+        let height = height(it.address, it.end)?;
+        Some(Segment::new(height, it.end - it.address, it.from, it.to))
+    };
+    let segments: Vec<Segment> = pieces.iter().filter_map(segment).collect();
     let placed = |(address, end): (u64, u64)| {
         Some(Placed {
             height: height(address, end)?,
@@ -127,20 +114,14 @@ mod tests {
     /// Heights of blocks, from their columns.
     fn blocks(lay: &Lay) -> Vec<i64> {
         let json = serde_json::to_value(&lay.map).unwrap();
-        let mut sum = 0;
-        let differences = json["blocks"].as_array().unwrap().iter();
-        differences
-            .map(|it| {
-                sum += it.as_i64().unwrap();
-                sum - 1
-            })
-            .collect()
+        let mut blocks: Vec<i64> = serde_json::from_value(json["blocks"].clone()).unwrap();
+        (1..blocks.len()).for_each(|i| blocks[i] += blocks[i - 1]);
+        blocks.into_iter().map(|it| it - 1).collect()
     }
 
     fn segments(lay: &Lay, column: &str) -> Vec<u64> {
         let json = serde_json::to_value(&lay.map).unwrap();
-        let column = json["segments"][column].as_array().unwrap().iter();
-        column.map(|it| it.as_u64().unwrap()).collect()
+        serde_json::from_value(json["segments"][column].clone()).unwrap()
     }
 
     #[test]
@@ -164,10 +145,8 @@ mod tests {
         assert_eq!(segments(&lay, "height"), [50, 0, 50]);
         assert_eq!(segments(&lay, "from"), [0, 2, 6]);
         assert_eq!(segments(&lay, "to"), [5, 10, 10]);
-        assert_eq!(
-            (lay.height, lay.address),
-            (vec![0, 50], vec!["0x1f4".to_owned(), "0x2328".to_owned()])
-        );
+        assert_eq!(lay.height, [0, 50]);
+        assert_eq!(lay.address, ["0x1f4", "0x2328"]);
     }
 
     #[test]

@@ -24,6 +24,17 @@ pub(super) struct Segment {
     pub(super) to: u64,
 }
 
+impl Segment {
+    pub(super) fn new(height: u64, bytes: u64, from: u64, to: u64) -> Self {
+        Self {
+            height,
+            bytes,
+            from,
+            to,
+        }
+    }
+}
+
 /// Where a block lies in the picture, and how much of it it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
@@ -70,12 +81,9 @@ impl Mapping {
         for Change { place, pinned } in changes {
             if *pinned {
                 self.pinned.insert(place.address, self.segments.len());
-                self.segments.push(Segment {
-                    height: self.stack.put(place.bytes),
-                    bytes: place.bytes,
-                    from: at,
-                    to: u64::MAX,
-                });
+                let height = self.stack.put(place.bytes);
+                let segment = Segment::new(height, place.bytes, at, u64::MAX);
+                self.segments.push(segment);
             } else if let Some(number) = self.pinned.remove(&place.address) {
                 self.segments[number].to = at;
                 let Segment { height, bytes, .. } = self.segments[number];
@@ -105,13 +113,8 @@ impl Mapping {
         for segment in &mut self.segments {
             segment.to = segment.to.min(recording.end);
         }
-        made(
-            self.stack.height,
-            &self.segments,
-            &self.blocks,
-            recording,
-            shown,
-        )
+        let (height, segments) = (self.stack.height, &self.segments);
+        made(height, segments, &self.blocks, recording, shown)
     }
 }
 
@@ -123,12 +126,7 @@ pub(super) fn of_plan(
     shown: &[usize],
 ) -> Map {
     let mut stack = Stack::default();
-    let segment = |bytes: &u64| Segment {
-        height: stack.put(*bytes),
-        bytes: *bytes,
-        from: 0,
-        to: recording.end,
-    };
+    let segment = |bytes: &u64| Segment::new(stack.put(*bytes), *bytes, 0, recording.end);
     let segments: Vec<_> = regions.iter().map(segment).collect();
     let placed = |slot: &Slot| Placed {
         height: segments[slot.region as usize].height + slot.offset,
@@ -149,6 +147,7 @@ pub(super) fn made(
     let column = |of: fn(&Segment) -> u64| segments.iter().map(of).collect();
     let blocks: Vec<Option<u64>> = shown.iter().map(|row| Some(placed[*row]?.height)).collect();
     let moments = (tables::peak(&recording.rows).0.0, recording.end);
+    let has_any = placed.iter().any(Option::is_some);
     Map {
         height,
         segments: Segments {
@@ -160,10 +159,7 @@ pub(super) fn made(
         // One more than the height, so that 0 is left for those without a place.
         blocks: differences(blocks.iter().map(|it| it.map_or(0, |it| it + 1))),
         elsewhere: blocks.iter().filter(|it| it.is_none()).count(),
-        fragmentation: placed
-            .iter()
-            .any(Option::is_some)
-            .then(|| fragmentation(segments, &recording.rows, placed, moments)),
+        fragmentation: has_any.then(|| fragmentation(segments, &recording.rows, placed, moments)),
     }
 }
 
@@ -187,17 +183,16 @@ mod tests {
     #[test]
     fn blocks_are_where_their_segments_are_put() {
         let mut mapping = Mapping::default();
-        let change = |place, pinned| Change { place, pinned };
-        mapping.follow(
-            &[change(place(1000, 10), true), change(place(5000, 20), true)],
-            1,
-        );
+        let change = |address, bytes, pinned| Change {
+            place: place(address, bytes),
+            pinned,
+        };
+        let both = [change(1000, 10, true), change(5000, 20, true)];
+        mapping.follow(&both, 1);
         mapping.place(Some(place(5004, 8)));
         mapping.place(None);
-        mapping.follow(
-            &[change(place(1000, 10), false), change(place(9000, 6), true)],
-            2,
-        );
+        let other = [change(1000, 10, false), change(9000, 6, true)];
+        mapping.follow(&other, 2);
         mapping.place(Some(place(9000, 6)));
         mapping.place(Some(place(1000, 10)));
         let mut recording = rows(5);
@@ -221,12 +216,8 @@ mod tests {
         };
         let mut recording = rows(3);
         recording.end = 9;
-        let map = of_plan(
-            &[100, 50],
-            &[slot(1, 8), None, slot(0, 8)],
-            &recording,
-            &[0, 1, 2],
-        );
+        let slots = [slot(1, 8), None, slot(0, 8)];
+        let map = of_plan(&[100, 50], &slots, &recording, &[0, 1, 2]);
         assert_eq!((map.height, map.elsewhere), (150, 1));
         assert_eq!(map.blocks, [109, -109, 9]);
         assert_eq!(map.segments.to, [9, 9]);

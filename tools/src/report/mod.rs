@@ -84,13 +84,10 @@ pub fn run(args: &cli::Report) -> Result<()> {
             _ => report.write_page(to),
         })?;
     }
-    let mut summary = format!(
-        "{}: {}, at most {} live, in {:.1} s\n",
-        out.name,
-        show::count(recording.rows.len() as u64, "request"),
-        show::bytes(tables::peak(&recording.rows).1),
-        begun.elapsed().as_secs_f64()
-    );
+    let requests = show::count(recording.rows.len() as u64, "request");
+    let live = show::bytes(tables::peak(&recording.rows).1);
+    let (name, seconds) = (&out.name, begun.elapsed().as_secs_f64());
+    let mut summary = format!("{name}: {requests}, at most {live} live, in {seconds:.1} s\n");
     if let Some(waited) = waits::all(&recording) {
         summary += &format!("the run itself {waited}\n");
     }
@@ -108,10 +105,9 @@ fn output_of(args: &cli::Report) -> Result<Output> {
             args.trace.display()
         ),
     };
-    let others = [&args.plan, &args.compare];
-    let inputs: Vec<&Path> = (others.into_iter().flatten().chain([&args.trace]))
-        .map(PathBuf::as_path)
-        .collect();
+    let others = [&args.plan, &args.compare].into_iter().flatten();
+    let inputs = others.chain([&args.trace]).map(PathBuf::as_path);
+    let inputs: Vec<&Path> = inputs.collect();
     Output::new(&path, &inputs)
 }
 
@@ -121,7 +117,6 @@ fn report(
     args: &cli::Report,
     say: &dyn Fn(&str),
 ) -> Result<Report> {
-    let about = &input.about;
     let (peak_at, peak) = tables::peak(&recording.rows);
     let (live, waiting) = live(recording);
     let shown = shown(&recording.rows);
@@ -135,12 +130,7 @@ fn report(
         version: env!("CARGO_PKG_VERSION"),
         name: input.name.clone(),
         device: device(input.whose()),
-        torch: about.torch.clone(),
-        rank: about.rank,
-        recorded: about.recorded,
-        exact_sizes: about.exact_sizes,
-        budget: about.budget,
-        group_limit: about.group_limit,
+        about: input.about.clone(),
         threshold: input.threshold(),
         end: recording.end,
         events: recording.events,
@@ -309,19 +299,17 @@ fn shown(rows: &[Row]) -> Vec<usize> {
 }
 
 fn blocks(rows: &[Row], shown: &[usize]) -> Blocks {
-    let column =
-        |of: &dyn Fn(&Row) -> u64| shown.iter().map(|it| of(&rows[*it])).collect::<Vec<_>>();
+    let column = |of: fn(&Row) -> u64| shown.iter().map(move |it| of(&rows[*it]));
     let since = |from: u64, to: u64| match to {
         u64::MAX => -1,
         _ => i64::try_from(to.saturating_sub(from)).unwrap_or(i64::MAX),
     };
-    let signed =
-        |of: &dyn Fn(&Row) -> i64| shown.iter().map(|it| of(&rows[*it])).collect::<Vec<_>>();
+    let signed = |of: &dyn Fn(&Row) -> i64| shown.iter().map(|it| of(&rows[*it])).collect();
     Blocks {
         of: rows.len(),
-        line: curve::differences(column(&|it| it.line).into_iter()),
-        bytes: column(&|it| it.bytes),
-        from: curve::differences(column(&|it| it.from).into_iter()),
+        line: curve::differences(column(|it| it.line)),
+        bytes: column(|it| it.bytes).collect(),
+        from: curve::differences(column(|it| it.from)),
         freed: signed(&|it| since(it.from, it.freed)),
         until: signed(&|it| since(it.freed, it.until)),
         thread: shown.iter().map(|it| rows[*it].thread).collect(),

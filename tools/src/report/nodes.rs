@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 /// A node's memory in bytes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Node {
     /// Its number.
     pub node: u32,
@@ -24,13 +24,8 @@ pub(super) struct Nodes(BTreeMap<u32, Node>);
 impl Nodes {
     /// From now on the node has these.
     pub(super) fn push(&mut self, node: u32, pinned: u64, used: u64) {
-        let new = Node {
-            node,
-            peak_pinned: 0,
-            peak_used: 0,
-            at_end: [0; 2],
-        };
-        let it = self.0.entry(node).or_insert(new);
+        let it = self.0.entry(node).or_default();
+        it.node = node;
         it.peak_pinned = it.peak_pinned.max(pinned);
         it.peak_used = it.peak_used.max(used);
         it.at_end = [pinned, used];

@@ -34,13 +34,13 @@ pub(super) fn observe_with_map(
 ) -> (Seen, Map) {
     let (mut mapping, mut next) = (Mapping::default(), 0);
     let mut at_step = 0;
-    run.watch();
+    run.policy().watch();
     let seen = watch(run, &recording.steps, &mut |run, step| {
-        mapping.follow(&run.changes(), step.at);
+        mapping.follow(&run.policy().changes(), step.at);
         while let Some(row) = recording.rows.get(next)
             && row.step <= at_step
         {
-            mapping.place(run.place(row.number));
+            mapping.place(run.policy().place(row.number));
             next += 1;
         }
         at_step += 1;

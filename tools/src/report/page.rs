@@ -13,6 +13,7 @@ use super::tables::{AtPeak, Sizes};
 use super::waits::Waits;
 use super::who::Who;
 use crate::advise::Advice;
+use crate::input::About;
 use crate::waited::Waited;
 
 /// A report. Sizes are in bytes, times in microseconds from the first event on.
@@ -24,18 +25,9 @@ pub struct Report {
     pub name: String,
     /// Whose memory: pinned memory, or that of a device.
     pub device: Option<u32>,
-    /// PyTorch's version, where the file says it.
-    pub torch: Option<String>,
-    /// Which process of how many.
-    pub rank: Option<(u32, u32)>,
-    /// Whether it was recorded in a run; else it was generated.
-    pub recorded: bool,
-    /// Whether sizes are as they were asked for; else rounded up by the allocator.
-    pub exact_sizes: bool,
-    /// The budget of that run, if one was set.
-    pub budget: Option<u64>,
-    /// The most that its control groups allowed.
-    pub group_limit: Option<u64>,
+    /// What the file says of the run.
+    #[serde(flatten)]
+    pub about: About,
     /// The smallest request that blocks served.
     pub threshold: u64,
     /// How long it took.

@@ -59,12 +59,9 @@ pub(super) fn peak(rows: &[Row]) -> (When, u64) {
 
 /// Bytes of blocks from their request on until their memory could be used again, after each step that changes them.
 pub(super) fn live(rows: &[Row], each: &mut dyn FnMut(When, u64)) {
-    let begins = rows
-        .iter()
-        .map(|it| ((it.from, it.step), i128::from(it.bytes)));
-    let ends = rows
-        .iter()
-        .map(|it| ((it.until, it.next), -i128::from(it.bytes)));
+    let begin = |it: &Row| ((it.from, it.step), i128::from(it.bytes));
+    let end = |it: &Row| ((it.until, it.next), -i128::from(it.bytes));
+    let (begins, ends) = (rows.iter().map(begin), rows.iter().map(end));
     let mut changes: Vec<_> = begins.chain(ends).filter(|it| it.0.0 < u64::MAX).collect();
     // Of a step's changes, what ends comes first.
     changes.sort_unstable();
@@ -165,11 +162,12 @@ mod tests {
     fn what_waits_for_a_stream_counts_and_what_ends_as_it_begins_does_not_stay() {
         let never = u64::MAX;
         let rows = [
-            row(5, 0, 4, 9),
-            row(3, 2, never, never),
-            row(7, 3, 3, 3),
-            row(4, 9, 9, 10),
+            (5, 0, 4, 9),
+            (3, 2, never, never),
+            (7, 3, 3, 3),
+            (4, 9, 9, 10),
         ];
+        let rows = rows.map(|(bytes, from, freed, until)| row(bytes, from, freed, until));
         assert_eq!(peak(&rows), ((2, 0), 8));
         let mut sums = Vec::new();
         sum(&rows, |it| it.freed, &mut |at, sum| sums.push((at, sum)));
@@ -198,15 +196,10 @@ mod tests {
         recording.rows.push(row(1025, 0, 0, 5));
         let two = at_peak(&recording, (1, 0));
         assert_eq!((two[0].from, two[0].to, two[0].blocks), (1000, 1023, 24));
-        assert_eq!(
-            (two[1].from, two[1].total, two[1].waiting),
-            (1025, 1025, 1025)
-        );
+        assert_eq!([two[1].from, two[1].total, two[1].waiting], [1025; 3]);
         let sizes = sizes(&recording, (1, 0));
-        assert_eq!(
-            (sizes[0].requests, sizes[0].different, sizes[0].rounding),
-            (24, 24, 24 * 24 - 276)
-        );
+        let first = [sizes[0].requests, sizes[0].different, sizes[0].rounding];
+        assert_eq!(first, [24, 24, 24 * 24 - 276]);
         assert_eq!((sizes[1].up_to, sizes[1].lifetime), (2048, Some(0)));
     }
 }

@@ -96,13 +96,9 @@ impl fmt::Display for Table<'_> {
             writeln!(f)?;
         }
         let mean = 100.0 * self.0.fragmentation_lower;
-        writeln!(
-            f,
-            "\nOn average {mean:.1} % less of what is reserved is unused than with stock."
-        )?;
-        writeln!(
-            f,
-            "The last columns are runs that differ from the one that was planned: plan / stock."
-        )
+        let less = "less of what is reserved is unused than with stock.";
+        writeln!(f, "\nOn average {mean:.1} % {less}")?;
+        let last = "The last columns are runs that differ from the one that was planned";
+        writeln!(f, "{last}: plan / stock.")
     }
 }

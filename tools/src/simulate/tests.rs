@@ -42,13 +42,8 @@ use table::Table;
 
 #[test]
 fn json() {
-    let line = [
-        "fixed-2.083gib",
-        "--policy",
-        "pinbuddy",
-        "--block-count",
-        "2",
-    ];
+    let line = "fixed-2.083gib --policy pinbuddy --block-count 2".split(' ');
+    let line: Vec<&str> = line.collect();
     let answer = Answer {
         optimized: true,
         peak_memory_bytes: Some(1 << 24),
@@ -70,19 +65,14 @@ fn workloads_come_with_advice_and_chosen_policies_without() {
     let text = table::Advised(&advice).to_string();
     let start = "fixed-129.5mib\n  Recommended: pinbuddy";
     assert!(text.starts_with(start), "{text}");
-    assert!(
-        advice[0]
-            .recommendation
-            .reason
-            .starts_with("it pins 5.06 GiB (1.00 times")
-    );
+    let reason = &advice[0].recommendation.reason;
+    assert!(reason.starts_with("it pins 5.06 GiB (1.00 times"));
     assert!(told(&["fixed-129.5mib", "--policy", "stock"]).is_empty());
 }
 
 #[test]
 fn the_document_explains_policies_and_keys() {
-    let page =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/simulate.md")).unwrap();
+    let page = include_str!("../../../docs/simulate.md");
     let has = |text: String| assert!(page.contains(&text), "docs/simulate.md has no {text:?}");
     for policy in Kind::ALL {
         has(format!("\n| `{}` |", policy.name()));

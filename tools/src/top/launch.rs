@@ -81,14 +81,11 @@ impl Shown<'_> {
             self.look()?;
             std::thread::sleep(PASS);
         };
-        if self.args.json {
-            output::say(format_args!("{}\n", row::json(&self.last, &self.others)));
-        } else {
-            output::say(format_args!(
-                "{}",
-                text(self.who, &self.last, &self.others, PAPER, "")
-            ));
-        }
+        let said = match self.args.json {
+            true => format!("{}\n", row::json(&self.last, &self.others)),
+            false => text(self.who, &self.last, &self.others, PAPER, ""),
+        };
+        output::say(format_args!("{said}"));
         Ok(status)
     }
 
@@ -126,10 +123,8 @@ impl Shown<'_> {
 }
 
 fn start(args: &cli::Top, piped: bool) -> Result<(Child, Option<Receiver<Vec<u8>>>)> {
-    let (program, words) = args
-        .launch
-        .split_first()
-        .context("--launch needs a command")?;
+    let command = args.launch.split_first();
+    let (program, words) = command.context("--launch needs a command")?;
     let mut command = Command::new(program);
     command.args(words).env("BUDDY_LIVE", "1");
     let mut output = None;
@@ -145,12 +140,9 @@ fn start(args: &cli::Top, piped: bool) -> Result<(Child, Option<Receiver<Vec<u8>
     let child = command.spawn();
     // The command has a copy of the pipe's end, which would keep the pipe open.
     drop(command);
-    let child = child.with_context(|| {
-        format!(
-            "{} cannot be started; expected a program and its arguments behind --launch",
-            program.display()
-        )
-    })?;
+    let program = program.display();
+    let expected = "expected a program and its arguments behind --launch";
+    let child = child.with_context(|| format!("{program} cannot be started; {expected}"))?;
     Ok((child, output.map(pass_on)))
 }
 
@@ -247,16 +239,13 @@ mod tests {
     #[test]
     fn lines_are_passed_on_whole_and_bars_as_they_stand() {
         let mut lines = Lines::default();
-        lines.push(b"one\ntw");
-        assert_eq!(
-            (lines.take(), lines.open()),
-            (b"one\n".to_vec(), "tw\n".to_owned())
-        );
-        lines.push(b"o\n 10 %\r 20 %\r");
-        assert_eq!(
-            (lines.take(), lines.open()),
-            (b"two\n".to_vec(), " 20 %\n".to_owned())
-        );
+        for (written, whole, open) in [
+            (&b"one\ntw"[..], &b"one\n"[..], "tw\n"),
+            (b"o\n 10 %\r 20 %\r", b"two\n", " 20 %\n"),
+        ] {
+            lines.push(written);
+            assert_eq!((&*lines.take(), &*lines.open()), (whole, open));
+        }
         lines.end();
         assert_eq!(lines.take(), b" 10 %\r 20 %\r\n");
         assert_eq!(lines.open(), "");
@@ -265,11 +254,9 @@ mod tests {
     #[test]
     fn a_status_is_passed_on_and_a_signal_as_shells_do() {
         for (raw, expected) in [(0, 0), (3 << 8, 3), (9, 137)] {
-            let code = code(ExitStatus::from_raw(raw));
-            assert_eq!(
-                format!("{code:?}"),
-                format!("{:?}", ExitCode::from(expected))
-            );
+            let codes = [code(ExitStatus::from_raw(raw)), ExitCode::from(expected)];
+            let [code, expected] = codes.map(|it| format!("{it:?}"));
+            assert_eq!(code, expected);
         }
     }
 }

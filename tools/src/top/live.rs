@@ -70,9 +70,7 @@ fn read(path: &PathBuf) -> Result<Page, String> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = OpenOptions::new();
     let open = options.read(true).custom_flags(flags.bits().cast_signed());
-    let opened = open
-        .open(path)
-        .and_then(|file| Ok((file.metadata()?, file)));
+    let opened = open.open(path).and_then(|it| Ok((it.metadata()?, it)));
     let (metadata, file) = opened.map_err(|why| format!("it cannot be opened: {why}"))?;
     if !metadata.is_file() || metadata.len() != LENGTH as u64 {
         let found = metadata.len();
@@ -124,10 +122,8 @@ fn own_id(pid: u32) -> Option<u32> {
 
 fn why_none(pid: u32) -> String {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let is_set = environment
-        .split(|it| *it == 0)
-        .any(|it| it == b"BUDDY_LIVE=1");
-    let text = if is_set {
+    let mut variables = environment.split(|it| *it == 0);
+    let text = if variables.any(|it| it == b"BUDDY_LIVE=1") {
         "it has pinned nothing yet through pinbuddy"
     } else {
         "it shows nothing: expected BUDDY_LIVE=1 in its environment, found none; start it with BUDDY_LIVE=1, or by \

@@ -33,13 +33,8 @@ pub(super) fn text(held: &Held, columns: usize) -> String {
         lines.push(line(&head, "COMMAND"));
     }
     for it in held.processes.iter().take(MOST) {
-        let bytes = [
-            it.pinbuddy_bytes,
-            it.locked_bytes,
-            it.pinned_bytes,
-            it.shared_bytes,
-        ];
-        let [own, locked, pinned, shared] = bytes.map(size);
+        let (own, locked) = (size(it.pinbuddy_bytes), size(it.locked_bytes));
+        let (pinned, shared) = (size(it.pinned_bytes), size(it.shared_bytes));
         let user = it.user.map_or_else(String::new, |it| it.to_string());
         let cells = [it.pid.to_string(), own, locked, pinned, shared, user];
         lines.push(line(&cells, &it.command));
@@ -84,21 +79,14 @@ mod tests {
         held.processes = (1..=12).rev().map(holder).collect();
         let all = text(&held, 80);
         let lines: Vec<&str> = all.lines().collect();
-        assert_eq!(
-            [lines[0], lines[2], lines[12]],
-            [
-                "# others; the whole machine: unknown mlocked, unknown unevictable",
-                "     12       0 B  12.0 MiB       0 B       0 B   1000  python train.py --with m",
-                "2 more"
-            ]
-        );
+        insta::assert_snapshot!([lines[0], lines[2], lines[12]].join("\n"), @r"
+        # others; the whole machine: unknown mlocked, unknown unevictable
+             12       0 B  12.0 MiB       0 B       0 B   1000  python train.py --with m
+        2 more
+        ");
         for width in 20..120 {
-            assert!(
-                text(&held, width)
-                    .lines()
-                    .all(|it| it.chars().count() <= width),
-                "{width}"
-            );
+            let all = text(&held, width);
+            assert!(all.lines().all(|it| it.chars().count() <= width), "{width}");
         }
     }
 }

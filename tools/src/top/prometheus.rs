@@ -9,78 +9,47 @@ use pinbuddy_live::Counters;
 use super::row::Row;
 use crate::output::Output;
 
-/// A name, its meaning, and a value where there is one. What only grows has a name that ends with `_total`.
-type Metric = (&'static str, &'static str, Option<String>);
-
-fn metric(name: &'static str, help: &'static str, number: u64) -> Metric {
-    (name, help, Some(number.to_string()))
-}
+/// A name and its meaning in each line. What only grows has a name that ends with `_total`.
+const METRICS: &str = "\
+pinned_bytes Pinned host memory.
+pinned_peak_bytes The most that was pinned.
+live_bytes Pinned memory in blocks that the program holds.
+pending_bytes Pinned memory that was freed and waits for streams.
+idle_bytes Pinned memory that is neither live nor pending.
+budget_bytes The most that may be pinned, where there is a limit.
+segments Pinned regions.
+retired 1 if the engine met a defect of its own and serves nothing any more.
+requests_total Requests that were served.
+misses_total Times that a request found no room and had memory pinned.
+planned_requests_total Requests that places of a plan served.
+unplanned_requests_total Requests for which a plan had no place.
+waits_total Requests that waited for memory to be pinned.
+wait_seconds_total How long requests waited for memory to be pinned.
+";
 
 fn seconds(nanoseconds: u64) -> String {
     let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
     format!("{seconds}.{rest:09}")
 }
 
-fn metrics(of: &Counters) -> [Metric; 14] {
+/// Values of [`METRICS`], where there is one.
+fn values(of: &Counters) -> [Option<String>; 14] {
+    let number = |it: u64| Some(it.to_string());
     [
-        metric("pinned_bytes", "Pinned host memory.", of.pinned),
-        metric(
-            "pinned_peak_bytes",
-            "The most that was pinned.",
-            of.peak_pinned,
-        ),
-        metric(
-            "live_bytes",
-            "Pinned memory in blocks that the program holds.",
-            of.live,
-        ),
-        metric(
-            "pending_bytes",
-            "Pinned memory that was freed and waits for streams.",
-            of.pending,
-        ),
-        metric(
-            "idle_bytes",
-            "Pinned memory that is neither live nor pending.",
-            of.idle(),
-        ),
-        (
-            "budget_bytes",
-            "The most that may be pinned, where there is a limit.",
-            of.budget.bytes().map(|it| it.to_string()),
-        ),
-        metric("segments", "Pinned regions.", of.segments),
-        metric(
-            "retired",
-            "1 if the engine met a defect of its own and serves nothing any more.",
-            of.retired.into(),
-        ),
-        metric("requests_total", "Requests that were served.", of.served),
-        metric(
-            "misses_total",
-            "Times that a request found no room and had memory pinned.",
-            of.misses,
-        ),
-        metric(
-            "planned_requests_total",
-            "Requests that places of a plan served.",
-            of.planned,
-        ),
-        metric(
-            "unplanned_requests_total",
-            "Requests for which a plan had no place.",
-            of.unplanned,
-        ),
-        metric(
-            "waits_total",
-            "Requests that waited for memory to be pinned.",
-            of.waits,
-        ),
-        (
-            "wait_seconds_total",
-            "How long requests waited for memory to be pinned.",
-            Some(seconds(of.waited)),
-        ),
+        number(of.pinned),
+        number(of.peak_pinned),
+        number(of.live),
+        number(of.pending),
+        number(of.idle()),
+        of.budget.bytes().and_then(number),
+        number(of.segments),
+        number(of.retired.into()),
+        number(of.served),
+        number(of.misses),
+        number(of.planned),
+        number(of.unplanned),
+        number(of.waits),
+        Some(seconds(of.waited)),
     ]
 }
 
@@ -104,28 +73,24 @@ pub(super) fn write(file: &Path, rows: &[Row]) -> Result<()> {
 
 /// All samples, metric by metric.
 fn samples(rows: &[Row]) -> String {
-    let pages: Vec<_> = rows
-        .iter()
-        .filter_map(|row| Some((row.pid, row.page()?)))
-        .collect();
     let mut text = String::new();
-    for (at, (name, help, _)) in metrics(&Counters::default()).into_iter().enumerate() {
-        let kind = if name.ends_with("_total") {
-            "counter"
-        } else {
-            "gauge"
+    for (at, line) in METRICS.lines().enumerate() {
+        let (name, help) = line.split_once(' ').unwrap_or_default();
+        let kind = match name.ends_with("_total") {
+            true => "counter",
+            false => "gauge",
         };
         text += &format!("# HELP pinbuddy_{name} {help}\n# TYPE pinbuddy_{name} {kind}\n");
-        for (pid, page) in &pages {
-            if let Some(value) = &metrics(&page.counters)[at].2 {
-                let rank = page
-                    .process
-                    .rank
-                    .map_or(String::new(), |(rank, _)| rank.to_string());
-                let program = escaped(&page.process.program);
-                text += &format!(
-                    "pinbuddy_{name}{{pid=\"{pid}\",program=\"{program}\",rank=\"{rank}\"}} {value}\n"
-                );
+        for row in rows {
+            let (pid, Some(page)) = (row.pid, row.page()) else {
+                continue;
+            };
+            let process = &page.process;
+            if let Some(value) = &values(&page.counters)[at] {
+                let rank = process.rank.map_or(String::new(), |it| it.0.to_string());
+                let program = escaped(&process.program);
+                let labels = format!("{{pid=\"{pid}\",program=\"{program}\",rank=\"{rank}\"}}");
+                text += &format!("pinbuddy_{name}{labels} {value}\n");
             }
         }
     }
@@ -133,10 +98,8 @@ fn samples(rows: &[Row]) -> String {
 }
 
 fn escaped(label: &str) -> String {
-    label
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    let label = label.replace('\\', "\\\\").replace('"', "\\\"");
+    label.replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -29,28 +29,22 @@ const fn column(head: &'static str, text: fn(u32, &Page) -> String) -> Column {
 const COLUMNS: [Column; 11] = [
     column("PID", |pid, _| pid.to_string()),
     column("RANK", |_, it| {
-        it.process
-            .rank
-            .map_or(String::new(), |(rank, of)| format!("{rank}/{of}"))
+        let rank = it.process.rank;
+        rank.map_or(String::new(), |(rank, of)| format!("{rank}/{of}"))
     }),
     column("GPU", |_, it| {
-        it.process
-            .device
-            .map_or(String::new(), |device| device.to_string())
+        let device = it.process.device;
+        device.map_or(String::new(), |it| it.to_string())
     }),
     Column {
         head: "PROGRAM",
         left: true,
         text: |_, it| it.process.program.chars().take(LONGEST_NAME).collect(),
     },
-    column("PINNED", |_, it| format!("{:>8}", size(it.counters.pinned))),
-    column("PEAK", |_, it| {
-        format!("{:>8}", size(it.counters.peak_pinned))
-    }),
-    column("LIVE", |_, it| format!("{:>8}", size(it.counters.live))),
-    column("PENDING", |_, it| {
-        format!("{:>8}", size(it.counters.pending))
-    }),
+    column("PINNED", |_, it| wide(it.counters.pinned)),
+    column("PEAK", |_, it| wide(it.counters.peak_pinned)),
+    column("LIVE", |_, it| wide(it.counters.live)),
+    column("PENDING", |_, it| wide(it.counters.pending)),
     column("HITS", |_, it| hits(&it.counters)),
     column("WAITS", |_, it| it.counters.waits.to_string()),
     column("WAITED", |_, it| {
@@ -64,38 +58,26 @@ const IMPORTANT: [usize; 11] = [0, 4, 6, 8, 1, 7, 9, 10, 3, 5, 2];
 /// A head, a legend, and two lines for each process; more where its memory is kept by NUMA node.
 pub(super) fn table(rows: &[Row], columns: usize, hint: &str) -> String {
     let columns = columns.max(LEAST);
-    let head = format!(
-        "pinbuddy top: {}{hint}",
-        show::count_of(rows.len() as u64, "process", "processes")
-    );
-    let mut lines = vec![head];
-    lines.extend(show::wrapped(
-        "# live  + pending  - idle  . left of the budget",
-        columns,
-        "",
-    ));
+    let many = show::count_of(rows.len() as u64, "process", "processes");
+    let mut lines = vec![format!("pinbuddy top: {many}{hint}")];
+    let legend = "# live  + pending  - idle  . left of the budget";
+    lines.extend(show::wrapped(legend, columns, ""));
     let shown = chosen(rows, columns);
     let heads: Vec<String> = shown.iter().map(|(it, _)| it.head.to_owned()).collect();
-    let pages = rows.iter().any(|it| it.page().is_some());
-    if pages {
+    if rows.iter().any(|it| it.page().is_some()) {
         lines.push(line(&shown, &heads));
     }
     for row in rows {
         if let Some(page) = row.page() {
-            let cells: Vec<String> = shown
-                .iter()
-                .map(|(it, _)| (it.text)(row.pid, page))
-                .collect();
+            let cells = shown.iter().map(|(it, _)| (it.text)(row.pid, page));
+            let cells: Vec<String> = cells.collect();
             lines.push(line(&shown, &cells));
             lines.push(bar(&page.counters, columns));
             lines.extend(nodes(&page.nodes, columns));
         }
         if let Some(remark) = row.remark() {
-            lines.extend(show::wrapped(
-                &format!("{}: {remark}", row.pid),
-                columns,
-                "  ",
-            ));
+            let remark = format!("{}: {remark}", row.pid);
+            lines.extend(show::wrapped(&remark, columns, "  "));
         }
     }
     let cut = |line: &String| line.chars().take(columns).collect::<String>() + "\n";
@@ -105,10 +87,8 @@ pub(super) fn table(rows: &[Row], columns: usize, hint: &str) -> String {
 /// The columns that fit, with their widths.
 fn chosen(rows: &[Row], columns: usize) -> Vec<(&'static Column, usize)> {
     let width = |it: &Column| {
-        let cells = rows
-            .iter()
-            .filter_map(|row| Some((it.text)(row.pid, row.page()?).chars().count()));
-        cells.max().unwrap_or(0)
+        let wide = |row: &Row| Some((it.text)(row.pid, row.page()?).chars().count());
+        rows.iter().filter_map(wide).max().unwrap_or(0)
     };
     let mut left = columns + GAP.len();
     let mut taken = Vec::new();
@@ -116,20 +96,17 @@ fn chosen(rows: &[Row], columns: usize) -> Vec<(&'static Column, usize)> {
         let column = &COLUMNS[at];
         let widest = width(column);
         let needs = widest.max(column.head.len()) + GAP.len();
-        if widest == 0 {
-            continue;
-        }
-        if needs > left {
+        if widest > 0 && needs > left {
             break;
         }
-        left -= needs;
-        taken.push((at, needs - GAP.len()));
+        if widest > 0 {
+            left -= needs;
+            taken.push((at, needs - GAP.len()));
+        }
     }
     taken.sort_unstable();
-    taken
-        .into_iter()
-        .map(|(at, width)| (&COLUMNS[at], width))
-        .collect()
+    let columns = taken.into_iter().map(|(at, width)| (&COLUMNS[at], width));
+    columns.collect()
 }
 
 fn line(shown: &[(&Column, usize)], cells: &[String]) -> String {
@@ -183,14 +160,15 @@ fn nodes(of: &[NodeUse], columns: usize) -> Vec<String> {
     lines.iter().map(|it| format!("  {it}")).collect()
 }
 
+/// A size as wide as the widest.
+fn wide(bytes: u64) -> String {
+    format!("{:>8}", size(bytes))
+}
+
 /// Three digits and a unit.
 pub(super) fn size(bytes: u64) -> String {
-    let units = [
-        (1_u64 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ];
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let units = units.map(|(power, name)| (1_u64 << power, name));
     // What would be 1000 or more is a fraction of the next unit.
     let Some((unit, name)) = units.iter().find(|(unit, _)| bytes >= unit / 1024 * 1000) else {
         return format!("{bytes} B");

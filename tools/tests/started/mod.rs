@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use pinbuddy_events::trace::{Header, Writer};
@@ -40,15 +40,14 @@ pub(crate) fn says(text: &str, part: &str) {
 }
 
 /// What `report` writes of a file, and where.
-pub(crate) fn report(file: &Path, arguments: &[&str]) -> (PathBuf, Vec<u8>) {
-    let out = told(&[&["report", file.to_str().unwrap()], arguments].concat());
-    let path = PathBuf::from(out.split(':').next().unwrap());
-    let written = fs::read(&path).unwrap();
-    (path, written)
+pub(crate) fn report(file: &str, arguments: &[&str]) -> (String, Vec<u8>) {
+    let out = told(&[&["report", file], arguments].concat());
+    let path = out.split(':').next().unwrap();
+    (path.to_owned(), fs::read(path).unwrap())
 }
 
 /// The same of a report as JSON.
-pub(crate) fn data(file: &Path, arguments: &[&str]) -> Value {
+pub(crate) fn data(file: &str, arguments: &[&str]) -> Value {
     let (_, json) = report(file, &[&["--format", "json"], arguments].concat());
     serde_json::from_slice(&json).unwrap()
 }
@@ -69,7 +68,7 @@ pub(crate) fn refused(arguments: &[&str]) -> String {
 
 /// So many steps of a workload as a trace in a folder. Nothing says that it was recorded, so a copy of a block ends when
 /// the model says so.
-pub(crate) fn trace(folder: &Path, name: &str, steps: u32, header: &Header) -> PathBuf {
+pub(crate) fn trace(folder: &Path, name: &str, steps: u32, header: &Header) -> String {
     let path = folder.join(format!("{name}.jsonl"));
     let file = BufWriter::new(File::create(&path).unwrap());
     let mut writer = Writer::with_header(file, header).unwrap();
@@ -77,5 +76,37 @@ pub(crate) fn trace(folder: &Path, name: &str, steps: u32, header: &Header) -> P
         writer.write(&event).unwrap();
     }
     writer.finish().unwrap();
-    path
+    path.display().to_string()
+}
+
+/// A trace that is written line by line.
+#[derive(Default)]
+pub(crate) struct Lines(pub(crate) String);
+
+impl Lines {
+    /// With these fields in its head.
+    pub(crate) fn with_head(fields: &str) -> Self {
+        Self(format!("{{\"format\":\"pinbuddy-trace\",{fields}}}\n"))
+    }
+
+    /// An event with these fields.
+    pub(crate) fn put(&mut self, t: u64, op: &str, fields: &[(&str, u64)]) {
+        self.0 += &format!("{{\"t\":{t},\"op\":\"{op}\"");
+        for (name, value) in fields {
+            self.0 += &format!(",\"{name}\":{value}");
+        }
+        self.0 += "}\n";
+    }
+
+    pub(crate) fn alloc(&mut self, t: u64, id: u64, bytes: u64) {
+        self.put(t, "alloc", &[("id", id), ("bytes", bytes)]);
+    }
+
+    pub(crate) fn free(&mut self, t: u64, id: u64) {
+        self.put(t, "free", &[("id", id)]);
+    }
+
+    pub(crate) fn iter(&mut self, t: u64) {
+        self.put(t, "iter", &[]);
+    }
 }

@@ -6,231 +6,148 @@ use super::replay::Replay;
 use super::*;
 use crate::MIB;
 
-/// The model, with the numbers of blocks as names.
-#[derive(Debug)]
-struct Try(Torch);
-
-impl Try {
-    fn new(settings: Settings) -> Self {
-        Self(Torch::new(settings))
-    }
-
-    fn alloc(&mut self, block: u32, bytes: u64) -> bool {
-        self.on(0, block, bytes)
-    }
-
-    fn on(&mut self, stream: u32, block: u32, bytes: u64) -> bool {
-        let served = self.0.allocate(block, bytes, stream).is_ok();
-        self.0.audit().unwrap();
-        served
-    }
-
-    fn free(&mut self, block: u32) {
-        self.0.free(block);
-        self.0.audit().unwrap();
-    }
-
-    fn clear(&mut self) {
-        self.0.clear();
-        self.0.audit().unwrap();
-    }
-
-    fn reserved(&self) -> u64 {
-        self.0.usage().reserved
-    }
+fn stock() -> Settings {
+    Settings::default()
 }
 
 fn expandable() -> Settings {
     Settings {
         expandable: true,
-        ..Settings::default()
+        ..stock()
     }
+}
+
+/// A number of bytes, such as `20M` or `10M-512`.
+fn bytes(text: &str) -> u64 {
+    let (mib, rest) = text.split_once('M').unwrap_or(("0", text));
+    let rest: i64 = if rest.is_empty() {
+        0
+    } else {
+        rest.parse().unwrap()
+    };
+    (mib.parse::<u64>().unwrap() * MIB).wrapping_add_signed(rest)
+}
+
+/// A replay of these steps, whose model is audited after each: `+0:30M:2` is block 0 of 30 MiB on stream 2, `!` the same
+/// where it is refused, `-0` its free, `@0:7` its use on stream 7, `.0` the end of that, `c` a clear, `i` the end of an
+/// iteration; `=70M` says what is reserved.
+fn played(settings: Settings, script: &str) -> Replay<Torch> {
+    let mut replay = Replay::new(Torch::new(settings));
+    for word in script.split_whitespace() {
+        let (what, rest) = word.split_at(1);
+        let mut parts = rest.split(':');
+        let mut next = || parts.next().filter(|it| !it.is_empty()).map_or(0, bytes);
+        let (first, second, third) = (next(), next(), next());
+        let (block, bytes, stream) = (first as u32, second, third as u32);
+        let refused = replay.outcome().refused + u64::from(what == "!");
+        replay.step(match what {
+            "+" | "!" => Act::Alloc {
+                block,
+                bytes,
+                stream,
+            },
+            "-" => Act::Free { block },
+            "@" => Act::Use {
+                block,
+                stream: second as u32,
+            },
+            "." => Act::Complete { block },
+            "c" => Act::Clear,
+            "i" => Act::Iter,
+            _ => {
+                let reserved = replay.model().usage().reserved;
+                assert_eq!(reserved, first, "{word} in {script}");
+                continue;
+            }
+        });
+        assert_eq!(replay.outcome().refused, refused, "{word} in {script}");
+        replay.model().audit().unwrap();
+    }
+    replay
 }
 
 #[test]
 fn segments_by_size() {
     for (bytes, segment) in [
-        (1, 2 * MIB),
-        (MIB, 2 * MIB),
-        (MIB + 1, 20 * MIB),
-        (10 * MIB - 512, 20 * MIB),
-        (10 * MIB, 10 * MIB),
-        (31 * MIB + 1, 32 * MIB),
+        ("1", "2M"),
+        ("1M", "2M"),
+        ("1M+1", "20M"),
+        ("10M-512", "20M"),
+        ("10M", "10M"),
+        ("31M+1", "32M"),
     ] {
-        let mut it = Try::new(Settings::default());
-        assert!(it.alloc(0, bytes));
-        assert_eq!(it.reserved(), segment, "{bytes}");
-        it.clear();
-        assert_eq!(it.reserved(), segment, "in use");
-        it.free(0);
-        it.clear();
-        assert_eq!(it.reserved(), 0);
+        let script = format!("+0:{bytes} ={segment} c ={segment} -0 c =0");
+        played(stock(), &script);
     }
 }
 
 #[test]
 fn what_is_left_over_is_split_off_if_it_is_enough() {
-    let mut it = Try::new(Settings::default());
-    it.alloc(0, 2 * MIB - 512);
-    it.free(0);
-    it.alloc(0, MIB);
-    it.alloc(1, MIB - 1);
-    assert_eq!(it.reserved(), 22 * MIB, "the two share a segment of 2 MiB");
-    it.alloc(2, 19 * MIB);
-    assert_eq!(
-        it.0.usage().allocated,
-        22 * MIB,
-        "1 MiB too much is not split off"
-    );
-    it.alloc(3, 2 * MIB);
-    assert_eq!(it.reserved(), 42 * MIB);
+    // The two share a segment of 2 MiB.
+    let before = "+0:2M-512 -0 +0:1M +1:1M-1 =22M +2:19M";
+    let allocated = played(stock(), before).model().usage().allocated;
+    assert_eq!(allocated, 22 * MIB, "1 MiB too much is not split off");
+    played(stock(), &format!("{before} +3:2M =42M"));
 }
 
 #[test]
 fn the_best_fit_serves_and_freed_neighbours_merge() {
-    let mut it = Try::new(Settings::default());
-    it.alloc(0, 40 * MIB);
-    it.alloc(1, 30 * MIB);
-    it.free(0);
-    it.free(1);
-    it.alloc(2, 25 * MIB);
-    it.alloc(3, 40 * MIB);
-    assert_eq!(it.reserved(), 70 * MIB);
-    it.alloc(4, 5 * MIB);
-    assert_eq!(it.reserved(), 70 * MIB, "behind the 25");
-    it.free(2);
-    it.free(4);
-    it.alloc(5, 30 * MIB);
-    assert_eq!(it.reserved(), 70 * MIB);
+    // The 5 MiB are behind the 25.
+    let script = "+0:40M +1:30M -0 -1 +2:25M +3:40M =70M +4:5M =70M -2 -4 +5:30M =70M";
+    played(stock(), script);
 }
 
 #[test]
 fn blocks_belong_to_their_stream() {
-    let mut it = Try::new(Settings::default());
-    it.on(1, 0, 10 * MIB);
-    it.free(0);
-    it.on(2, 0, 10 * MIB);
-    assert_eq!(it.reserved(), 20 * MIB);
+    played(stock(), "+0:10M:1 -0 +0:10M:2 =20M");
 }
 
 #[test]
 fn a_block_that_other_streams_use_waits_for_them() {
-    let mut it = Try::new(Settings::default());
-    it.alloc(0, 10 * MIB);
-    it.0.use_on(0, 0);
-    it.free(0);
-    it.alloc(0, 10 * MIB);
-    assert_eq!(it.reserved(), 10 * MIB, "its own stream is no other");
-    it.0.use_on(0, 7);
-    it.free(0);
-    assert_eq!((it.0.usage().allocated, it.0.usage().active), (0, 10 * MIB));
-    it.alloc(1, 10 * MIB);
-    assert_eq!(it.reserved(), 20 * MIB);
-    it.0.complete(0);
-    assert_eq!(it.0.usage().active, 20 * MIB, "the next request looks");
-    it.alloc(2, 10 * MIB);
-    assert_eq!(it.reserved(), 20 * MIB);
-    it.0.use_on(2, 7);
-    it.free(2);
-    it.clear();
-    assert_eq!(it.reserved(), 10 * MIB, "a clear waits");
-    it.0.complete(2);
-    it.alloc(3, 10 * MIB);
-    assert_eq!(it.reserved(), 20 * MIB);
+    // Its own stream is no other.
+    let freed = "+0:10M @0:0 -0 +0:10M =10M @0:7 -0";
+    let usage = played(stock(), freed).model().usage();
+    assert_eq!((usage.allocated, usage.active), (0, 10 * MIB));
+    let done = format!("{freed} +1:10M =20M .0");
+    let active = played(stock(), &done).model().usage().active;
+    assert_eq!(active, 20 * MIB, "the next request looks");
+    // A clear waits.
+    let script = format!("{done} +2:10M =20M @2:7 -2 c =10M .2 +3:10M =20M");
+    played(stock(), &script);
 }
 
 #[test]
 fn a_full_device_takes_back_what_is_idle_and_then_refuses() {
-    let mut it = Try::new(Settings::default().on_a_device(64 * MIB, 50 * MIB));
-    it.alloc(0, 30 * MIB);
-    it.alloc(1, 10 * MIB);
-    it.free(0);
-    assert!(!it.alloc(2, 42 * MIB));
-    assert_eq!(
-        it.reserved(),
-        10 * MIB,
-        "what was idle is gone all the same"
-    );
-    assert!(it.alloc(2, 40 * MIB));
-    assert!(!it.alloc(3, 1));
-    it.0.use_on(2, 9);
-    it.free(2);
-    assert!(it.alloc(3, 1), "the allocator waits for streams");
-    assert_eq!(it.reserved(), 12 * MIB);
+    let settings = stock().on_a_device(64 * MIB, 50 * MIB);
+    // What was idle is gone all the same; at the end the allocator waits for a stream.
+    let script = "+0:30M +1:10M -0 !2:42M =10M +2:40M !3:1 @2:9 -2 +3:1 =12M";
+    played(settings, script);
 }
 
 #[test]
 fn blocks_that_are_not_split_are_given_back_one_by_one() {
     let settings = Settings {
         max_split_size: 20 * MIB,
-        ..Settings::default().on_a_device(128 * MIB, 100 * MIB)
+        ..stock().on_a_device(128 * MIB, 100 * MIB)
     };
-    let mut it = Try::new(settings);
-    it.alloc(0, 30 * MIB);
-    it.alloc(1, 60 * MIB);
-    it.free(0);
-    it.free(1);
-    it.alloc(2, 12 * MIB);
-    assert_eq!(
-        it.reserved(),
-        72 * MIB,
-        "neither is split; the best fit made room"
-    );
-    it.free(2);
-    it.alloc(3, 29 * MIB);
-    assert_eq!(
-        it.reserved(),
-        42 * MIB,
-        "60 MiB are too much for it, and made room"
-    );
-    it.alloc(4, 41 * MIB);
-    it.free(4);
-    it.alloc(5, 23 * MIB);
-    assert_eq!(it.reserved(), 84 * MIB, "less than 20 MiB too much");
+    // Neither is split, and the best fit made room; 60 MiB are too much for 29, and made room; less than 20 MiB too much.
+    let script = "+0:30M +1:60M -0 -1 +2:12M =72M -2 +3:29M =42M +4:41M -4 +5:23M =84M";
+    played(settings, script);
 }
 
 #[test]
 fn an_expandable_segment_grows_by_pages_and_shrinks_by_them() {
-    let mut it = Try::new(expandable());
-    it.alloc(0, 100);
-    it.alloc(1, 30 * MIB);
-    assert_eq!(it.reserved(), 42 * MIB);
-    it.alloc(2, 31 * MIB);
-    assert_eq!(
-        it.reserved(),
-        82 * MIB,
-        "41 MiB from the 30th on need two more pages"
-    );
-    it.free(1);
-    it.clear();
-    assert_eq!(
-        it.reserved(),
-        62 * MIB,
-        "the first page is idle, the second in use"
-    );
-    it.alloc(3, 25 * MIB);
-    assert_eq!(
-        it.reserved(),
-        82 * MIB,
-        "the lowest addresses that have room"
-    );
-    for block in [0, 2, 3] {
-        it.free(block);
-    }
-    it.clear();
-    assert_eq!(it.reserved(), 0);
+    // 41 MiB from the 30th on need two more pages; the first page is idle, the second in use; the lowest addresses that have
+    // room.
+    let script = "+0:100 +1:30M =42M +2:31M =82M -1 c =62M +3:25M =82M -0 -2 -3 c =0";
+    played(expandable(), script);
 }
 
 #[test]
 fn what_was_mapped_before_the_device_was_full_stays() {
-    let mut it = Try::new(expandable().on_a_device(256 * MIB, 90 * MIB));
-    it.alloc(0, 30 * MIB);
-    it.alloc(1, 30 * MIB);
-    assert!(!it.alloc(2, 40 * MIB));
-    assert_eq!(it.reserved(), 60 * MIB);
-    it.free(0);
-    assert!(it.alloc(2, 40 * MIB), "after its first page was unmapped");
-    assert_eq!(it.reserved(), 80 * MIB);
+    let settings = expandable().on_a_device(256 * MIB, 90 * MIB);
+    // The last after its first page was unmapped.
+    played(settings, "+0:30M +1:30M !2:40M =60M -0 +2:40M =80M");
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -339,27 +256,8 @@ proptest! {
 
 #[test]
 fn the_outcome_counts_what_streams_hold() {
-    let mut replay = Replay::new(Kind::Torch.model());
-    let alloc = |block, bytes| Act::Alloc {
-        block,
-        bytes,
-        stream: 0,
-    };
-    for act in [
-        alloc(0, 10 * MIB),
-        Act::Use {
-            block: 0,
-            stream: 1,
-        },
-        Act::Free { block: 0 },
-        alloc(1, 10 * MIB + 1),
-        Act::Complete { block: 0 },
-        Act::Iter,
-        alloc(0, 1),
-    ] {
-        replay.step(act);
-    }
-    let outcome = replay.outcome();
+    let script = "+0:10M @0:1 -0 +1:10M+1 .0 i +0:1";
+    let outcome = played(stock(), script).outcome();
     assert_eq!(outcome.peak_requested, 10 * MIB + 2);
     assert_eq!(outcome.bound, 20 * MIB + 512);
     assert_eq!(

@@ -98,9 +98,8 @@ impl Buddy181094 {
     }
 
     fn note_peak(&mut self) {
-        self.peak = self
-            .peak
-            .max(self.pins.bytes.saturating_add(self.stock.pins().bytes));
+        let all = self.pins.bytes.saturating_add(self.stock.pins().bytes);
+        self.peak = self.peak.max(all);
     }
 }
 
@@ -111,11 +110,8 @@ impl Policy for Buddy181094 {
             self.warm_up();
         }
         self.reap(at);
-        let part = if (THRESHOLD..=GIB).contains(&bytes) {
-            self.take(bytes)
-        } else {
-            None
-        };
+        let is_its = (THRESHOLD..=GIB).contains(&bytes);
+        let part = if is_its { self.take(bytes) } else { None };
         if part.is_none() {
             pinned |= self.stock.allocate(at, block, bytes);
         }
@@ -157,10 +153,8 @@ impl Policy for Buddy181094 {
         if sum != self.pins.bytes {
             return Err(format!("{sum} bytes in parts, {} pinned", self.pins.bytes));
         }
-        match parts
-            .windows(2)
-            .find(|it| it[0].at + (1 << it[0].order) > it[1].at)
-        {
+        let overlap = |it: &&[Part]| it[0].at + (1 << it[0].order) > it[1].at;
+        match parts.windows(2).find(overlap) {
             Some(overlap) => Err(format!("{overlap:?} overlap")),
             None => Ok(()),
         }

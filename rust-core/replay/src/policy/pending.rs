@@ -49,16 +49,11 @@ impl<B> Pending<B> {
             block: Some(block),
             events: until.len() as u32,
         };
-        let index = match self.vacant.pop() {
-            Some(index) => {
-                self.waiting[index as usize] = entry;
-                index
-            }
-            None => {
-                self.waiting.push(entry);
-                self.waiting.len() as u32 - 1
-            }
-        };
+        let index = self.vacant.pop().unwrap_or(self.waiting.len() as u32);
+        match self.waiting.get_mut(index as usize) {
+            Some(waiting) => *waiting = entry,
+            None => self.waiting.push(entry),
+        }
         for &(stream, moment) in until {
             let queue = match self.order {
                 Order::OneQueue => 0,
@@ -117,11 +112,8 @@ mod tests {
         assert_eq!(popped(Order::OneQueue, 50), []);
         assert_eq!(popped(Order::PerStream, 50), ['b', 'c']);
         assert_eq!(popped(Order::OneQueue, 100), ['a', 'b', 'c']);
-        assert_eq!(
-            popped(Order::PerStream, 25),
-            ['b'],
-            "c waits for both of its streams"
-        );
+        let both = popped(Order::PerStream, 25);
+        assert_eq!(both, ['b'], "c waits for both of its streams");
     }
 
     #[test]

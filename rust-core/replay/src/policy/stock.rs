@@ -88,10 +88,9 @@ fn list_of(length: u64) -> usize {
 impl Policy for Stock {
     fn allocate(&mut self, at: u64, block: u32, bytes: u64) -> bool {
         self.reap(at);
-        let length = if bytes <= self.round_up_to {
-            bytes.next_power_of_two()
-        } else {
-            bytes
+        let length = match bytes <= self.round_up_to {
+            true => bytes.next_power_of_two(),
+            false => bytes,
         };
         let list = &mut self.free[list_of(length)];
         let found = list.iter().rposition(|free| free.bytes >= length);

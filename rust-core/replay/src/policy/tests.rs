@@ -39,102 +39,107 @@ fn stock_pins_what_pytorch_was_seen_to_pin() {
     assert_eq!(kept(&mut tuned(), two, 3), 1.0);
 }
 
+/// A number of bytes, such as `20M`, `8G+128` or `50`.
+fn bytes(text: &str) -> u64 {
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let one = |text: &str| match (text.strip_suffix('M'), text.strip_suffix('G')) {
+        (Some(mib), _) => number(mib) * MIB,
+        (_, Some(gib)) => number(gib) * GIB,
+        _ => number(text),
+    };
+    text.split('+').map(one).sum()
+}
+
+/// The policy after these steps, audited at the end: `!0:7M` is block 0 of 7 MiB, for which the driver is asked, `+` the same
+/// without, `-0` its free, `-0:50` the same until a stream has reached time 50, `t5` the time from now on, `c` a clear; `=8M` says
+/// what is pinned.
+fn played<P: Policy>(mut policy: P, script: &str) -> P {
+    let mut at = 0;
+    for word in script.split_whitespace() {
+        let (what, rest) = word.split_at(1);
+        let (first, second) = rest.split_once(':').unwrap_or((rest, ""));
+        let block = || first.parse::<u32>().unwrap();
+        match what {
+            "!" | "+" => {
+                let missed = policy.allocate(at, block(), bytes(second));
+                assert_eq!(missed, what == "!", "{word} in {script}");
+            }
+            "-" if second.is_empty() => policy.free(block(), &[]),
+            "-" => policy.free(block(), &[(0, bytes(second))]),
+            "t" => at = bytes(first),
+            "c" => policy.clear(at),
+            _ => assert_eq!(policy.pins().bytes, bytes(first), "{word} in {script}"),
+        }
+    }
+    policy.audit().unwrap();
+    policy
+}
+
+/// A request of this length for each of these blocks.
+fn each(blocks: std::ops::Range<u32>, what: &str) -> String {
+    blocks
+        .map(|it| what.replace('N', &it.to_string()))
+        .collect()
+}
+
 #[test]
 fn stock_takes_the_last_freed_block_of_its_list_that_is_long_enough() {
-    let mut stock = tuned();
-    // All three of one list, from above 4 MiB to 8 MiB.
-    for (block, mib) in [(0, 7), (1, 6), (2, 5)] {
-        assert!(stock.allocate(0, block, mib * MIB));
-    }
-    (0..3).for_each(|block| stock.free(block, &[]));
-    assert!(!stock.allocate(0, 3, 6 * MIB), "6 of 7, 6, 5");
-    assert!(!stock.allocate(0, 4, 6 * MIB), "7 of 7, 5");
-    assert!(stock.allocate(0, 5, 6 * MIB), "5 is too short");
-    assert!(stock.allocate(0, 6, 4 * MIB), "5 is in another list");
-    stock.audit().unwrap();
-    assert_eq!((stock.pins().pins, stock.pins().bytes), (5, 28 * MIB));
+    // All three of one list, from above 4 MiB to 8 MiB: 6 of 7, 6, 5; then 7 of 7, 5; 5 is too short; and in another list.
+    let script = "!0:7M !1:6M !2:5M -0 -1 -2 +3:6M +4:6M !5:6M !6:4M =28M";
+    assert_eq!(played(tuned(), script).pins().pins, 5);
 }
 
 #[test]
 fn stock_unpins_what_is_cached() {
-    let mut stock = stock();
-    for block in 0..3 {
-        stock.allocate(0, block, 3 * MIB);
-    }
-    stock.free(0, &[]);
-    stock.free(1, &[(0, 50)]);
-    stock.clear(49);
-    assert_eq!((stock.pins().unpins, stock.pins().bytes), (1, 8 * MIB));
-    stock.clear(50);
-    assert_eq!((stock.pins().unpins, stock.pins().bytes), (2, 4 * MIB));
-    assert_eq!(stock.pins().peak, 12 * MIB);
+    let pins = played(stock(), "!0:3M !1:3M !2:3M -0 -1:50 t49 c =8M t50 c =4M").pins();
+    assert_eq!((pins.unpins, pins.peak), (2, 12 * MIB));
 }
 
 #[test]
 fn the_proposal_pins_everything_first_and_halves_blocks() {
-    let mut buddy = Buddy181094::default();
-    // A request below its threshold pins everything, too.
-    assert!(buddy.allocate(0, 0, 100));
-    assert_eq!((buddy.pins().pins, buddy.pins().bytes), (9, 8 * GIB + 128));
-    // Four of 256 MiB in each GiB: the 33rd is stock's.
-    for block in 1..=32 {
-        assert!(!buddy.allocate(0, block, ODD), "{block}");
-    }
-    assert!(buddy.allocate(0, 33, ODD));
-    assert_eq!(buddy.pins().bytes, 8 * GIB + 128 + 256 * MIB);
-    buddy.audit().unwrap();
-    // And longer than a block too.
-    assert!(buddy.allocate(0, 34, GIB + 1));
-    assert_eq!(buddy.pins().bytes, 10 * GIB + 128 + 256 * MIB);
+    // A request below its threshold pins everything, too. Four of 256 MiB in each GiB: the 33rd is stock's, and so is what is
+    // longer than a block.
+    let halves = each(1..33, "+N:135790592 ");
+    let script =
+        format!("!0:100 =8G+128 {halves} !33:135790592 =8G+128+256M !34:1G+1 =10G+128+256M");
+    assert_eq!(bytes("135790592"), ODD);
+    assert_eq!(played(Buddy181094::default(), &script).pins().pins, 11);
 }
 
 #[test]
 fn the_proposal_merges_buddies_and_unpins_whole_blocks() {
-    let mut buddy = Buddy181094::default();
-    for block in 0..4 {
-        buddy.allocate(0, block, 100 * MIB);
-    }
-    buddy.clear(0);
-    assert_eq!(buddy.pins().bytes, GIB, "seven were whole");
-    for block in [1, 2, 0] {
-        buddy.free(block, &[]);
-    }
-    buddy.audit().unwrap();
-    // 0 and 1 have merged, 2 waits for 3.
-    assert!(!buddy.allocate(0, 5, 250 * MIB));
-    buddy.free(5, &[]);
-    buddy.free(3, &[(0, 10)]);
-    assert!(buddy.allocate(9, 6, GIB), "3 is still used");
-    assert!(!buddy.allocate(10, 7, GIB), "all one again");
-    buddy.audit().unwrap();
+    // Seven were whole. 0 and 1 have merged, 2 waits for 3, which is still used; then it is all one again.
+    let script =
+        "!0:100M +1:100M +2:100M +3:100M c =1G -1 -2 -0 +5:250M -5 -3:10 t9 !6:1G t10 +7:1G";
+    played(Buddy181094::default(), script);
 }
 
 fn exact() -> Settings {
     Settings::default().exact()
 }
 
+fn warming_up(warm_up: WarmUp) -> Settings {
+    Settings {
+        warm_up,
+        ..Settings::default()
+    }
+}
+
+fn told(blocks: u64) -> Pinbuddy {
+    Pinbuddy::new(Settings {
+        block_count: Some(blocks),
+        ..Settings::default()
+    })
+}
+
 #[test]
 fn pinbuddy_pins_what_it_was_told_behind_the_first_request() {
-    let told = Settings {
-        block_count: Some(8),
-        ..Settings::default()
-    };
-    let mut pinbuddy = Pinbuddy::new(told);
-    assert!(pinbuddy.allocate(0, 0, 64 * MIB));
-    pinbuddy.allocate(1, 1, 64 * MIB);
     // The request's own region counts as a part of the eight.
-    assert_eq!(pinbuddy.pins().bytes, 7 * GIB + 64 * MIB);
-    for block in 2..=64 {
-        assert!(!pinbuddy.allocate(2, block, 100 * MIB));
-    }
-    pinbuddy.audit().unwrap();
-    let sync = Settings {
-        warm_up: WarmUp::Sync,
-        ..Settings::default()
-    };
-    let mut pinbuddy = Pinbuddy::new(sync);
-    assert!(pinbuddy.allocate(0, 0, 64 * MIB));
-    assert_eq!(pinbuddy.pins().bytes, 8 * GIB);
+    let rest = each(2..65, "+N:100M ");
+    let script = format!("!0:64M t1 +1:64M =7G+64M t2 {rest}");
+    played(told(8), &script);
+    played(told(8), "!0:1G t1 +1:1G =8G");
+    played(Pinbuddy::new(warming_up(WarmUp::Sync)), "!0:64M =8G");
 }
 
 #[test]
@@ -155,59 +160,23 @@ fn pinbuddy_pins_ahead_as_demand_shows() {
 
 #[test]
 fn pinbuddy_leaves_small_requests_to_stock_and_grows() {
-    let off = Settings {
-        warm_up: WarmUp::Off,
-        ..Settings::default()
-    };
-    let mut pinbuddy = Pinbuddy::new(off);
-    assert!(pinbuddy.allocate(0, 0, 3 * MIB));
-    assert_eq!(pinbuddy.pins().bytes, 4 * MIB, "rounded up");
-    assert!(pinbuddy.allocate(0, 1, 4 * MIB));
-    assert_eq!(pinbuddy.pins().bytes, 8 * MIB, "what was asked for");
-    assert!(pinbuddy.allocate(0, 2, GIB + 1));
-    assert_eq!(
-        pinbuddy.pins().bytes,
-        GIB + 8 * MIB + 4096,
-        "and one of its own"
-    );
+    // Rounded up; what was asked for; and one of its own.
+    let script = "!0:3M =4M !1:4M =8M !2:1G+1 =1G+8M+4096";
+    played(Pinbuddy::new(warming_up(WarmUp::Off)), script);
     assert_eq!(kept(&mut Pinbuddy::new(exact()), ODD, 40), 1.0);
 }
 
 #[test]
 fn pinbuddy_unpins_what_is_idle_and_has_it_again_when_demand_shows() {
-    let told = Settings {
-        block_count: Some(2),
-        ..Settings::default()
-    };
-    let mut pinbuddy = Pinbuddy::new(told);
-    pinbuddy.allocate(0, 0, 100 * MIB);
-    pinbuddy.free(0, &[(3, 5)]);
-    pinbuddy.clear(4);
-    assert_eq!(pinbuddy.pins().bytes, 100 * MIB, "a stream uses it");
-    pinbuddy.clear(5);
-    assert_eq!(pinbuddy.pins().bytes, 0);
-    assert!(pinbuddy.allocate(5, 0, 100 * MIB));
-    pinbuddy.clear(6);
-    assert_eq!(pinbuddy.pins().bytes, 100 * MIB, "one request is no demand");
-    for block in 1..9 {
-        pinbuddy.allocate(7, block, 100 * MIB);
+    // A stream uses it until 5; one request is no demand.
+    let script = "!0:100M -0:5 t4 c =100M t5 c =0 !0:100M t6 c =100M t7";
+    let mut pinbuddy = played(told(2), script);
+    for block in 1..10 {
+        pinbuddy.allocate(7 + u64::from(block / 9), block, 100 * MIB);
     }
-    pinbuddy.allocate(8, 9, 100 * MIB);
     let pinned = pinbuddy.pins().bytes;
     assert!((GIB..=2 * GIB + GIB / 2).contains(&pinned), "{pinned}");
     pinbuddy.audit().unwrap();
-}
-
-#[test]
-fn what_a_request_pinned_by_itself_is_a_part_of_the_warm_up() {
-    let told = Settings {
-        block_count: Some(8),
-        ..Settings::default()
-    };
-    let mut pinbuddy = Pinbuddy::new(told);
-    assert!(pinbuddy.allocate(0, 0, GIB));
-    pinbuddy.allocate(1, 1, GIB);
-    assert_eq!(pinbuddy.pins().bytes, 8 * GIB);
 }
 
 fn settings() -> impl Strategy<Value = Settings> {

@@ -26,14 +26,9 @@ fn step_by_step(steps: &[Step], settings: Settings) -> Seen {
         run.step(*step);
         push(&mut curve, step.at, run.state().pinned);
     }
-    let live = 0;
-    (
-        curve,
-        State {
-            live,
-            ..run.state()
-        },
-    )
+    let mut state = run.state();
+    state.live = 0;
+    (curve, state)
 }
 
 fn made_ready(ready: &Prepared, settings: Settings) -> Seen {
@@ -124,20 +119,18 @@ proptest! {
 
 #[test]
 fn a_replay_ends_where_it_is_told_to() {
+    let bytes = 40 * MIB;
     let request = |block: u32| Step {
         at: block.into(),
-        act: Act::Alloc {
-            block,
-            bytes: 40 * MIB,
-        },
+        act: Act::Alloc { block, bytes },
     };
     let steps: Vec<Step> = (0..9).map(request).collect();
     let settings = Settings::default();
     let mut told = 0;
-    let last =
-        Prepared::new(&steps, settings.threshold_bytes).replay(settings, &mut |_, pinned| {
-            told += 1;
-            pinned < 100 * MIB
-        });
+    let ready = Prepared::new(&steps, settings.threshold_bytes);
+    let last = ready.replay(settings, &mut |_, pinned| {
+        told += 1;
+        pinned < 100 * MIB
+    });
     assert!(told < 9 && last.pinned < 360 * MIB, "{told} {last:?}");
 }

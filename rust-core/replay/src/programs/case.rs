@@ -1,9 +1,10 @@
 //! A random program with its machine, settings and budget.
 
-use pinbuddy_core::{Growth, Settings, WarmUp};
+use pinbuddy_core::Settings;
 
+use crate::GIB;
+use crate::policy::pinbuddy;
 use crate::world::Machine;
-use crate::{GIB, MIB};
 
 use super::{Bounds, Cell, Outcome, Run, Shape, Sizes, Verdict, run};
 
@@ -39,23 +40,18 @@ impl Setting {
     pub const ALL: [Self; 3] = [Self::Default, Self::Exact, Self::Told];
 
     fn settings(self, sizes: Sizes) -> Settings {
-        let exact = self == Self::Exact;
-        let threshold = if sizes == Sizes::Small { 0 } else { 4 * MIB };
-        Settings {
-            segment_bytes: SEGMENT as usize,
-            threshold_bytes: threshold as usize,
-            growth: if exact {
-                Growth::Exact
-            } else {
-                Growth::Segment
-            },
-            warm_up: if exact {
-                WarmUp::Off
-            } else {
-                WarmUp::Background
-            },
-            count: (self == Self::Told).then_some(COUNT as usize),
-            idle: None,
+        let mut settings = pinbuddy::Settings::default();
+        if sizes == Sizes::Small {
+            settings.threshold_bytes = 0;
+        }
+        match self {
+            Self::Default => settings.core(),
+            Self::Exact => settings.exact().core(),
+            Self::Told => pinbuddy::Settings {
+                block_count: Some(COUNT),
+                ..settings
+            }
+            .core(),
         }
     }
 }

@@ -40,14 +40,9 @@ impl Draws {
         let tape = (0..length).map(|_| self.cell()).collect();
         // Nanoseconds a mebibyte, of a fast machine and of a slow one.
         let pace = self.one(&[100_000, 500_000]);
+        let mut machine = Machine::paced(pace, self.one(&[1, 3, 10, 100]));
         let plenty = u64::MAX;
-        let machine = Machine {
-            fill: pace * 6 / 10,
-            register: pace * 4 / 10,
-            unpin: pace / 5,
-            behind: self.one(&[1, 3, 10, 100]),
-            budget: self.one(&[plenty, plenty, plenty, shape.live, shape.live / 2, 0]),
-        };
+        machine.budget = self.one(&[plenty, plenty, plenty, shape.live, shape.live / 2, 0]);
         Case {
             shape,
             tape,

@@ -162,10 +162,9 @@ impl Shape {
 /// One of `count`: often the oldest.
 fn choose(count: usize, which: u8) -> Option<usize> {
     let last = count.checked_sub(1)?;
-    Some(if which < 80 {
-        0
-    } else {
-        usize::from(which) % (last + 1)
+    Some(match which {
+        ..80 => 0,
+        _ => usize::from(which) % (last + 1),
     })
 }
 
@@ -189,13 +188,8 @@ mod tests {
                 captures: 30,
             };
             let cell = |n: u32| -> Cell {
-                let draw = |by: u32| n.wrapping_mul(by);
-                (
-                    draw(40_503) as u16,
-                    draw(97) as u8,
-                    draw(31) as u8,
-                    draw(53) as u8,
-                )
+                let [which, pause, copies] = [97, 31, 53].map(|by| n.wrapping_mul(by) as u8);
+                (n.wrapping_mul(40_503) as u16, which, pause, copies)
             };
             let tape: Vec<Cell> = (0..600).map(cell).collect();
             let acts = shape.acts(&tape);

@@ -6,8 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pinbuddy_core::{Settings, WarmUp};
+use pinbuddy_core::Settings;
 
+use crate::policy::pinbuddy;
 use crate::streams::Streams;
 use crate::world::{Machine, Nanos, World};
 
@@ -52,12 +53,9 @@ pub struct Outcome {
 /// Settings with which every request passes through.
 fn off() -> Settings {
     Settings {
-        segment_bytes: 1 << 30,
         threshold_bytes: usize::MAX,
-        growth: pinbuddy_core::Growth::Exact,
-        warm_up: WarmUp::Off,
         count: Some(0),
-        idle: None,
+        ..pinbuddy::Settings::default().exact().core()
     }
 }
 

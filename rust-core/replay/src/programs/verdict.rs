@@ -45,10 +45,8 @@ impl Verdict {
         let by_set = set + set / 4 + bounds.segment;
         let most = bounds.told.max(by_set).max(stocks.peak);
         let grace = (GRACE + bounds.registration) as f64;
-        let waits = ours
-            .waits
-            .iter()
-            .map(|&(waited, stocks)| waited as f64 / (stocks as f64 * 1.5 + grace));
+        let wait = |it: &(Nanos, Nanos)| it.0 as f64 / (it.1 as f64 * 1.5 + grace);
+        let waits = ours.waits.iter().map(wait);
         let bytes = set + stocks.bytes_pinned + bounds.told;
         Self {
             pinned: ours.peak as f64 / most.max(1) as f64,
@@ -95,19 +93,15 @@ mod tests {
             unpinning: 0,
             time: 7,
         };
-        let bounds = Bounds {
-            told: 0,
+        let bounds = |told, registration| Bounds {
+            told,
             segment: 1000,
-            registration: 0,
+            registration,
         };
-        let verdict = Verdict::of(&of(6000, 170_000_000), &of(5000, 0), bounds);
+        let verdict = Verdict::of(&of(6000, 170_000_000), &of(5000, 0), bounds(0, 0));
         assert_eq!((verdict.pinned, verdict.waits), (1.0, 1.0));
         assert_eq!((verdict.bytes, verdict.time), (9000.0 / 13000.0, 1.0));
-        let told = Bounds {
-            told: 12_000,
-            registration: 30_000_000,
-            ..bounds
-        };
+        let told = bounds(12_000, 30_000_000);
         let verdict = Verdict::of(&of(6000, 200_000_000), &of(5000, 0), told);
         assert_eq!((verdict.pinned, verdict.waits), (0.5, 1.0));
     }

@@ -41,10 +41,8 @@ pub(super) struct Checkpoint {
 fn tensors() -> impl Iterator<Item = u64> {
     COPIES.into_iter().flat_map(|element| {
         let layers = (0..LAYERS).flat_map(|_| LAYER);
-        let parameters = [EMBEDDING]
-            .into_iter()
-            .chain(layers)
-            .chain([EMBEDDING, 4096]);
+        let ends = [EMBEDDING, 4096];
+        let parameters = [EMBEDDING].into_iter().chain(layers).chain(ends);
         parameters.map(move |parameter| parameter / RANKS * element)
     })
 }

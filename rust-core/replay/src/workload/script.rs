@@ -31,22 +31,14 @@ impl Script {
         self.next += 1;
         let (id, thread) = (self.next, self.thread);
         self.live.insert(id);
-        self.put(Op::Request {
-            id,
-            bytes,
-            thread,
-            stream: 0,
-            private: false,
-        });
+        self.put(Op::request(id, bytes).on_thread(thread));
         Handle(id)
     }
 
     /// The block is used on a stream.
     pub(super) fn copy(&mut self, block: &Handle, stream: u32) {
-        self.put(Op::Use {
-            id: block.0,
-            stream,
-        });
+        let id = block.0;
+        self.put(Op::Use { id, stream });
     }
 
     pub(super) fn free(&mut self, block: Handle) {
@@ -92,11 +84,7 @@ impl Script {
     }
 
     fn put_free(&mut self, id: u64) {
-        self.put(Op::Free {
-            id,
-            thread: self.thread,
-            pending: false,
-        });
+        self.put(Op::free(id).on_thread(self.thread));
     }
 
     fn put(&mut self, op: Op) {

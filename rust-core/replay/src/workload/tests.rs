@@ -113,13 +113,11 @@ fn a_last_clear_finds_what_is_kept() {
 #[test]
 fn lengths_vary_as_documented() {
     let workload = Workload::named("variable-lengths").unwrap();
-    let sizes: Vec<u64> = workload
-        .events(3, 40)
-        .filter_map(|event| match event.op {
-            Op::Request { bytes, .. } => Some(bytes),
-            _ => None,
-        })
-        .collect();
+    let requests = workload.events(3, 40).filter_map(|it| match it.op {
+        Op::Request { bytes, .. } => Some(bytes),
+        _ => None,
+    });
+    let sizes: Vec<u64> = requests.collect();
     assert_eq!(sizes.len(), 40 * 18);
     let bases = [3.0, 7.0, 12.0, 20.0, 33.0, 48.0, 65.0, 110.0, 200.0];
     for (place, bytes) in sizes.iter().enumerate() {

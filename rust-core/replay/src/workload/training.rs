@@ -39,12 +39,7 @@ pub(super) struct Training(Pipeline);
 impl Training {
     /// The stage with its layers in so many chunks: with one it is 1F1B's, with more the interleaved one.
     pub(super) fn of_chunks(chunks: usize) -> Self {
-        Self(Pipeline {
-            stages: 8,
-            stage: 4,
-            chunks,
-            micro_batches: 16,
-        })
+        Self(Pipeline::of(8, 4, chunks, 16))
     }
 }
 

@@ -29,11 +29,7 @@ pub(super) struct Zero {
 fn buckets() -> impl DoubleEndedIterator<Item = u64> {
     let whole = PARAMETERS / BUCKET;
     (0..=whole).map(move |n| {
-        let elements = if n < whole {
-            BUCKET
-        } else {
-            PARAMETERS % BUCKET
-        };
+        let elements = BUCKET.min(PARAMETERS - n * BUCKET);
         elements.div_ceil(RANKS)
     })
 }

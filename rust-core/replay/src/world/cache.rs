@@ -143,12 +143,8 @@ impl Caches {
             self.blocks += 1;
             self.bytes += block.bytes;
             self.alike[power(block.bytes)] += 1;
-            let cache = &mut self.threads[usize::from(held.thread)];
-            cache
-                .blocks
-                .entry(key(block.bytes))
-                .or_default()
-                .push(block);
+            let cache = &mut self.threads[usize::from(held.thread)].blocks;
+            cache.entry(key(block.bytes)).or_default().push(block);
         }
         caches
     }

@@ -207,10 +207,8 @@ impl World {
     fn pass_through(&mut self, index: usize, unpin: Vec<pinbuddy_core::IdleSegment>) -> bool {
         self.resume(index);
         let takes = self.unpin_here(index, unpin);
-        let (block, bytes) = (
-            self.lanes[index].block,
-            self.lanes[index].want.bytes() as u64,
-        );
+        let lane = &self.lanes[index];
+        let (block, bytes) = (lane.block, lane.want.bytes() as u64);
         let before = self.stock.pins().bytes;
         if self.stock.allocate(self.now / 1000, block, bytes) {
             self.note_peak();

@@ -33,6 +33,18 @@ impl Machine {
         budget: u64::MAX,
     };
 
+    /// So many nanoseconds for a mebibyte, of which six tenths fill it, and so many times as long for filling in the background;
+    /// memory is unlimited.
+    pub fn paced(pace: Nanos, behind: u32) -> Self {
+        Self {
+            fill: pace * 6 / 10,
+            register: pace * 4 / 10,
+            unpin: pace / 5,
+            behind,
+            budget: u64::MAX,
+        }
+    }
+
     /// How long the driver takes to register `bytes`.
     pub fn registers(&self, bytes: u64) -> Nanos {
         at_pace(self.register, bytes)

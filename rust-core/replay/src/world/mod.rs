@@ -165,10 +165,8 @@ impl World {
     /// When the next event happens by itself.
     pub fn next_event(&self) -> Nanos {
         let lanes = self.lanes.iter().map(|it| it.at);
-        lanes
-            .chain([self.worker.at, self.looks])
-            .min()
-            .unwrap_or(NEVER)
+        let first = lanes.min().unwrap_or(NEVER);
+        first.min(self.worker.at).min(self.looks)
     }
 
     /// Lets the next event happen, if it does by `until`; returns a thread that was served by it.
@@ -294,13 +292,10 @@ impl World {
         let live: u64 = self.blocks.iter().map(bytes).sum();
         let pending: u64 = self.pending.iter().map(bytes).sum();
         let cached = self.caches.bytes() as u64;
+        let (active, all) = (stats.active_bytes.current, live + pending + cached);
         for (what, found, expected) in [
             ("pinned", stats.pinned_bytes.current, self.pins.bytes),
-            (
-                "active",
-                stats.active_bytes.current,
-                live + pending + cached,
-            ),
+            ("active", active, all),
             ("pending", stats.pending_bytes.current, pending),
         ] {
             if found != expected {

@@ -114,10 +114,8 @@ impl World {
                 let unpin = self.unpin(std::mem::take(&mut permit.unpin));
                 self.taken += permit.bytes as u64;
                 let left = unpin + self.fill(permit.bytes as u64);
-                self.set(
-                    Doing::Filling(permit, Some(self.now), left),
-                    self.now + left,
-                );
+                let filling = Doing::Filling(permit, Some(self.now), left);
+                self.set(filling, self.now + left);
             }
             Work::Unpin(idle) => {
                 let takes = self.unpin(idle);
@@ -132,10 +130,9 @@ impl World {
     }
 
     fn fill(&self, bytes: u64) -> Nanos {
-        let behind = if self.worker.in_front {
-            1
-        } else {
-            self.machine.behind
+        let behind = match self.worker.in_front {
+            true => 1,
+            false => self.machine.behind,
         };
         at_pace(self.machine.fill * Nanos::from(behind), bytes)
     }

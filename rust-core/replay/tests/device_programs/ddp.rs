@@ -38,68 +38,32 @@ impl Ddp {
         for _ in 0..steps {
             self.step(&mut tape);
         }
-        chance.complete_late(&tape.acts)
+        chance.complete_late(&tape.acts, LATEST, |_| false)
     }
 
     fn step(&self, tape: &mut Tape) {
         let batch = tape.ask_on(COPIES, self.batch);
-        tape.acts.push(Act::Use {
-            block: batch,
-            stream: 0,
-        });
+        tape.use_on(batch, 0);
         let mut outputs = Vec::new();
         for _ in 0..self.layers {
             let workspace = tape.ask(self.workspace);
             let output = tape.ask(self.activation);
             tape.free([workspace]);
-            tape.acts.push(Act::Use {
-                block: output,
-                stream: SENDS,
-            });
+            tape.use_on(output, SENDS);
             outputs.push(output);
         }
         let mut gradients = Vec::new();
         while let Some(output) = outputs.pop() {
             let gradient = tape.ask(self.activation);
-            let workspace = tape.ask(self.workspace);
-            tape.free([workspace]);
+            tape.pass(self.workspace);
             gradients.push(tape.ask(self.weight));
             tape.free([output, gradient]);
         }
         tape.free([batch]);
         if self.has_buffer {
-            let buffer = tape.ask(self.weight * self.layers as u64);
-            tape.free([buffer]);
+            tape.pass(self.weight * self.layers as u64);
         }
         tape.free(gradients);
-    }
-}
-
-impl Chance {
-    /// The acts, in which each block that another stream used is complete some acts after it was freed.
-    fn complete_late(&mut self, acts: &[Act]) -> Vec<Act> {
-        let mut late: Vec<Act> = Vec::new();
-        let mut waiting: Vec<(u64, u32)> = Vec::new();
-        let mut used = std::collections::HashSet::new();
-        for (now, act) in (0_u64..).zip(acts) {
-            waiting.retain(|&(until, block)| {
-                if until <= now {
-                    late.push(Act::Complete { block });
-                }
-                until > now
-            });
-            late.push(*act);
-            match *act {
-                Act::Use { block, .. } => {
-                    used.insert(block);
-                }
-                Act::Free { block } if used.remove(&block) => {
-                    waiting.push((now + 1 + self.draw() % LATEST, block));
-                }
-                _ => {}
-            }
-        }
-        late
     }
 }
 

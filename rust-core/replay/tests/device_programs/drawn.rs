@@ -50,9 +50,8 @@ impl Drawn {
         let mut acts = Vec::new();
         while at.iter().zip(&tapes).any(|(at, tape)| *at < tape.len()) {
             let turn = chance.draw() as usize % tapes.len();
-            let end = tapes[turn]
-                .len()
-                .min(at[turn] + 1 + chance.draw() as usize % 20);
+            let end = at[turn] + 1 + chance.draw() as usize % 20;
+            let end = end.min(tapes[turn].len());
             acts.extend(&tapes[turn][at[turn]..end]);
             at[turn] = end;
         }
@@ -79,9 +78,8 @@ impl Drawn {
             if self.evaluates > 0 && step % self.evaluates == 0 {
                 for _ in 0..4 {
                     let extra = chance.draw() % 32;
-                    let all: Vec<u32> = (self.layers.iter())
-                        .map(|it| tape.ask_on(stream, 16 * it.1 + extra))
-                        .collect();
+                    let mut ask = |it: &(u64, u64)| tape.ask_on(stream, 16 * it.1 + extra);
+                    let all: Vec<u32> = self.layers.iter().map(&mut ask).collect();
                     tape.free(all);
                 }
             }

@@ -73,6 +73,16 @@ impl Tape {
         self.ask_on(0, kib)
     }
 
+    /// What is freed before anything else happens.
+    fn pass(&mut self, kib: u64) {
+        let block = self.ask(kib);
+        self.free([block]);
+    }
+
+    fn use_on(&mut self, block: u32, stream: u32) {
+        self.acts.push(Act::Use { block, stream });
+    }
+
     fn free(&mut self, blocks: impl IntoIterator<Item = u32>) {
         let frees = blocks.into_iter().map(|block| Act::Free { block });
         self.acts.extend(frees);
@@ -98,19 +108,16 @@ impl Program {
 
     /// What is trained of a layer.
     fn trained(&self) -> u64 {
-        if self.frozen {
-            self.adapter
-        } else {
-            self.weight
+        match self.frozen {
+            true => self.adapter,
+            false => self.weight,
         }
     }
 
     fn step(&self, phase: &Phase, step: usize, tape: &mut Tape, state: &mut Vec<u32>) {
-        let is_small = phase.two_resolutions && step % 2 == 1;
-        let scale = if is_small {
-            phase.scale / 4
-        } else {
-            phase.scale
+        let scale = match phase.two_resolutions && step % 2 == 1 {
+            true => phase.scale / 4,
+            false => phase.scale,
         };
         let scaled = |kib: u64| kib * scale / 100;
         let mut gradients: Vec<u32> = Vec::new();
@@ -118,10 +125,9 @@ impl Program {
             let mut kept = Vec::new();
             for layer in 0..self.layers {
                 // Any sizes that differ, the same in each run.
-                let share = if phase.experts {
-                    40 + (step * 31 + layer * 17) as u64 % 97
-                } else {
-                    100
+                let share = match phase.experts {
+                    true => 40 + (step * 31 + layer * 17) as u64 % 97,
+                    false => 100,
                 };
                 let buffer = scaled(self.buffer) * share / 100;
                 let buffer = tape.ask_on(u32::from(self.streams), buffer);
@@ -206,10 +212,9 @@ impl Chance {
             if let Act::Alloc { bytes, .. } = act
                 && self.draw().is_multiple_of(20)
             {
-                *bytes = if self.draw().is_multiple_of(2) {
-                    *bytes * 3 / 2
-                } else {
-                    *bytes / 2 + 1
+                *bytes = match self.draw().is_multiple_of(2) {
+                    true => *bytes * 3 / 2,
+                    false => *bytes / 2 + 1,
                 };
             }
         }
@@ -219,27 +224,35 @@ impl Chance {
     /// The acts with one in three blocks used by another stream, which is done with it some acts after it was freed: when that is
     /// differs by chance, which blocks these are does not.
     pub(crate) fn delay(&mut self, acts: &[Act]) -> Vec<Act> {
-        let is_used = |block: u32| block.is_multiple_of(3);
-        let mut delayed: Vec<Act> = Vec::new();
-        let mut waiting: Vec<(usize, u32)> = Vec::new();
-        for (now, act) in acts.iter().enumerate() {
+        self.complete_late(acts, 12, |block| block.is_multiple_of(3))
+    }
+
+    /// The acts, in which each block that another stream used is complete some acts after it was freed, at most so many. One more
+    /// stream uses those that are `also_used`.
+    fn complete_late(&mut self, acts: &[Act], latest: u64, also_used: fn(u32) -> bool) -> Vec<Act> {
+        let mut late: Vec<Act> = Vec::new();
+        let mut waiting: Vec<(u64, u32)> = Vec::new();
+        let mut used = std::collections::HashSet::new();
+        for (now, act) in (0_u64..).zip(acts) {
             waiting.retain(|&(until, block)| {
                 if until <= now {
-                    delayed.push(Act::Complete { block });
+                    late.push(Act::Complete { block });
                 }
                 until > now
             });
-            delayed.push(*act);
+            late.push(*act);
             match *act {
-                Act::Alloc { block, .. } if is_used(block) => {
-                    delayed.push(Act::Use { block, stream: 9 });
+                Act::Alloc { block, .. } if also_used(block) => {
+                    used.insert(block);
+                    late.push(Act::Use { block, stream: 9 });
                 }
-                Act::Free { block } if is_used(block) => {
-                    waiting.push((now + 1 + self.draw() as usize % 12, block));
+                Act::Use { block, .. } => drop(used.insert(block)),
+                Act::Free { block } if used.remove(&block) => {
+                    waiting.push((now + 1 + self.draw() % latest, block));
                 }
                 _ => {}
             }
         }
-        delayed
+        late
     }
 }

@@ -97,34 +97,3 @@ impl Watch for Powers {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::fixture::{MIB, Program};
-
-    fn program(bytes: u64) -> Program {
-        let mut program = Program::default();
-        for _ in 0..40 {
-            program.alloc(bytes);
-        }
-        program
-    }
-
-    #[test]
-    fn sizes_just_above_are_found() {
-        let found =
-            program(2 * MIB + 4096).finding("just_above_a_power_of_two", Default::default());
-        let found = found.unwrap();
-        assert_eq!((found.count, found.bytes), (40, 40 * (2 * MIB - 4096)));
-        insta::assert_snapshot!(found.to_do, @"PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1 (torch 2.13 and later; in 2.13.0 not without pinbuddy) for those above 1 MiB, or BUDDY_THRESHOLD_MB=2, so that blocks serve them, which fit exactly");
-    }
-
-    #[test]
-    fn others_are_not() {
-        // A power of two; far above one; few bytes; above the threshold.
-        for bytes in [2 * MIB, 3 * MIB, 5000, 8 * MIB + 4096] {
-            let found = program(bytes).finding("just_above_a_power_of_two", Default::default());
-            assert_eq!(found, None, "{bytes}");
-        }
-    }
-}

@@ -13,10 +13,8 @@ pub(super) fn write(
     recording: &Recording,
     callers: &Callers<'_>,
 ) -> io::Result<()> {
-    writeln!(
-        to,
-        "line,bytes,thread,stream,from_us,freed_us,reusable_us,waited_us,stack"
-    )?;
+    let head = "line,bytes,thread,stream,from_us,freed_us,reusable_us,waited_us,stack";
+    writeln!(to, "{head}")?;
     let known = |moment: u64| match moment {
         u64::MAX => String::new(),
         _ => moment.to_string(),
@@ -31,9 +29,8 @@ pub(super) fn write(
     for (row, it) in recording.rows.iter().enumerate() {
         let stream = it.stream.map_or_else(String::new, |it| it.to_string());
         let known_waits = recording.waits.as_ref();
-        let waited = known_waits.map_or_else(String::new, |_| {
-            waited.get(&row).copied().unwrap_or(0).to_string()
-        });
+        let took = waited.get(&row).copied().unwrap_or(0);
+        let waited = known_waits.map_or_else(String::new, |_| took.to_string());
         let (freed, until) = (known(it.freed), known(it.until));
         let stack = quoted(&callers.texts(row).collect::<Vec<_>>().join("; "));
         writeln!(

@@ -74,9 +74,19 @@ impl<'w> Pickle<'w> {
         self.to.write_all(b"u")
     }
 
-    /// A key with a number.
-    pub(super) fn entry(&mut self, key: &str, number: u64) -> io::Result<()> {
-        self.text(key)?;
-        self.number(number)
+    /// Keys with texts, and keys with numbers.
+    pub(super) fn entries(
+        &mut self,
+        texts: &[[&str; 2]],
+        numbers: &[(&str, u64)],
+    ) -> io::Result<()> {
+        texts
+            .as_flattened()
+            .iter()
+            .try_for_each(|it| self.text(it))?;
+        numbers.iter().try_for_each(|(key, number)| {
+            self.text(key)?;
+            self.number(*number)
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pinbuddy_replay::policy::pinbuddy::Settings;
-use pinbuddy_replay::policy::{Change, Kind, Place};
+use pinbuddy_replay::policy::{Change, Kind, Place, Policy};
 use pinbuddy_replay::replay::{self, Run};
 
 use super::Callers;
@@ -22,14 +22,14 @@ pub(super) fn write(
     callers: &Callers<'_>,
 ) -> io::Result<()> {
     let mut run = replay::on(Kind::Stock, Settings::default());
-    run.watch();
+    run.policy().watch();
     let mut pinned = BTreeMap::new();
     let mut pickle = Pickle::new(to)?;
     pickle.dict(|it| {
         it.text("device_traces")?;
         it.list(|it| it.list(|it| events(it, recording, callers, run.as_mut(), &mut pinned)))?;
         it.text("segments")?;
-        it.list(|it| segments(it, recording, callers, run.as_ref(), &pinned))?;
+        it.list(|it| segments(it, recording, callers, run.policy(), &pinned))?;
         it.text("allocator_settings")?;
         it.dict(|_| Ok(()))?;
         it.text("external_annotations")?;
@@ -53,13 +53,8 @@ fn frames(to: &mut Pickle<'_>, callers: &Callers<'_>, row: Option<usize>) -> io:
     to.text("frames")?;
     to.list(|to| {
         for call in row.into_iter().flat_map(|it| callers.of(it)) {
-            to.dict(|to| {
-                to.text("name")?;
-                to.text(call.function)?;
-                to.text("filename")?;
-                to.text(call.file)?;
-                to.entry("line", call.line)
-            })?;
+            let texts = [["name", call.function], ["filename", call.file]];
+            to.dict(|to| to.entries(&texts, &[("line", call.line)]))?;
         }
         Ok(())
     })
@@ -67,12 +62,13 @@ fn frames(to: &mut Pickle<'_>, callers: &Callers<'_>, row: Option<usize>) -> io:
 
 fn write_moment(to: &mut Pickle<'_>, callers: &Callers<'_>, it: &Moment) -> io::Result<()> {
     to.dict(|to| {
-        to.text("action")?;
-        to.text(it.action)?;
-        to.entry("addr", it.place.address)?;
-        to.entry("size", it.place.bytes)?;
-        to.entry("stream", it.stream)?;
-        to.entry("time_us", it.at)?;
+        let numbers = [
+            ("addr", it.place.address),
+            ("size", it.place.bytes),
+            ("stream", it.stream),
+            ("time_us", it.at),
+        ];
+        to.entries(&[["action", it.action]], &numbers)?;
         frames(to, callers, it.row)
     })
 }
@@ -98,13 +94,13 @@ fn events(
             write_moment(to, callers, &next.remove())?;
         }
         run.step(*step);
-        for change in run.changes() {
+        for change in run.policy().changes() {
             write_moment(to, callers, &of_segment(change, step.at, pinned))?;
         }
         let Some((index, row)) = rows.next_if(|it| it.1.step == number) else {
             continue;
         };
-        let Some(place) = run.place(row.number) else {
+        let Some(place) = run.policy().place(row.number) else {
             continue;
         };
         let place = Place {
@@ -157,7 +153,7 @@ fn segments(
     to: &mut Pickle<'_>,
     recording: &Recording,
     callers: &Callers<'_>,
-    run: &dyn Run,
+    run: &dyn Policy,
     pinned: &BTreeMap<u64, u64>,
 ) -> io::Result<()> {
     let lives = |it: &(usize, &Row)| it.1.until == u64::MAX;
@@ -173,21 +169,21 @@ fn segments(
     for (&address, &bytes) in pinned {
         let (requested, row) = live.get(&address).copied().unzip();
         to.dict(|to| {
-            to.entry("device", 0)?;
-            to.entry("address", address)?;
-            to.entry("total_size", bytes)?;
-            to.entry("stream", 0)?;
-            to.text("segment_type")?;
-            to.text("large")?;
-            to.entry("allocated_size", requested.unwrap_or(0))?;
-            to.entry("active_size", requested.unwrap_or(0))?;
-            to.entry("requested_size", requested.unwrap_or(0))?;
+            let live = requested.unwrap_or(0);
+            let numbers = [
+                ("device", 0),
+                ("address", address),
+                ("total_size", bytes),
+                ("stream", 0),
+                ("allocated_size", live),
+                ("active_size", live),
+                ("requested_size", live),
+                ("is_expandable", 0),
+            ];
+            to.entries(&[["segment_type", "large"]], &numbers)?;
             to.text("segment_pool_id")?;
             to.list(|to| (0..2).try_for_each(|_| to.number(0)))?;
-            to.text("is_expandable")?;
-            to.number(0)?;
-            to.text("frames")?;
-            to.list(|_| Ok(()))?;
+            frames(to, callers, None)?;
             to.text("blocks")?;
             to.list(|to| {
                 let parts = match requested {
@@ -198,12 +194,13 @@ fn segments(
                     None => vec![(address, bytes, "inactive")],
                 };
                 for (address, bytes, state) in parts.into_iter().filter(|it| it.1 > 0) {
+                    let sizes = [
+                        ("address", address),
+                        ("size", bytes),
+                        ("requested_size", bytes),
+                    ];
                     to.dict(|to| {
-                        to.entry("address", address)?;
-                        to.entry("size", bytes)?;
-                        to.entry("requested_size", bytes)?;
-                        to.text("state")?;
-                        to.text(state)?;
+                        to.entries(&[["state", state]], &sizes)?;
                         frames(to, callers, row.filter(|_| state == "active_allocated"))
                     })?;
                 }

@@ -19,12 +19,8 @@ pub(super) fn write(
     write!(to, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     let mut first = true;
     let mut put = |event: Value| {
-        let between = if std::mem::take(&mut first) {
-            "\n"
-        } else {
-            ",\n"
-        };
-        write!(to, "{between}{event}")
+        let comma = if std::mem::take(&mut first) { "" } else { "," };
+        write!(to, "{comma}\n{event}")
     };
     for (at, bytes) in live(recording).0.points() {
         put(json!({"name": "live", "ph": "C", "pid": 1, "ts": at, "args": {"bytes": bytes}}))?;

@@ -19,6 +19,17 @@ pub(super) struct Pieces {
     closed: Vec<Piece>,
 }
 
+impl Piece {
+    pub(super) fn new(address: u64, end: u64, from: u64, to: u64) -> Self {
+        Self {
+            address,
+            end,
+            from,
+            to,
+        }
+    }
+}
+
 impl Pieces {
     pub(super) fn open(&mut self, address: u64, bytes: u64, at: u64) {
         let end = address.saturating_add(bytes);
@@ -30,13 +41,7 @@ impl Pieces {
     pub(super) fn close(&mut self, address: u64, bytes: u64, at: u64) {
         let end = address.saturating_add(bytes);
         if !self.cut(address, end, at) {
-            let from = 0;
-            self.closed.push(Piece {
-                address,
-                end,
-                from,
-                to: at,
-            });
+            self.closed.push(Piece::new(address, end, 0, at));
         }
     }
 
@@ -55,24 +60,15 @@ impl Pieces {
             if to > end {
                 self.open.insert(end, (to, from));
             }
-            self.closed.push(Piece {
-                address: begin.max(address),
-                end: to.min(end),
-                from,
-                to: at,
-            });
+            let piece = Piece::new(begin.max(address), to.min(end), from, at);
+            self.closed.push(piece);
         }
         !hit.is_empty()
     }
 
     pub(super) fn end(mut self, at: u64) -> Vec<Piece> {
         let open = self.open.into_iter();
-        let rest = open.map(|(address, (end, from))| Piece {
-            address,
-            end,
-            from,
-            to: at,
-        });
+        let rest = open.map(|(address, (end, from))| Piece::new(address, end, from, at));
         self.closed.extend(rest);
         self.closed.retain(|it| it.address < it.end);
         self.closed
@@ -114,22 +110,17 @@ mod tests {
         pieces.open(0, 20, 0);
         pieces.open(20, 20, 1);
         pieces.close(10, 20, 5);
-        let mut left = pieces.end(9);
-        left.sort_unstable_by_key(|it| (it.address, it.to));
-        let piece = |address, end, from, to| Piece {
-            address,
-            end,
-            from,
-            to,
-        };
-        assert_eq!(
-            left,
-            [
-                piece(0, 10, 0, 9),
-                piece(10, 20, 0, 5),
-                piece(20, 30, 1, 5),
-                piece(30, 40, 1, 9),
-            ]
-        );
+        let left = pieces.end(9).into_iter();
+        let mut left: Vec<_> = left
+            .map(|it| (it.address, it.end, it.from, it.to))
+            .collect();
+        left.sort_unstable();
+        let expected = [
+            (0, 10, 0, 9),
+            (10, 20, 0, 5),
+            (20, 30, 1, 5),
+            (30, 40, 1, 9),
+        ];
+        assert_eq!(left, expected);
     }
 }

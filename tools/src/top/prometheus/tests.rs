@@ -15,10 +15,9 @@ fn row(pid: u32, program: &str) -> Row {
         },
         counters: Counters {
             pinned: 1 << 30,
-            budget: if pid == 1 {
-                Budget::Unknown
-            } else {
-                Budget::Bytes(1 << 40)
+            budget: match pid {
+                1 => Budget::Unknown,
+                _ => Budget::Bytes(1 << 40),
             },
             waited: 1_000_000_050,
             ..Counters::default()
@@ -42,11 +41,7 @@ fn samples_are_text_that_prometheus_reads() {
 fn a_file_that_nobody_would_read_is_refused() {
     assert!(check_name(Path::new("/tmp/pinbuddy.prom")).is_ok());
     for name in ["/tmp/pinbuddy.txt", "prom", ""] {
-        assert!(
-            check_name(Path::new(name))
-                .unwrap_err()
-                .to_string()
-                .contains(".prom")
-        );
+        let said = check_name(Path::new(name)).unwrap_err().to_string();
+        assert!(said.contains(".prom"), "{said}");
     }
 }

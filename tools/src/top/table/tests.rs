@@ -8,9 +8,7 @@ use super::*;
 const MIB: u64 = 1 << 20;
 
 fn page(rank: u32) -> Page {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap();
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
     Page {
         process: Process {
             pid: 1,
@@ -64,10 +62,8 @@ fn rows() -> Vec<Row> {
 #[test]
 fn a_table_is_as_wide_as_there_is_room_for() {
     for width in [80, 40, 140] {
-        insta::assert_snapshot!(
-            format!("{width}_columns"),
-            table(&rows(), width, "; q ends")
-        );
+        let table = table(&rows(), width, "; q ends");
+        insta::assert_snapshot!(format!("{width}_columns"), table);
     }
 }
 
@@ -88,12 +84,7 @@ fn bars_add_up() {
     let signs = |of: &Counters| bar(of, 60).split(['[', ']']).nth(1).unwrap().to_owned();
     let count = |sign| signs(&of).matches(sign).count();
     let whole = signs(&of).len();
-    assert_eq!(
-        [count('#'), count('+'), count('-'), count('.')]
-            .iter()
-            .sum::<usize>(),
-        whole
-    );
+    assert_eq!(['#', '+', '-', '.'].map(count).iter().sum::<usize>(), whole);
     assert!(count('#').abs_diff(whole / 4) <= 1 && count('.').abs_diff(whole / 2) <= 1);
     // More than the budget, and nothing at all.
     of.budget = Budget::Bytes(10);

@@ -31,29 +31,15 @@ pub struct Training {
 }
 
 /// One rank that has all layers.
-const ALONE: Pipeline = Pipeline {
-    stages: 1,
-    stage: 0,
-    chunks: 1,
-    micro_batches: 4,
-};
+const ALONE: Pipeline = Pipeline::of(1, 0, 1, 4);
 
 /// The first of four stages.
-const STAGE: Pipeline = Pipeline {
-    stages: 4,
-    stage: 0,
-    chunks: 1,
-    micro_batches: 8,
-};
-
-const INTERLEAVED: Pipeline = Pipeline { chunks: 2, ..STAGE };
+const STAGE: Pipeline = Pipeline::of(4, 0, 1, 8);
+const INTERLEAVED: Pipeline = Pipeline::of(4, 0, 2, 8);
 
 const GPT_2_ALONE: Program = Program {
     shape: GPT_2,
-    batch: Batch {
-        sequences: 4,
-        length: 1024,
-    },
+    batch: Batch::of(4, 1024),
     layers: 24,
     tensor: 1,
     pipeline: ALONE,
@@ -64,10 +50,7 @@ const GPT_2_ALONE: Program = Program {
 
 const LLAMA_STAGE: Program = Program {
     shape: LLAMA_2_7B,
-    batch: Batch {
-        sequences: 1,
-        length: 4096,
-    },
+    batch: Batch::of(1, 4096),
     layers: 8,
     tensor: 2,
     pipeline: STAGE,
@@ -85,10 +68,7 @@ const QWEN_STAGE: Program = Program {
 
 const EXPERTS: Program = Program {
     shape: QWEN_MOE,
-    batch: Batch {
-        sequences: 2,
-        length: 4096,
-    },
+    batch: Batch::of(2, 4096),
     layers: 6,
     tensor: 1,
     jitter: 20,
@@ -107,10 +87,7 @@ pub const TRAININGS: [Training; 10] = [
         about: "the same, activations computed again, four times the batch",
         program: Program {
             recompute: true,
-            batch: Batch {
-                sequences: 16,
-                length: 1024,
-            },
+            batch: Batch::of(16, 1024),
             ..GPT_2_ALONE
         },
     },

@@ -187,10 +187,10 @@ impl Rank {
             if forward {
                 let made = self.forward(chunk);
                 open.push((chunk, micro_batch, made));
-            } else if let Some(at) = open
-                .iter()
-                .position(|it| (it.0, it.1) == (chunk, micro_batch))
-            {
+                continue;
+            }
+            let is_its = |it: &(usize, usize, Forward)| (it.0, it.1) == (chunk, micro_batch);
+            if let Some(at) = open.iter().position(is_its) {
                 let (.., made) = open.remove(at);
                 self.backward(chunk, made);
             }
@@ -239,14 +239,10 @@ impl Rank {
         let jitter = self.what.jitter as f64 / 100.0;
         let share = self.tape.random.between(1.0 - jitter, 1.0 + jitter);
         for &op in ops {
-            let scaled = |bytes: u64| {
-                if op.routed {
-                    (bytes as f64 * share) as u64
-                } else {
-                    bytes
-                }
+            let bytes = match op.routed {
+                true => (op.out as f64 * share) as u64,
+                false => op.out,
             };
-            let bytes = scaled(op.out);
             let out = Some(self.tape.alloc(bytes));
             let beside = (op.beside > 0).then(|| self.tape.alloc(op.beside));
             if let Some(before) = layer.last_mut().filter(|it| !it.op.kept) {
@@ -299,9 +295,8 @@ impl Rank {
     /// A layer's way back: the gradient of its output in, that of its input out.
     fn back(&mut self, layer: Layer, gradient: Block, is_first: bool) -> Block {
         let wide = self.wide();
-        let inputs: Vec<u64> = std::iter::once(wide)
-            .chain(layer.iter().map(|it| it.bytes))
-            .collect();
+        let outputs = layer.iter().map(|it| it.bytes);
+        let inputs: Vec<u64> = std::iter::once(wide).chain(outputs).collect();
         let mut gradient = gradient;
         // What goes on beside a branch.
         let mut aside: Option<Block> = None;
@@ -319,8 +314,8 @@ impl Rank {
                 let gone = std::mem::replace(&mut gradient, next);
                 self.tape.free(gone);
             }
-            self.tape
-                .free_all(scratch.into_iter().chain(out).chain(beside));
+            let gone = scratch.into_iter().chain(out).chain(beside);
+            self.tape.free_all(gone);
             if let Some(aside) = aside.take_if(|_| op.branches) {
                 let sum = self.tape.alloc(wide);
                 let gone = std::mem::replace(&mut gradient, sum);

@@ -75,6 +75,16 @@ pub(super) struct Batch {
     pub(super) length: u64,
 }
 
+impl Batch {
+    pub(super) const fn of(sequences: u64, length: u64) -> Self {
+        Self { sequences, length }
+    }
+
+    fn tokens(self) -> u64 {
+        self.sequences * self.length
+    }
+}
+
 /// An operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Op {
@@ -101,23 +111,13 @@ const FLOAT32: u64 = 4;
 
 /// The operations of a layer, split over `ranks` by tensor parallelism.
 pub(super) fn layer(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
-    let tokens = batch.sequences * batch.length;
+    let tokens = batch.tokens();
     let wide = tokens * shape.hidden * BFLOAT16;
-    let norm = Op {
-        beside: tokens * FLOAT32,
-        branches: true,
-        weights: shape.hidden,
-        ..kept(wide)
-    };
-    let add = Op {
-        adds: true,
-        ..kept(wide)
-    };
-    let dropout = Op {
-        beside: wide / 2,
-        ..passed(wide)
-    };
-    let dropout = (!shape.modern).then_some(dropout);
+    let mut norm = kept(wide).with(shape.hidden, tokens * FLOAT32);
+    norm.branches = true;
+    let mut add = kept(wide);
+    add.adds = true;
+    let dropout = (!shape.modern).then(|| passed(wide).with(0, wide / 2));
     let mut ops = vec![norm];
     ops.extend(attention(shape, batch, ranks));
     ops.extend(dropout);
@@ -129,6 +129,17 @@ pub(super) fn layer(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
     ops.extend(dropout);
     ops.push(add);
     ops
+}
+
+impl Op {
+    /// The same with weights, and with bytes that its backward pass needs besides.
+    fn with(self, weights: u64, beside: u64) -> Self {
+        Self {
+            weights,
+            beside,
+            ..self
+        }
+    }
 }
 
 fn passed(out: u64) -> Op {
@@ -147,36 +158,23 @@ fn kept(out: u64) -> Op {
 
 /// Queries, keys and values, what comes of them, and its projection.
 fn attention(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
-    let tokens = batch.sequences * batch.length;
+    let tokens = batch.tokens();
     let wide = tokens * shape.hidden * BFLOAT16;
     let own = wide / ranks;
     let square = shape.hidden * shape.hidden / ranks;
     let heads = shape.heads / ranks;
-    let mut ops = vec![Op {
-        weights: 3 * square,
-        ..kept(3 * own)
-    }];
+    let mut ops = vec![kept(3 * own).with(3 * square, 0)];
     if shape.modern {
         ops.push(kept(2 * own)); // rotated queries and keys
-        ops.push(Op {
-            beside: tokens * heads * FLOAT32, // of the softmax
-            scratch: 2 * own,
-            ..kept(own)
-        });
+        let mut softmax = kept(own).with(0, tokens * heads * FLOAT32);
+        softmax.scratch = 2 * own;
+        ops.push(softmax);
     } else {
         let scores = tokens * batch.length * heads * BFLOAT16;
-        ops.push(passed(scores));
-        ops.push(kept(scores));
-        ops.push(Op {
-            beside: scores / 2,
-            ..kept(scores)
-        });
-        ops.push(kept(own));
+        let dropout = kept(scores).with(0, scores / 2);
+        ops.extend([passed(scores), kept(scores), dropout, kept(own)]);
     }
-    ops.push(Op {
-        weights: square,
-        ..passed(wide)
-    });
+    ops.push(passed(wide).with(square, 0));
     ops
 }
 
@@ -186,15 +184,9 @@ fn dense(shape: Shape, tokens: u64, ranks: u64) -> [Op; 3] {
     let up = if shape.modern { 2 } else { 1 };
     let weights = shape.hidden * shape.inner / ranks;
     [
-        Op {
-            weights: up * weights,
-            ..kept(up * inner)
-        },
+        kept(up * inner).with(up * weights, 0),
         kept(inner),
-        Op {
-            weights,
-            ..passed(tokens * shape.hidden * BFLOAT16)
-        },
+        passed(tokens * shape.hidden * BFLOAT16).with(weights, 0),
     ]
 }
 
@@ -204,10 +196,9 @@ fn mixture(shape: Shape, experts: Experts, tokens: u64) -> [Op; 6] {
     let weights = experts.local * shape.hidden * experts.inner;
     let wide = count * shape.hidden * BFLOAT16;
     let inner = count * experts.inner * BFLOAT16;
-    let routed = |op, weights| Op {
+    let routed = |op: Op, weights| Op {
         routed: true,
-        weights,
-        ..op
+        ..op.with(weights, 0)
     };
     [
         kept(tokens * 60 * FLOAT32), // the router
@@ -221,14 +212,11 @@ fn mixture(shape: Shape, experts: Experts, tokens: u64) -> [Op; 6] {
 
 /// What follows the last layer: a norm, logits, and the loss in float32.
 pub(super) fn head(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
-    let tokens = batch.sequences * batch.length;
+    let tokens = batch.tokens();
     let words = shape.vocabulary / ranks;
     vec![
         kept(tokens * shape.hidden * BFLOAT16),
-        Op {
-            weights: shape.hidden * words,
-            ..passed(tokens * words * BFLOAT16)
-        },
+        passed(tokens * words * BFLOAT16).with(shape.hidden * words, 0),
         passed(tokens * words * FLOAT32),
         kept(tokens * words * FLOAT32),
         passed(512),

@@ -52,10 +52,9 @@ impl Tape {
 
     pub(super) fn alloc_on(&mut self, stream: u32, bytes: u64) -> Block {
         let changed = self.random.below(1000) < self.changed as usize;
-        let scale = if changed {
-            self.random.between(0.5, 1.5)
-        } else {
-            1.0
+        let scale = match changed {
+            true => self.random.between(0.5, 1.5),
+            false => 1.0,
         };
         self.alloc_as_ever(stream, (bytes as f64 * scale) as u64)
     }
