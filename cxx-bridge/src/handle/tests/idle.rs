@@ -62,10 +62,10 @@ fn a_refused_unpin_is_counted_and_tried_again() {
     let handle = with(&[("BUDDY_IDLE_S", "0"), ("BUDDY_WARMUP", "off")]);
     let block = handle.request(8 * MIB).unwrap().block;
     let refuses = &numbers(handle).refuses_to_unpin;
-    refuses.store(true, Ordering::Relaxed);
+    refuses.set(true);
     handle.release(block);
     until("the thread tries", || !handle.refused.lock().is_empty());
-    refuses.store(false, Ordering::Relaxed);
+    refuses.set(false);
     handle.empty_cache();
     assert_eq!(pinned(handle), NONE);
 }

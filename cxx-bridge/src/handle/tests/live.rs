@@ -89,8 +89,8 @@ fn the_allocator_hears_of_waits_for_pins_and_unpins_of_the_programs_threads() {
     let handle = exact("1000");
     let heard = || {
         let memory = numbers(handle);
-        let ended = memory.waits_ended.load(Ordering::Relaxed);
-        assert_eq!(memory.waits_begun.load(Ordering::Relaxed), ended);
+        let ended = memory.waits_ended.get();
+        assert_eq!(memory.waits_begun.get(), ended);
         ended
     };
     handle.empty_cache();
@@ -104,14 +104,14 @@ fn the_allocator_hears_of_waits_for_pins_and_unpins_of_the_programs_threads() {
     handle.empty_cache();
     assert_eq!(heard(), 2, "an unpin");
     let requests = &numbers(handle).requests_waited;
-    assert_eq!(requests.load(Ordering::Relaxed), 1);
+    assert_eq!(requests.get(), 1);
     let ahead = ahead(2);
     ahead.warm_up(true);
     assert_eq!(ahead.stats().unwrap().segments.current, 2);
     let grant = ahead.request(4 * MIB).unwrap();
     ahead.release(grant.block);
     let begun = &ahead.pinner.memory.waits_begun;
-    assert_eq!(begun.load(Ordering::Relaxed), 0, "the worker pinned");
+    assert_eq!(begun.get(), 0, "the worker pinned");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn where_the_machine_is_short_a_clear_of_the_loop_returns_all_that_is_idle() {
             let grant = handle.request_planned(0, mib * MIB).unwrap();
             handle.release(grant.block);
         }
-        numbers(handle).free.store(free * MIB, Ordering::Relaxed);
+        numbers(handle).free.set(free * MIB);
         handle.empty_cache();
         assert_eq!(pinned(handle), left);
     }
@@ -59,7 +59,7 @@ fn where_the_machine_is_short_a_clear_of_the_loop_returns_all_that_is_idle() {
 fn pytorchs_own_pin_gets_what_the_plan_leaves_idle() {
     let handle = on(&layout(), WarmUp::Sync, 1 << 20);
     let live = handle.request_planned(0, 32 * MIB).unwrap();
-    numbers(handle).free.store(10 * MIB, Ordering::Relaxed);
+    numbers(handle).free.set(10 * MIB);
     assert!(!handle.give_way(43 * MIB), "not enough");
     assert_eq!(pinned(handle), [32, 64]);
     assert!(handle.give_way(42 * MIB));

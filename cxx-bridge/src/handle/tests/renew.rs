@@ -54,7 +54,7 @@ fn what_was_pinned_ahead_is_never_unpinned_for_that() {
 fn where_that_one_is_refused_every_request_is_served_as_before() {
     let handle = exact();
     phase(handle, 0);
-    numbers(handle).largest.store(41 * MIB, Ordering::Relaxed);
+    numbers(handle).largest.set(41 * MIB);
     (1..20).for_each(|number| phase(handle, number));
     assert!(!is_retired(handle));
     assert_eq!(asked(handle).iter().filter(|it| **it == 108).count(), 1);
@@ -64,7 +64,7 @@ fn where_that_one_is_refused_every_request_is_served_as_before() {
 fn where_nothing_more_can_be_pinned_what_is_idle_still_serves() {
     let handle = exact();
     phase(handle, 0);
-    numbers(handle).left.store(1, Ordering::Relaxed);
+    numbers(handle).left.set(1);
     // The second phase unpins all, and pins one region of two fifths.
     let grant = handle.request(12 * MIB).unwrap();
     assert_eq!(pinned(handle), [40]);

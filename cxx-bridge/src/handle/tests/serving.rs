@@ -61,7 +61,7 @@ fn a_segment_of_odd_size_serves_a_request_as_long_as_itself() {
         ("BUDDY_GROWTH", "exact"),
     ]);
     assert!(handle.request(5 * MIB).is_some());
-    numbers(handle).left.store(0, Ordering::Relaxed);
+    numbers(handle).left.set(0);
     assert_eq!(handle.request(5 * MIB), None);
     assert!(!is_retired(handle));
     assert_eq!(pinned(handle), [5]);

@@ -1,9 +1,9 @@
 //! Many threads at once.
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::sync::Dial;
 
 #[test]
 fn threads_that_arrive_together_share_one_warm_up_and_never_a_block() {
@@ -54,7 +54,7 @@ fn many_threads_never_share_a_block() {
     let (sender, receiver) = std::sync::mpsc::channel::<Grant>();
     let receiver = Mutex::new(receiver);
     let owned: Mutex<std::collections::BTreeMap<usize, usize>> = Mutex::default();
-    let done = AtomicBool::new(false);
+    let done = Dial::at(false);
     thread::scope(|scope| {
         let makers: Vec<_> = (0..8)
             .map(|maker| {
@@ -87,7 +87,7 @@ fn many_threads_never_share_a_block() {
             });
         }
         scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
+            while !done.get() {
                 handle.empty_cache();
                 let stats = handle.stats().unwrap();
                 let parts = stats.active_bytes.current + stats.idle_bytes;
@@ -98,7 +98,7 @@ fn many_threads_never_share_a_block() {
         for maker in makers {
             maker.join().unwrap();
         }
-        done.store(true, Ordering::Relaxed);
+        done.set(true);
     });
     assert!(!is_retired(handle));
     settled(handle);
