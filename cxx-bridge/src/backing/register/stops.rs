@@ -85,19 +85,6 @@ fn a_stop_while_a_region_is_filled_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_chain_goes_on_where_a_pin_was_stopped() {
-    let chain = chain(&[]);
-    let bytes = 16 * MIB + ODD;
-    let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &Until::asked(2));
-    assert_eq!(stopped, Err(Unpinned::Stopped));
-    let pinned = chain.pin(bytes, DEVICE, Source::Ordinary, &Until::asked(usize::MAX));
-    let base = pinned.unwrap().base;
-    assert_eq!(areas(bytes), 1, "mapped here, as before");
-    chain.unpin(Region { base, bytes }).unwrap();
-    assert_eq!(areas(bytes), 0);
-}
-
-#[test]
 fn a_stop_before_the_driver_is_asked_leaves_nothing_behind() {
     let bytes = 8 * MIB + ODD;
     for way in ["auto", "cuda"] {

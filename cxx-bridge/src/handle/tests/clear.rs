@@ -82,63 +82,6 @@ fn what_the_driver_would_not_unpin_is_tried_again_and_counted_until_then() {
 }
 
 #[test]
-fn what_was_unpinned_comes_again_with_demand_and_no_more_than_was_told() {
-    let handle = ahead(4);
-    for _ in 0..5 {
-        handle.warm_up(true);
-        assert!(pinned(handle).len() >= 4);
-        handle.empty_cache();
-        settled(handle);
-        assert_eq!((pinned(handle), deficit(handle)), (vec![], 4));
-    }
-    let grant = handle.request(10 * MIB).unwrap();
-    settled(handle);
-    assert!(!pinned(handle).contains(&64), "one request is no demand");
-    let others = [30, 50, 60].map(|mib| handle.request(mib * MIB).unwrap());
-    settled(handle);
-    let segments = pinned(handle).iter().filter(|mib| **mib == 64).count();
-    assert!(segments > 0, "{:?}", pinned(handle));
-    assert!(pinned(handle).iter().sum::<usize>() <= 4 * 64 + 150);
-    for grant in others.into_iter().chain([grant]) {
-        handle.release(grant.block);
-    }
-    handle.empty_cache();
-    assert!(deficit(handle) <= 4);
-}
-
-#[test]
-fn in_sync_too() {
-    let handle = sync(3);
-    let live = handle.request(8 * MIB).unwrap();
-    handle.empty_cache();
-    assert_eq!((pinned(handle), deficit(handle)), (vec![64], 2));
-    handle.request(50 * MIB).unwrap();
-    assert_eq!(pinned(handle), [64], "there is room still");
-    handle.request(50 * MIB).unwrap();
-    handle.request(50 * MIB).unwrap();
-    settled(handle);
-    assert!(deficit(handle) <= 2);
-    assert!(pinned(handle).iter().sum::<usize>() <= 3 * 64 + 50);
-    handle.release(live.block);
-}
-
-#[test]
-fn who_wants_no_blocks_ahead_gets_none_later_either() {
-    for handle in [off(), sync(0), ahead(0)] {
-        for _ in 0..2 {
-            let grants = [(); 3].map(|()| handle.request(60 * MIB).unwrap());
-            settled(handle);
-            assert!(pinned(handle).iter().sum::<usize>() < 4 * 64);
-            for grant in grants {
-                handle.release(grant.block);
-            }
-            handle.empty_cache();
-            assert_eq!((pinned(handle), deficit(handle)), (vec![], 0));
-        }
-    }
-}
-
-#[test]
 fn a_clear_stops_a_pin_ahead_and_waits_for_nothing() {
     let handle = ahead(10);
     let endless = endless(handle, SEGMENT);
@@ -182,19 +125,4 @@ fn a_clear_lets_requests_pin_on() {
         assert!(request.join().unwrap().is_some());
     });
     assert_eq!(asked(handle), [64]);
-}
-
-#[test]
-fn sizes_above_a_segment_that_vary_from_step_to_step_do_not_pile_up() {
-    let handle = off();
-    for step in 0..200 {
-        // 66 to 264 MiB, in an order that does not repeat soon.
-        let mib = 66 + (step * 71) % 199;
-        let grant = handle.request(mib * MIB).unwrap();
-        handle.release(grant.block);
-        settled(handle);
-        let total: usize = pinned(handle).iter().sum();
-        assert!(total <= 128 + 256 + 512, "{total} MiB, more than stock");
-    }
-    assert!(asked(handle).len() <= 20, "{:?}", asked(handle));
 }

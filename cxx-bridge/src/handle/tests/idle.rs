@@ -58,19 +58,6 @@ fn what_streams_are_done_with_is_idle_too() {
 }
 
 #[test]
-fn a_refused_unpin_is_counted_and_tried_again() {
-    let handle = with(&[("BUDDY_IDLE_S", "0"), ("BUDDY_WARMUP", "off")]);
-    let block = handle.request(8 * MIB).unwrap().block;
-    let refuses = &numbers(handle).refuses_to_unpin;
-    refuses.set(true);
-    handle.release(block);
-    until("the thread tries", || !handle.refused.lock().is_empty());
-    refuses.set(false);
-    handle.empty_cache();
-    assert_eq!(pinned(handle), NONE);
-}
-
-#[test]
 fn a_plan_goes_back_and_one_request_brings_all_of_it() {
     for (warm_up, waits) in [(WarmUp::Sync, true), (WarmUp::Background, false)] {
         let handle = planned(warm_up, "0");

@@ -268,20 +268,6 @@ fn a_panic_retires_the_engine_and_nobody_waits_for_the_plan() {
 }
 
 #[test]
-fn what_is_live_when_the_engine_retires_stays_and_can_be_freed() {
-    let handle = planned();
-    let live = handle.request_planned(0, 32 * MIB).unwrap();
-    handle.break_down();
-    assert_eq!(handle.request(500 * MIB), None);
-    assert!(is_retired(handle));
-    assert_eq!(handle.request_planned(0, 32 * MIB), None);
-    handle.empty_cache();
-    handle.release(live.block);
-    handle.empty_cache();
-    assert_eq!(pinned(handle), [32, 64]);
-}
-
-#[test]
 fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
     let handle = planned();
     let _endless = endless(handle, MIB);

@@ -61,19 +61,6 @@ fn completed_events_come_before_anything_else() {
 }
 
 #[test]
-fn then_room_among_the_blocks_of_the_other_class() {
-    let handle = with(&[
-        ("BUDDY_WARMUP", "sync"),
-        ("BUDDY_BLOCK_COUNT", "1"),
-        ("BUDDY_THRESHOLD_MB", "0"),
-    ]);
-    let large = handle.request(30 * MIB).unwrap();
-    numbers(handle).left.set(0);
-    let small = handle.request(MIB).unwrap();
-    assert_eq!(small.block.segment, large.block.segment);
-}
-
-#[test]
 fn then_idle_memory_is_unpinned_for_a_region_of_the_request() {
     let handle = with(&[
         ("BUDDY_WARMUP", "sync"),
@@ -102,16 +89,6 @@ fn a_request_above_the_budget_is_upstreams_and_others_are_served() {
 }
 
 #[test]
-fn a_budget_of_nothing_leaves_everything_to_upstream() {
-    for mode in ["background", "sync", "off"] {
-        let handle = with(&[("BUDDY_MAX_MB", "0"), ("BUDDY_WARMUP", mode)]);
-        assert_eq!(handle.request(60 * MIB), None);
-        settled(handle);
-        assert_eq!(asked(handle), NONE, "{mode}");
-    }
-}
-
-#[test]
 fn what_is_idle_makes_way_where_a_request_is_upstreams() {
     let handle = exact("200");
     let cached = handle.request(100 * MIB).unwrap();
@@ -120,27 +97,6 @@ fn what_is_idle_makes_way_where_a_request_is_upstreams() {
     assert_eq!(handle.request(150 * MIB), None);
     assert_eq!(pinned(handle), [60], "upstream pins as much and more");
     assert_eq!(asked(handle), [100, 60]);
-}
-
-#[test]
-fn a_cached_region_whose_events_completed_meanwhile_serves_and_is_not_unpinned() {
-    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_MAX_MB", "200")]);
-    let first = handle.request(150 * MIB).unwrap();
-    handle.defer(first.block);
-    let completed = (handle, first.block);
-    numbers(handle).completed.lock().unwrap().push(completed);
-    let again = handle.request(150 * MIB).unwrap();
-    assert_eq!(again.address, first.address);
-    assert_eq!(asked(handle), [150]);
-}
-
-#[test]
-fn a_cached_region_of_any_size_serves_before_it_is_unpinned_for_another() {
-    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_MAX_MB", "200")]);
-    let large = handle.request(190 * MIB).unwrap();
-    handle.release(large.block);
-    assert!(handle.request(100 * MIB).is_some());
-    assert_eq!(asked(handle), [190]);
 }
 
 #[test]
@@ -189,16 +145,4 @@ fn pytorchs_own_pin_gets_what_is_idle() {
     assert!(!handle.give_way(MIB), "there is nothing more");
     handle.release(live.block);
     assert!(!is_retired(handle));
-}
-
-#[test]
-fn what_no_machine_has_gets_nothing() {
-    let handle = sync(4);
-    handle.request(8 * MIB).unwrap();
-    numbers(handle).free.set(100 * MIB);
-    assert!(!handle.give_way(16 << 40));
-    assert!(!handle.give_way(293 * MIB), "100 and three blocks are less");
-    assert_eq!(pinned(handle), [64; 4]);
-    assert!(handle.give_way(292 * MIB));
-    assert_eq!(pinned(handle), [64]);
 }

@@ -106,28 +106,3 @@ fn many_threads_never_share_a_block() {
     assert_eq!(pinned(handle), NONE, "all of it came back");
     assert_eq!(handle.pinner.quota().left(), 1 << 50);
 }
-
-#[test]
-fn a_clear_beside_requests_and_a_worker_leaves_nothing_behind() {
-    let handle = ahead(3);
-    thread::scope(|scope| {
-        for first in 0..4 {
-            scope.spawn(move || {
-                for number in 0..100 {
-                    let mib = 4 + (first * 13 + number * 7) % 90;
-                    let grant = handle.request(mib * MIB).unwrap();
-                    if number % 10 == first {
-                        handle.empty_cache();
-                    }
-                    handle.release(grant.block);
-                }
-            });
-        }
-    });
-    settled(handle);
-    handle.empty_cache();
-    settled(handle);
-    assert_eq!(pinned(handle), NONE);
-    assert_eq!(handle.pinner.quota().left(), 1 << 50);
-    assert!(!is_retired(handle));
-}

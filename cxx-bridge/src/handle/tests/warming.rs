@@ -67,23 +67,6 @@ fn with_a_count_of_none_nothing_is_pinned_ahead() {
 }
 
 #[test]
-fn without_a_count_demand_decides() {
-    let handle = with(&[("BUDDY_BLOCK_SIZE_MB", "1024")]);
-    for _ in 0..60 {
-        handle.request(20 * MIB).unwrap();
-        settled(handle);
-    }
-    let here = thread::current().id();
-    let asked = numbers(handle).asked.lock().unwrap().clone();
-    let behind = asked.iter().filter(|(_, thread)| *thread != here).count();
-    assert!(behind > 0, "some behind the program: {asked:?}");
-    assert!(asked.len() - behind < 10, "few by requests: {asked:?}");
-    let sum: usize = pinned(handle).iter().sum();
-    assert!(sum <= 1200 + 1200 / 5 + 512, "{:?}", pinned(handle));
-    assert_eq!(deficit(handle), 0);
-}
-
-#[test]
 fn each_segment_serves_as_soon_as_it_is_pinned() {
     let handle = ahead(2);
     numbers(handle).left.set(1);
