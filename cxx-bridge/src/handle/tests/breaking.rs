@@ -25,6 +25,7 @@ fn a_panic_retires_the_engine_and_goes_no_further() {
     );
     assert!(!handle.is_on() && !handle.warm_up(true));
     assert_eq!(handle.state_line(), "pinbuddy: the engine is retired");
+    assert!(handle.counters(|| live::NOTHING).retired);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use pinbuddy_slots::{Lane, Layout, Slot};
 use super::*;
 use crate::ffi::Caches;
 
-const NOTHING: Caches = Caches {
+pub(super) const NOTHING: Caches = Caches {
     bytes: 0,
     served: 0,
 };
@@ -138,13 +138,4 @@ fn a_plan_counts_what_it_serves_and_what_it_does_not() {
     assert_eq!((now.pinned, now.live), (8 * MIB as u64, 8 * MIB as u64));
     assert!(handle.request_planned(0, 8 * MIB).is_none());
     assert_eq!(counters(handle).unplanned, 1);
-}
-
-#[test]
-fn a_retired_engine_says_so() {
-    let handle = exact("1000");
-    let grant = handle.request(8 * MIB).unwrap();
-    handle.release(grant.block);
-    handle.release(grant.block);
-    assert!(counters(handle).retired);
 }

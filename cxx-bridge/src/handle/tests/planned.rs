@@ -268,19 +268,6 @@ fn a_panic_retires_the_engine_and_nobody_waits_for_the_plan() {
 }
 
 #[test]
-fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
-    let handle = planned();
-    let _endless = endless(handle, MIB);
-    // Not joined: it does not come back before the process is gone.
-    let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
-    until("it pins", || asked(handle) == [64]);
-    handle.close();
-    assert_eq!(numbers(handle).stopped.get(), 1);
-    assert!(!request.is_finished());
-    assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
-}
-
-#[test]
 fn after_the_end_nothing_is_pinned_and_what_is_there_serves() {
     let handle = planned();
     let live = handle.request_planned(0, 32 * MIB).unwrap();
@@ -301,14 +288,18 @@ fn returned() -> Tested {
 }
 
 #[test]
-fn the_end_of_the_process_keeps_a_thread_that_pins_again() {
-    let handle = returned();
-    let _endless = endless(handle, MIB);
-    let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
-    until("it pins", || asked(handle) == [64, 32, 64]);
-    handle.close();
-    assert_eq!(numbers(handle).stopped.get(), 1);
-    assert!(!request.is_finished());
+fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
+    for (handle, before) in [(planned(), vec![]), (returned(), vec![64, 32])] {
+        let _endless = endless(handle, MIB);
+        // Not joined: it does not come back before the process is gone.
+        let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
+        let pins = [before, vec![64]].concat();
+        until("it pins", || asked(handle) == pins);
+        handle.close();
+        assert_eq!(numbers(handle).stopped.get(), 1);
+        assert!(!request.is_finished());
+        assert_eq!((asked(handle), pinned(handle)), (pins, vec![]));
+    }
 }
 
 #[test]
