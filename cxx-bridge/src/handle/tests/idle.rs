@@ -4,19 +4,11 @@
 
 use pinbuddy_core::WarmUp;
 
-use super::planned::layout;
+use super::planned::{iterate, layout};
 use super::*;
 
 fn planned(warm_up: WarmUp, idle_s: &str) -> Tested {
     planned::with(&layout(), warm_up, &[("BUDDY_IDLE_S", idle_s)])
-}
-
-/// One iteration of the plan.
-fn iterate(handle: Tested) {
-    for mib in [32, 32, 16, 16] {
-        let grant = handle.request_planned(0, mib * MIB).unwrap();
-        handle.release(grant.block);
-    }
 }
 
 fn returned(handle: Tested) -> usize {

@@ -66,6 +66,14 @@ pub(super) fn planned() -> Tested {
     on(&layout(), WarmUp::Sync, 1 << 20)
 }
 
+/// One iteration of it, all of which is served.
+pub(super) fn iterate(handle: Tested) {
+    for mib in [32, 32, 16, 16] {
+        let grant = handle.request_planned(0, mib * MIB).unwrap();
+        handle.release(grant.block);
+    }
+}
+
 /// The plan's counters: hits, misses, unplanned and borrowed.
 fn counts(handle: Tested) -> [u64; 4] {
     let plan = &handle.report()["plan"];
