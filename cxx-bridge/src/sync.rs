@@ -32,3 +32,46 @@ pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
     let thread = thread::Builder::new().name(name.to_owned());
     thread.spawn(run).map(drop)
 }
+
+/// A value that a test sets while threads read it.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(crate) struct Dial<T>(Mutex<T>);
+
+#[cfg(test)]
+impl<T: Copy> Dial<T> {
+    pub(crate) fn at(value: T) -> Self {
+        Self(value.into())
+    }
+
+    pub(crate) fn get(&self) -> T {
+        *self.0.lock().unwrap()
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        *self.0.lock().unwrap() = value;
+    }
+}
+
+#[cfg(test)]
+impl Dial<usize> {
+    /// Returns what it was.
+    pub(crate) fn add(&self, more: usize) -> usize {
+        let mut value = self.0.lock().unwrap();
+        let was = *value;
+        *value += more;
+        was
+    }
+
+    pub(crate) fn take(&self, less: usize) {
+        *self.0.lock().unwrap() -= less;
+    }
+
+    /// One less; false if it is 0.
+    pub(crate) fn spend(&self) -> bool {
+        let mut value = self.0.lock().unwrap();
+        let any = *value > 0;
+        *value -= usize::from(any);
+        any
+    }
+}

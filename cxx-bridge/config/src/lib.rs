@@ -9,6 +9,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod words;
+
 pub mod defaults;
 mod files;
 mod level;
@@ -19,7 +22,6 @@ pub mod setting;
 pub mod variables;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,16 +38,16 @@ pub use setting::{Origin, Setting};
 /// Bytes in one of the megabytes that the `_MB` variables count in.
 pub const MIB: usize = 1 << 20;
 
-/// When segments are pinned ahead of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// By a thread, from the first pinned request on.
-    Background,
-    /// All of them, by the first pinned request.
-    Sync,
-    /// Not at all: memory is pinned when it is needed.
-    Off,
+words! {
+    /// When segments are pinned ahead of requests.
+    pub enum Mode {
+        /// By a thread, from the first pinned request on.
+        Background = "background",
+        /// All of them, by the first pinned request.
+        Sync = "sync",
+        /// Not at all: memory is pinned when it is needed.
+        Off = "off",
+    }
 }
 
 impl From<Mode> for WarmUp {
@@ -136,12 +138,7 @@ impl Config {
             block_count,
             threshold_mb: reader.read(variables::THRESHOLD_MB, 4, megabytes),
             warm_up: reader.read(variables::WARMUP, Mode::Background, |text| {
-                let words = [
-                    ("background", Mode::Background),
-                    ("sync", Mode::Sync),
-                    ("off", Mode::Off),
-                ];
-                word(text, &words, "is none of background, sync and off")
+                word(text, Mode::WORDS, "is none of background, sync and off")
             }),
             growth: reader.read(variables::GROWTH, Growth::Segment, |text| {
                 let words = [("segment", Growth::Segment), ("exact", Growth::Exact)];
@@ -154,7 +151,7 @@ impl Config {
             live: reader.read(variables::LIVE, false, switch),
             device_trace: reader.read(variables::DEVICE_TRACE, None, name),
             log: reader.read(variables::LOG, Level::Warn, |text| {
-                word(text, &Level::WORDS, "is none of off, warn, info and debug")
+                word(text, Level::WORDS, "is none of off, warn, info and debug")
             }),
             plan: reader.read(variables::PLAN, None, name),
             plan_file: None,
@@ -236,16 +233,6 @@ impl Config {
             return 0;
         }
         self.threshold_mb.value * MIB
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Background => "background",
-            Self::Sync => "sync",
-            Self::Off => "off",
-        })
     }
 }
 

@@ -7,36 +7,32 @@ use super::parse::{self, number, word};
 use super::{Reader, Setting, variables};
 use std::ffi::OsString;
 
-/// Where the engine's regions come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// `Pages` where that works, else `Cuda`.
-    Auto,
-    /// CUDA allocates them, as PyTorch's own settings ask.
-    Cuda,
-    /// They are mapped here and registered with CUDA.
-    Pages,
+words! {
+    /// Where the engine's regions come from.
+    pub enum Way {
+        /// `Pages` where that works, else `Cuda`.
+        Auto = "auto",
+        /// CUDA allocates them, as PyTorch's own settings ask.
+        Cuda = "cuda",
+        /// They are mapped here and registered with CUDA.
+        Pages = "pages",
+    }
 }
 
-/// The largest pages that a region may have; each falls back to those after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum HugePages {
-    /// As `Giant`, without a warning if larger pages are missing.
-    #[serde(rename = "auto")]
-    Auto,
-    /// Huge pages of 1 GiB from the system's pool.
-    #[serde(rename = "1G")]
-    Giant,
-    /// Huge pages of 2 MiB from the system's pool.
-    #[serde(rename = "2M")]
-    Large,
-    /// Ordinary memory that the kernel backs with huge pages where it can.
-    #[serde(rename = "thp")]
-    Transparent,
-    /// Pages of 4 KiB.
-    #[serde(rename = "off")]
-    Off,
+words! {
+    /// The largest pages that a region may have; each falls back to those after it.
+    pub enum HugePages {
+        /// As `Giant`, without a warning if larger pages are missing.
+        Auto = "auto",
+        /// Huge pages of 1 GiB from the system's pool.
+        Giant = "1G",
+        /// Huge pages of 2 MiB from the system's pool.
+        Large = "2M",
+        /// Ordinary memory that the kernel backs with huge pages where it can.
+        Transparent = "thp",
+        /// Pages of 4 KiB.
+        Off = "off",
+    }
 }
 
 /// The NUMA node that regions are to lie on.
@@ -50,14 +46,14 @@ pub enum Numa {
     Node(u32),
 }
 
-/// What children have of regions that are mapped here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fork {
-    /// The same memory, which they read and write as their parent does.
-    Share,
-    /// Nothing: a child that touches them crashes.
-    Hide,
+words! {
+    /// What children have of regions that are mapped here.
+    pub enum Fork {
+        /// The same memory, which they read and write as their parent does.
+        Share = "share",
+        /// Nothing: a child that touches them crashes.
+        Hide = "hide",
+    }
 }
 
 /// The settings of the memory itself.
@@ -82,26 +78,17 @@ impl Memory {
     pub(super) fn read<L: Fn(&str) -> Option<OsString>>(reader: &mut Reader<'_, L>) -> Self {
         Self {
             backing: reader.read(variables::BACKING, Way::Auto, |text| {
-                let words = [
-                    ("auto", Way::Auto),
-                    ("cuda", Way::Cuda),
-                    ("pages", Way::Pages),
-                ];
-                word(text, &words, "is none of auto, cuda and pages")
+                word(text, Way::WORDS, "is none of auto, cuda and pages")
             }),
             huge_pages: reader.read(variables::HUGE_PAGES, HugePages::Auto, |text| {
-                let words = [
-                    ("auto", HugePages::Auto),
-                    ("off", HugePages::Off),
-                    ("thp", HugePages::Transparent),
-                    ("2m", HugePages::Large),
-                    ("1g", HugePages::Giant),
-                ];
-                word(text, &words, "is none of auto, off, thp, 2M and 1G")
+                word(
+                    text,
+                    HugePages::WORDS,
+                    "is none of auto, off, thp, 2M and 1G",
+                )
             }),
             fork: reader.read(variables::FORK, Fork::Share, |text| {
-                let words = [("share", Fork::Share), ("hide", Fork::Hide)];
-                word(text, &words, "is neither share nor hide")
+                word(text, Fork::WORDS, "is neither share nor hide")
             }),
             pin_threads: reader.read(variables::PIN_THREADS, None, |text| match number(text)? {
                 0 => Err("is zero, and somebody has to touch the pages"),

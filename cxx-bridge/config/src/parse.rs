@@ -75,16 +75,12 @@ pub(super) fn switch(text: &str) -> Result<bool, &'static str> {
     }
 }
 
-/// One of a few words.
+/// One of a few words, in any case.
 pub(super) fn word<T: Copy>(
     text: &str,
     words: &[(&str, T)],
     refusal: &'static str,
 ) -> Result<T, &'static str> {
-    let text = text.to_ascii_lowercase();
-    words
-        .iter()
-        .find(|(word, _)| *word == text)
-        .map(|(_, value)| *value)
-        .ok_or(refusal)
+    let found = words.iter().find(|(it, _)| it.eq_ignore_ascii_case(text));
+    found.map(|(_, value)| *value).ok_or(refusal)
 }

@@ -10,7 +10,6 @@ from pinbuddy import _library
 if TYPE_CHECKING:
     import torch
 
-_LONGEST = 1 << 12
 _MOST_PROCESSES = 1 << 20
 _WHAT = "could not be pinned in place"
 
@@ -96,8 +95,6 @@ def _storage(tensor: Any) -> Any:
 
 
 def _call(storage: int, asked: int, pin: Any) -> None:
-    buffer = ctypes.create_string_buffer(_LONGEST)
-    _library.load().pinbuddy_pin(storage, asked, pin, buffer, _LONGEST)
-    if buffer.value:
+    if why := _library.refusal("pinbuddy_pin", storage, asked, pin):
         what = _WHAT if asked else "could not be unpinned"
-        raise RuntimeError(f"memory {what}: {buffer.value.decode(errors='replace')} (see: pinbuddy explain '{what}')")
+        raise RuntimeError(f"memory {what}: {why} (see: pinbuddy explain '{what}')")

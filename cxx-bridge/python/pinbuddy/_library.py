@@ -7,6 +7,7 @@ import ctypes
 import functools
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,15 @@ _TO_DO = (
     "pinbuddy-*.whl, the plug-in, or torch-*pinbuddy*.whl, the fork"
 )
 
-_COPY = (ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))
+# The longest text that says why something was not done.
+_LONGEST = 1 << 12
+
+
+def _copies(*arguments: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Of a function that copies text into a buffer of the caller's, whose length is its last argument."""
+    return ctypes.c_size_t, (*arguments, ctypes.c_char_p, ctypes.c_size_t)
+
+
 # Each function's return type and argument types.
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pinbuddy_enabled": (ctypes.c_int, ()),
@@ -25,23 +34,25 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pinbuddy_warm_up": (ctypes.c_int, (ctypes.c_int,)),
     "pinbuddy_cuda_is_up": (None, ()),
     "pinbuddy_empty_cache": (ctypes.c_int, ()),
-    "pinbuddy_trace_start": (
-        ctypes.c_size_t,
-        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
-    ),
+    "pinbuddy_trace_start": _copies(ctypes.c_char_p),
     "pinbuddy_trace_stop": (ctypes.c_int, ()),
-    "pinbuddy_device_enable": (
-        ctypes.c_size_t,
-        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
-    ),
-    "pinbuddy_pin": (
-        ctypes.c_size_t,
-        (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
-    ),
+    "pinbuddy_device_enable": _copies(ctypes.c_char_p, ctypes.c_char_p),
+    "pinbuddy_pin": _copies(ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p),
     "pinbuddy_iteration": (None, ()),
-    "pinbuddy_config_json": _COPY,
-    "pinbuddy_stats_json": _COPY,
-    "pinbuddy_segments_json": _COPY,
+    "pinbuddy_config_json": _copies(),
+    "pinbuddy_stats_json": _copies(),
+    "pinbuddy_segments_json": _copies(),
+}
+
+_OFF = b"the engine is off"
+# What they copy where no library is.
+_ABSENT = {
+    "pinbuddy_trace_start": _OFF + b", so requests are not seen",
+    "pinbuddy_device_enable": _OFF + b", so requests are not seen",
+    "pinbuddy_pin": _OFF,
+    "pinbuddy_config_json": b"{}",
+    "pinbuddy_stats_json": b'{"state": "absent", "segments": []}',
+    "pinbuddy_segments_json": b"[]",
 }
 
 
@@ -52,49 +63,21 @@ class Absent:
     def __init__(self, version: str):
         self._version = version.encode()
 
-    def pinbuddy_enabled(self) -> int:
-        return 0
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in _FUNCTIONS:
+            raise AttributeError(name)
+        if name == "pinbuddy_version":
+            return lambda: self._version
+        if name not in _ABSENT:
+            return lambda *_: 0
 
-    def pinbuddy_version(self) -> bytes:
-        return self._version
+        def copy(*arguments: Any) -> int:
+            """As the library does."""
+            buffer, capacity = arguments[-2:]
+            buffer.value = _ABSENT[name][: capacity - 1]
+            return len(_ABSENT[name])
 
-    def pinbuddy_warm_up(self, _wait: int) -> int:
-        return 0
-
-    def pinbuddy_cuda_is_up(self) -> None:
-        pass
-
-    def pinbuddy_empty_cache(self) -> int:
-        return 0
-
-    def pinbuddy_trace_start(self, _name: bytes, buffer: Any, _capacity: int) -> int:
-        buffer.value = b"the engine is off, so requests are not seen"
-        return len(buffer.value)
-
-    def pinbuddy_trace_stop(self) -> int:
-        return 0
-
-    def pinbuddy_device_enable(
-        self, _plan: bytes | None, _trace: bytes | None, buffer: Any, _capacity: int
-    ) -> int:
-        buffer.value = b"the engine is off, so requests are not seen"
-        return len(buffer.value)
-
-    def pinbuddy_pin(self, _storage: int, _asked: int, _pin: Any, buffer: Any, _capacity: int) -> int:
-        buffer.value = b"the engine is off"
-        return len(buffer.value)
-
-    def pinbuddy_iteration(self) -> None:
-        pass
-
-    def pinbuddy_config_json(self, buffer: Any, capacity: int) -> int:
-        return _copy({}, buffer, capacity)
-
-    def pinbuddy_stats_json(self, buffer: Any, capacity: int) -> int:
-        return _copy({"state": "absent", "segments": []}, buffer, capacity)
-
-    def pinbuddy_segments_json(self, buffer: Any, capacity: int) -> int:
-        return _copy([], buffer, capacity)
+        return copy
 
 
 @functools.cache
@@ -155,11 +138,11 @@ def read_json(name: str) -> Any:
         capacity = length + (1 << 10)
 
 
-def _copy(data: Any, buffer: Any, capacity: int) -> int:
-    """As the library does."""
-    text = json.dumps(data).encode()
-    buffer.value = text[: capacity - 1]
-    return len(text)
+def refusal(name: str, *arguments: Any) -> str:
+    """Why the function ``name`` has not done what it was asked; empty if it has."""
+    buffer = ctypes.create_string_buffer(_LONGEST)
+    getattr(load(), name)(*arguments, buffer, _LONGEST)
+    return buffer.value.decode(errors="replace")
 
 
 def _refusal(what: str, *, found: str, expected: str, see: str) -> ImportError:

@@ -1,13 +1,10 @@
 """Plans and traces of the GPU's own memory, as ``BUDDY_DEVICE_PLAN`` and ``BUDDY_DEVICE_TRACE`` ask for them."""
 
-import ctypes
 import os
 
 from pinbuddy import _library
 from pinbuddy._read import stats as _stats
 from pinbuddy._types import StreamPlan
-
-_LONGEST = 1 << 12
 
 
 def enable(
@@ -29,10 +26,7 @@ def enable(
             "(see: pinbuddy explain 'found neither: enable')"
         )
     names = [None if it is None else os.fsencode(it) for it in (plan, trace)]
-    buffer = ctypes.create_string_buffer(_LONGEST)
-    _library.load().pinbuddy_device_enable(*names, buffer, _LONGEST)
-    if buffer.value:
-        why = buffer.value.decode(errors="replace")
+    if why := _library.refusal("pinbuddy_device_enable", *names):
         raise RuntimeError(
             f"device memory is neither planned nor recorded: {why} "
             "(see: pinbuddy explain 'device memory is neither planned nor recorded')"

@@ -5,12 +5,9 @@ One line of JSON for each request (below the threshold too), free, use on a stre
 than they can be written, some are left out, and the file says how many.
 """
 
-import ctypes
 import os
 
 from pinbuddy import _library
-
-_LONGEST = 1 << 12
 
 
 def start(path: str | os.PathLike[str]) -> None:
@@ -22,10 +19,7 @@ def start(path: str | os.PathLike[str]) -> None:
     Raises ``RuntimeError`` if a trace is being recorded already, in a child of a process that
     recorded, if the engine is off, and if the file cannot be written.
     """
-    buffer = ctypes.create_string_buffer(_LONGEST)
-    _library.load().pinbuddy_trace_start(os.fsencode(path), buffer, _LONGEST)
-    if buffer.value:
-        why = buffer.value.decode(errors="replace")
+    if why := _library.refusal("pinbuddy_trace_start", os.fsencode(path)):
         raise RuntimeError(f"no trace is recorded: {why} (see: pinbuddy explain 'no trace is recorded')")
 
 

@@ -117,16 +117,13 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::sync::Dial;
 
     #[test]
     fn all_that_begin_do_their_part() {
-        let (left, done) = (AtomicUsize::new(10_000), AtomicUsize::new(0));
+        let (left, done) = (Dial::at(10_000), AtomicUsize::new(0));
         run(3, "test", &|| {
-            let take = |it: usize| it.checked_sub(1);
-            while left
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
-                .is_ok()
-            {
+            while left.spend() {
                 done.fetch_add(1, Ordering::Relaxed);
             }
         });

@@ -96,8 +96,6 @@ fn register(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering::Relaxed;
-
     use super::super::Foreground;
     use super::super::register::tests::{DEVICE, Fake};
     use super::*;
@@ -123,8 +121,8 @@ mod tests {
     fn a_region_that_devices_see_elsewhere_is_unregistered_or_said_to_stay() {
         for stays in [false, true] {
             let driver = Fake::default();
-            driver.sees_it_elsewhere.store(true, Relaxed);
-            driver.refuses_to_unregister.store(stays, Relaxed);
+            driver.sees_it_elsewhere.set(true);
+            driver.refuses_to_unregister.set(stays);
             let failed = register(&driver, REGION, DEVICE, &Foreground).unwrap_err();
             assert!(failed.why.unwrap().contains("invalid argument"));
             assert_eq!(failed.rest, stays.then_some(REGION));

@@ -319,6 +319,4 @@ fn unmap(mapping: Mapping) -> bool {
 }
 
 #[cfg(test)]
-mod measured;
-#[cfg(test)]
 mod tests;

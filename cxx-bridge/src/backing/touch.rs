@@ -187,6 +187,7 @@ mod tests {
     use super::super::Foreground;
     use super::*;
     use crate::config::memory::Fork;
+    use crate::sync::Dial;
 
     #[test]
     fn threads_are_this_processs_share_of_the_cores() {
@@ -288,16 +289,14 @@ mod tests {
 
     /// Goes on so many times, then stops; each answer may take some time.
     struct Asked {
-        left: AtomicUsize,
+        left: Dial<usize>,
         takes: Duration,
     }
 
     impl Control for Asked {
         fn go_on(&self) -> bool {
             thread::sleep(self.takes);
-            let one_less = |left: usize| left.checked_sub(1);
-            let order = Ordering::Relaxed;
-            self.left.fetch_update(order, order, one_less).is_ok()
+            self.left.spend()
         }
     }
 
@@ -321,7 +320,7 @@ mod tests {
     fn a_stop_ends_all_threads_between_two_slices() {
         for threads in [1, 3] {
             let asked = Asked {
-                left: AtomicUsize::new(4),
+                left: Dial::at(4),
                 takes: Duration::ZERO,
             };
             let (result, _, filled) = touched(threads, 16, &asked);
@@ -333,7 +332,7 @@ mod tests {
     #[test]
     fn what_is_waited_there_is_no_work_and_no_failure() {
         let takes = Duration::from_millis(30);
-        let left = AtomicUsize::new(usize::MAX);
+        let left = Dial::at(usize::MAX);
         let (result, idle, filled) = touched(2, 6, &Asked { left, takes });
         assert!(result.is_ok() && filled == 6, "{result:?}");
         assert!(idle >= 2 * takes, "{idle:?}");

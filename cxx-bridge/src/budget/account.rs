@@ -115,17 +115,17 @@ mod tests {
     use std::fs;
 
     use super::super::claims::Claims;
+    use super::super::tests::machine;
     use super::*;
     use crate::config::MIB;
 
     #[test]
     fn no_room_is_no_room_for_a_second_or_until_something_goes() {
-        let root = tempfile::tempdir().unwrap();
+        let root = machine(&[("proc/meminfo", "")]);
         let leave = |mib: usize| {
             let text = format!("MemAvailable: {} kB\n", mib * 1024);
             fs::write(root.path().join("proc/meminfo"), text).unwrap();
         };
-        fs::create_dir(root.path().join("proc")).unwrap();
         let account = Account::new(root.path().into(), || false);
         leave(100);
         assert!(account.has_room(50 * MIB) && !account.has_room(60 * MIB));
@@ -145,10 +145,8 @@ mod tests {
     #[test]
     fn gpus_are_asked_once_and_only_for_a_budget_that_nobody_chose() {
         static ASKED: AtomicU8 = AtomicU8::new(0);
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("proc")).unwrap();
         let text = "MemTotal: 8388608 kB\nMemAvailable: 8388608 kB\n";
-        fs::write(root.path().join("proc/meminfo"), text).unwrap();
+        let root = machine(&[("proc/meminfo", text)]);
         let account = Account::new(root.path().into(), || {
             ASKED.fetch_add(1, Ordering::Relaxed);
             true

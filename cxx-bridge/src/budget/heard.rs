@@ -94,22 +94,20 @@ mod tests {
     use std::path::Path;
 
     use super::super::claims;
+    use super::super::tests::machine;
     use super::*;
 
     fn hold(root: &Path, mib: i64) {
         let (first, last) = (claims::HELD, claims::HELD + mib - 1);
         let line = format!("1: POSIX  ADVISORY  READ 7 00:01:7 {first} {last}\n");
-        fs::create_dir_all(root.join("proc")).unwrap();
         fs::write(root.join("proc/locks"), line).unwrap();
     }
 
     #[test]
     fn who_has_doubled_what_it_has_hears_of_those_that_began_together_with_it() {
-        let root = tempfile::tempdir().unwrap();
+        let root = machine(&[("proc/locks", "")]);
         let heard = Heard::below(root.path().into());
         let mib = || heard.others().first().map_or(0, |it| it.bytes >> 20);
-        fs::create_dir_all(root.path().join("proc")).unwrap();
-        fs::write(root.path().join("proc/locks"), "").unwrap();
         assert_eq!(mib(), 0);
         for (own, others, known) in [(8, 3, 3), (8, 4, 3), (1, 5, 5), (16, 6, 5), (2, 7, 7)] {
             heard.own().add(own << 20);
@@ -120,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_is_old_is_used_once_more_while_another_list_is_read() {
-        let root = tempfile::tempdir().unwrap();
+        let root = machine(&[("proc/locks", "")]);
         let heard = Heard::below(root.path().into());
         let mib = || heard.others()[0].bytes >> 20;
         hold(root.path(), 3);

@@ -148,9 +148,19 @@ fn what_is_pinned_already_is_a_part_of_what_is_shared() {
     assert_eq!(locked.why, "half of the 8 GiB of RLIMIT_MEMLOCK");
 }
 
+/// A machine of these files.
+pub(super) fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    root
+}
+
 /// Four processes without a launcher, on a machine of 24 GiB of which 22 are free: its files.
 fn four(grew: u64) -> (tempfile::TempDir, [u64; 3]) {
-    let root = tempfile::tempdir().unwrap();
     let held = [1, 2, 512];
     let mut locks = String::new();
     for (n, mib) in held.into_iter().enumerate() {
@@ -162,7 +172,7 @@ fn four(grew: u64) -> (tempfile::TempDir, [u64; 3]) {
             locks += &line;
         }
     }
-    for (path, text) in [
+    let root = machine(&[
         (
             "proc/meminfo",
             "MemTotal: 25165824 kB\nMemAvailable: 23068672 kB\n",
@@ -172,11 +182,7 @@ fn four(grew: u64) -> (tempfile::TempDir, [u64; 3]) {
         ("proc/2/cgroup", "0::/job/below\n"),
         ("sys/fs/cgroup/job/memory.max", "1073741824\n"),
         ("sys/fs/cgroup/job/memory.current", "0\n"),
-    ] {
-        let path = root.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
+    ]);
     (root, held.map(|it| it << 20))
 }
 

@@ -322,4 +322,4 @@ impl Merger {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -63,42 +63,13 @@ fn by_toml(text: &str) -> Option<BTreeMap<String, String>> {
 
 /// Pieces of lines, so that many of them are nearly right.
 fn file() -> impl Strategy<Value = String> {
-    let pieces = [
-        "BUDDY_MAX_MB",
-        "BUDDY_LOG",
-        "BUDDY_LIVE",
-        "=",
-        "=",
-        "=",
-        " ",
-        "\n",
-        "\n",
-        "\r\n",
-        "\"",
-        "\"",
-        "'",
-        "'",
-        "\\",
-        "\\\"",
-        "#",
-        "1",
-        "0",
-        "-",
-        "true",
-        "false",
-        "x",
-        "[",
-        "]",
-        ".",
-        "_",
-        ",",
-        "\t",
-        "ü",
-        "\u{1}",
-        "\u{7f}",
-        "\u{85}",
+    let names = ["BUDDY_MAX_MB", "BUDDY_LOG", "BUDDY_LIVE"];
+    let others = [
+        "=", "=", "=", " ", "\n", "\n", "\r\n", "\"", "\"", "'", "'", "\\", "\\\"", "#", "1", "0",
+        "-", "true", "false", "x", "[", "]", ".", "_", ",", "\t", "ü", "\u{1}", "\u{7f}", "\u{85}",
     ];
-    prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..24).prop_map(|it| it.concat())
+    let pieces: Vec<&str> = names.into_iter().chain(others).collect();
+    prop::collection::vec(prop::sample::select(pieces), 0..24).prop_map(|it| it.concat())
 }
 
 /// Files of lines that are right by themselves.

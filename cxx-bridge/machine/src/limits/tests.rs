@@ -15,11 +15,30 @@ fn left(limits: &Limits) -> Option<u64> {
 
 fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = root.path().join(path);
+    write(&root, "", files);
+    root
+}
+
+fn write(root: &tempfile::TempDir, prefix: &str, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = root.path().join(format!("{prefix}{name}"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
+}
+
+/// A machine with a group of version 2 that has these files.
+fn pod(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = machine(&[("proc/self/cgroup", "0::/pod\n")]);
+    write(&root, "sys/fs/cgroup/pod/memory.", files);
+    root
+}
+
+/// A machine with a mount of version 1 that has these files.
+fn mount(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let groups = "5:cpu:/docker/x\n4:hugetlb,memory:/docker/x\n";
+    let root = machine(&[("proc/self/cgroup", groups)]);
+    write(&root, "sys/fs/cgroup/memory/memory.", files);
     root
 }
 
@@ -95,21 +114,13 @@ fn version_2_counts_every_group_above_and_not_the_cache() {
 fn what_the_kernel_takes_back_is_not_in_use() {
     let stat =
         "anon 1000\nfile 7500\nshmem 500\nactive_anon 900\ninactive_file 3000\nactive_file 4000\n";
-    let root = machine(&[
-        ("proc/self/cgroup", "0::/pod\n"),
-        ("sys/fs/cgroup/pod/memory.max", "10000\n"),
-        ("sys/fs/cgroup/pod/memory.current", "9000\n"),
-        ("sys/fs/cgroup/pod/memory.stat", stat),
-    ]);
+    let root = pod(&[("max", "10000\n"), ("current", "9000\n"), ("stat", stat)]);
     assert_eq!(left(&read(&root)), Some(8000));
-    let root = machine(&[
-        ("proc/self/cgroup", "4:memory:/\n"),
-        ("sys/fs/cgroup/memory/memory.limit_in_bytes", "10000\n"),
-        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "9000\n"),
-        (
-            "sys/fs/cgroup/memory/memory.stat",
-            "active_file 1\ntotal_inactive_file 3000\ntotal_active_file 4000\n",
-        ),
+    let stat = "active_file 1\ntotal_inactive_file 3000\ntotal_active_file 4000\n";
+    let root = mount(&[
+        ("limit_in_bytes", "10000\n"),
+        ("usage_in_bytes", "9000\n"),
+        ("stat", stat),
     ]);
     assert_eq!(left(&read(&root)), Some(8000));
 }
@@ -171,19 +182,12 @@ fn version_1_counts_swap_where_memory_and_swap_have_one_limit() {
         ("10000", (0, "memory.memsw.limit_in_bytes", 11000)),
         ("9223372036854771712", (2000, "memory.limit_in_bytes", 9000)),
     ] {
-        let root = machine(&[
-            ("proc/self/cgroup", "4:memory:/\n"),
-            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "10000\n"),
-            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "9000\n"),
-            ("sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", both),
-            (
-                "sys/fs/cgroup/memory/memory.memsw.usage_in_bytes",
-                "11000\n",
-            ),
-            (
-                "sys/fs/cgroup/memory/memory.stat",
-                "total_inactive_file 1000\n",
-            ),
+        let root = mount(&[
+            ("limit_in_bytes", "10000\n"),
+            ("usage_in_bytes", "9000\n"),
+            ("memsw.limit_in_bytes", both),
+            ("memsw.usage_in_bytes", "11000\n"),
+            ("stat", "total_inactive_file 1000\n"),
         ]);
         let group = read(&root).cgroup.unwrap();
         let file = group.file.rsplit('/').next().unwrap();
@@ -195,19 +199,20 @@ fn version_1_counts_swap_where_memory_and_swap_have_one_limit() {
 fn no_page_in_use_counts_as_one_that_swap_could_take() {
     // A group without swap, with some, with as much as it likes, and on kernels without the file.
     for most in [Some("0"), Some("6000"), Some("max"), None] {
-        let mut files = vec![
-            ("proc/meminfo", "MemAvailable: 64 kB\nSwapFree: 900 kB\n"),
-            ("proc/self/cgroup", "0::/pod\n"),
-            ("sys/fs/cgroup/pod/memory.max", "10000\n"),
-            ("sys/fs/cgroup/pod/memory.current", "7000\n"),
-            ("sys/fs/cgroup/pod/memory.swap.current", "2000\n"),
+        let mut group = vec![
+            ("max", "10000\n"),
+            ("current", "7000\n"),
+            ("swap.current", "2000\n"),
             (
-                "sys/fs/cgroup/pod/memory.stat",
+                "stat",
                 "anon 6000\ninactive_anon 5000\ninactive_file 1000\n",
             ),
         ];
-        files.extend(most.map(|it| ("sys/fs/cgroup/pod/memory.swap.max", it)));
-        let limits = read(&machine(&files));
+        group.extend(most.map(|it| ("swap.max", it)));
+        let root = pod(&group);
+        let meminfo = "MemAvailable: 64 kB\nSwapFree: 900 kB\n";
+        write(&root, "proc/", &[("meminfo", meminfo)]);
+        let limits = read(&root);
         assert_eq!(left(&limits), Some(4000), "{most:?}");
         assert_eq!(limits.available, Some(65536));
     }
@@ -217,40 +222,22 @@ fn no_page_in_use_counts_as_one_that_swap_could_take() {
 fn shared_memory_is_in_use_and_no_cache() {
     // Blocks of 6000 bytes that children share: a group counts them as shmem, and once.
     let stat = "anon 1000\nfile 7000\nshmem 6000\ninactive_anon 6500\ninactive_file 500\n";
-    let root = machine(&[
-        ("proc/self/cgroup", "0::/pod\n"),
-        ("sys/fs/cgroup/pod/memory.max", "10000\n"),
-        ("sys/fs/cgroup/pod/memory.current", "8500\n"),
-        ("sys/fs/cgroup/pod/memory.stat", stat),
-    ]);
+    let root = pod(&[("max", "10000\n"), ("current", "8500\n"), ("stat", stat)]);
     assert_eq!(left(&read(&root)), Some(2000));
     let stat =
         "cache 7000\nshmem 6000\ntotal_cache 7000\ntotal_shmem 6000\ntotal_inactive_file 500\n";
-    let root = machine(&[
-        ("proc/self/cgroup", "4:memory:/\n"),
-        ("sys/fs/cgroup/memory/memory.limit_in_bytes", "10000\n"),
-        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "8500\n"),
-        ("sys/fs/cgroup/memory/memory.stat", stat),
+    let root = mount(&[
+        ("limit_in_bytes", "10000\n"),
+        ("usage_in_bytes", "8500\n"),
+        ("stat", stat),
     ]);
     assert_eq!(left(&read(&root)), Some(2000));
 }
 
 #[test]
 fn version_1_in_a_container_is_at_the_mount() {
-    let root = machine(&[
-        (
-            "proc/self/cgroup",
-            "5:cpu:/docker/x\n4:hugetlb,memory:/docker/x\n",
-        ),
-        ("sys/fs/cgroup/memory/memory.limit_in_bytes", "5000\n"),
-        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "6000\n"),
-        (
-            "sys/fs/cgroup/memory/memory.stat",
-            "total_inactive_file 500\n",
-        ),
-    ]);
-    let limits = read(&root);
-    assert_eq!(left(&limits), Some(0), "over its limit");
+    let root = mount(&[("limit_in_bytes", "5000\n"), ("usage_in_bytes", "6000\n")]);
+    assert_eq!(left(&read(&root)), Some(0), "over its limit");
 }
 
 #[test]

@@ -18,18 +18,30 @@ fn wanted(pages: HugePages, bytes: usize) -> Wanted {
 
 /// A machine with so many free pages of 1 GiB and 2 MiB, ten more of each in use, and this mode.
 fn machine(giant: Option<usize>, large: Option<usize>, mode: &str) -> (Machine, tempfile::TempDir) {
-    let mut files = vec![(
-        "sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
-        mode.to_owned(),
-    )];
-    for (free, size) in [(giant, "1048576"), (large, "2048")] {
-        let Some(free) = free else { continue };
-        let at = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-{size}kB/{name}");
-        files.push((at("nr_hugepages"), (free + 10).to_string()));
-        files.push((at("free_hugepages"), free.to_string()));
+    let pools = [(1 << 20, giant), (2048, large)];
+    let there = |(kib, free)| Option::map(free, |free| (kib, free, 10));
+    with_pools(pools.into_iter().filter_map(there), mode)
+}
+
+/// A machine with these pools, by the KiB of a page: free pages, and pages in use.
+fn with_pools(
+    pools: impl IntoIterator<Item = (usize, usize, usize)>,
+    mode: &str,
+) -> (Machine, tempfile::TempDir) {
+    let mut files = vec![(ENABLED.to_owned(), mode.to_owned())];
+    for (kib, free, used) in pools {
+        files.push((pool(kib, "nr_hugepages"), (free + used).to_string()));
+        files.push((pool(kib, "free_hugepages"), free.to_string()));
     }
     let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
     made_up(&files)
+}
+
+const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+
+/// A file of the pool whose pages have so many KiB.
+fn pool(kib: usize, name: &str) -> String {
+    format!("sys/kernel/mm/hugepages/hugepages-{kib}kB/{name}")
 }
 
 fn pages(plan: &Plan) -> Vec<Pages> {
@@ -105,11 +117,10 @@ fn whole_regions_are_what_a_pool_holds() {
 
 #[test]
 fn pages_that_the_kernel_would_make_are_not_set_aside() {
-    let at = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
     let (machine, _folder) = made_up(&[
-        (&at("nr_hugepages"), "0"),
-        (&at("free_hugepages"), "0"),
-        (&at("nr_overcommit_hugepages"), "1000"),
+        (&pool(2048, "nr_hugepages"), "0"),
+        (&pool(2048, "free_hugepages"), "0"),
+        (&pool(2048, "nr_overcommit_hugepages"), "1000"),
     ]);
     let plan = plan(wanted(HugePages::Large, GIB), &machine);
     assert_eq!(
@@ -137,17 +148,10 @@ fn a_pool_is_not_touched_where_a_control_group_could_end_the_program() {
 #[test]
 fn shared_memory_has_huge_pages_as_the_kernel_can() {
     let chain = |mode: Option<&str>, collapses| {
-        let folder = "sys/kernel/mm/transparent_hugepage";
-        let (enabled, shared) = (
-            format!("{folder}/enabled"),
-            format!("{folder}/shmem_enabled"),
-        );
+        let shared = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
         let mode = mode.map(|word| format!("always [{word}]"));
-        let files = [
-            Some((&*enabled, HERE)),
-            mode.as_deref().map(|it| (&*shared, it)),
-        ];
-        let files: Vec<_> = files.into_iter().flatten().collect();
+        let mut files = vec![(ENABLED, HERE)];
+        files.extend(mode.as_deref().map(|it| (shared, it)));
         let (machine, _folder) = made_up(&files);
         let machine = Machine {
             collapses,
@@ -202,20 +206,10 @@ fn transparent_pages_that_stalled_are_not_tried_again() {
 fn a_pool_of_2_mib_serves_where_the_machines_huge_pages_are_larger() {
     use Pages::{Large, Medium, Small, Transparent};
     for sizes in KERNELS {
-        let at =
-            |kib: usize, name: &str| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB/{name}");
-        let of = |bytes: usize, own: &str, other: &str| {
-            let own_kib = sizes.large >> 10;
-            let mut files = vec![(
-                "sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
-                HERE,
-            )];
-            for (kib, number) in [(2048, other), (own_kib, own)] {
-                files.push((at(kib, "nr_hugepages"), number));
-                files.push((at(kib, "free_hugepages"), number));
-            }
-            let files: Vec<_> = files.iter().map(|(path, text)| (&**path, *text)).collect();
-            let (machine, _folder) = made_up(&files);
+        let of = |bytes: usize, own: usize, other: usize| {
+            // The later of two with one size counts.
+            let pools = [(2048, other, 0), (sizes.large >> 10, own, 0)];
+            let (machine, _folder) = with_pools(pools, HERE);
             let machine = Machine { sizes, ..machine };
             let plan = plan(wanted(HugePages::Large, bytes), &machine);
             let regions = set_aside(HugePages::Large, bytes, &machine);
@@ -225,7 +219,7 @@ fn a_pool_of_2_mib_serves_where_the_machines_huge_pages_are_larger() {
         let (whole, ragged) = (2 * sizes.large, 2 * sizes.large + sizes.large / 2);
         if sizes == KERNELS[0] {
             let once = (vec![Large, Transparent, Small], none, 32);
-            assert_eq!(of(whole, "64", "64"), once);
+            assert_eq!(of(whole, 64, 64), once);
             continue;
         }
         let both = (
@@ -233,18 +227,13 @@ fn a_pool_of_2_mib_serves_where_the_machines_huge_pages_are_larger() {
             none.clone(),
             32 + 1,
         );
-        let pages_of_2_mib = (whole >> 21).to_string();
-        assert_eq!(of(whole, "64", &pages_of_2_mib), both, "{sizes:?}");
+        assert_eq!(of(whole, 64, whole >> 21), both, "{sizes:?}");
         let one = (vec![Medium, Transparent, Small], none.clone(), 1);
-        assert_eq!(
-            of(ragged, "64", &(ragged >> 21).to_string()),
-            one,
-            "{sizes:?}"
-        );
+        assert_eq!(of(ragged, 64, ragged >> 21), one, "{sizes:?}");
         // An empty pool is nobody's choice; one that is too small is said.
         let empty = (vec![Large, Transparent, Small], none, 32);
-        assert_eq!(of(whole, "64", "0"), empty, "{sizes:?}");
-        let (_, left_out, _) = of(whole, "64", "3");
+        assert_eq!(of(whole, 64, 0), empty, "{sizes:?}");
+        let (_, left_out, _) = of(whole, 64, 3);
         assert!(
             left_out[0].starts_with("3 of 3 huge pages of 2 MiB free and")
                 && left_out[0]
@@ -257,17 +246,7 @@ fn a_pool_of_2_mib_serves_where_the_machines_huge_pages_are_larger() {
 #[test]
 fn a_region_that_is_smaller_than_a_huge_page_of_the_machine_takes_none() {
     for sizes in KERNELS {
-        let at = |name: &str| {
-            format!(
-                "sys/kernel/mm/hugepages/hugepages-{}kB/{name}",
-                sizes.large >> 10
-            )
-        };
-        let (machine, _folder) = made_up(&[
-            ("sys/kernel/mm/transparent_hugepage/enabled", HERE),
-            (&at("nr_hugepages"), "64"),
-            (&at("free_hugepages"), "64"),
-        ]);
+        let (machine, _folder) = with_pools([(sizes.large >> 10, 64, 0)], HERE);
         let machine = Machine { sizes, ..machine };
         let of = |bytes| pages(&plan(wanted(HugePages::Large, bytes), &machine));
         use Pages::{Large, Small, Transparent};

@@ -106,20 +106,6 @@ fn shared_memory_has_a_mode_of_its_own_and_newer_kernels_one_for_each_size() {
 }
 
 #[test]
-fn nodes_are_listed_as_the_kernel_does() {
-    let path = "sys/devices/system/node/has_memory";
-    for (text, nodes) in [
-        ("0\n", vec![0]),
-        ("0-1,4\n", vec![0, 1, 4]),
-        ("\n", vec![]),
-        ("nonsense\n", vec![]),
-    ] {
-        assert_eq!(made_up(&[(path, text)]).0.nodes(), nodes);
-    }
-    assert_eq!(made_up(&[]).0.nodes(), [] as [u32; 0]);
-}
-
-#[test]
 fn a_device_is_found_by_its_address() {
     let at = |address: &str| format!("sys/bus/pci/devices/{address}/numa_node");
     let (machine, _folder) =
@@ -127,16 +113,4 @@ fn a_device_is_found_by_its_address() {
     assert_eq!(machine.node_of("0000:1B:00.0"), Some(1));
     assert_eq!(machine.node_of("0000:03:00.0"), None);
     assert_eq!(machine.node_of("0000:ff:00.0"), None);
-}
-
-#[test]
-fn this_machine_can_be_read() {
-    let machine = Machine::here();
-    assert!(machine.cores >= 1 && machine.processes >= 1);
-    let _ = (
-        machine.pool(Pages::Large),
-        machine.transparent(),
-        machine.shared(),
-        machine.nodes(),
-    );
 }

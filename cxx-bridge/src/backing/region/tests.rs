@@ -14,7 +14,7 @@ use super::*;
 use crate::config::MIB;
 use crate::config::of_pairs as read;
 
-pub(super) fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
+fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
     let (config, warnings) = read(variables);
     assert!(warnings.is_empty(), "{warnings:?}");
     Maker::new(config.memory, 64 * MIB, machine)
@@ -22,7 +22,7 @@ pub(super) fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
 
 const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-pub(super) fn smaps(mapping: &Mapping) -> Found {
+fn smaps(mapping: &Mapping) -> Found {
     let text = fs::read("/proc/self/smaps").unwrap();
     let range = mapping.base()..mapping.base() + mapping.len();
     read_smaps(&*text, std::slice::from_ref(&range))[0]

@@ -29,7 +29,7 @@ fn each_region_lies_in_one_registration_that_begins_before_it() {
 fn where_the_driver_takes_one_mapping_at_a_time_the_region_is_registered_alone() {
     let chain = chain(&[]);
     let driver = &chain.driver;
-    driver.takes_one_mapping.store(true, Ordering::Relaxed);
+    driver.takes_one_mapping.set(true);
     let bytes = 2 * MIB;
     let base = pin(&chain, bytes);
     let region = Region { base, bytes };

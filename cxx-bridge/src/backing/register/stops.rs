@@ -1,7 +1,6 @@
 //! Pins that are stopped or paused while they are under way, or end before the driver is asked.
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
 use std::thread;
 use std::time::Duration;
 
@@ -10,11 +9,12 @@ use super::super::machine::tests::made_up;
 use super::tests::{DEVICE, Fake, areas, chain, pin};
 use super::*;
 use crate::config::MIB;
+use crate::sync::Dial;
 
 /// Goes on until it was asked so often; may refuse registration; may take time to answer.
 #[derive(Debug)]
 struct Until {
-    left: AtomicUsize,
+    left: Dial<usize>,
     registers: bool,
     takes: Duration,
     stopped: Mutex<Option<Instant>>,
@@ -23,7 +23,7 @@ struct Until {
 impl Until {
     fn asked(times: usize) -> Self {
         Self {
-            left: AtomicUsize::new(times),
+            left: Dial::at(times),
             registers: true,
             takes: Duration::ZERO,
             stopped: Mutex::default(),
@@ -42,11 +42,7 @@ impl Control for Until {
     fn go_on(&self) -> bool {
         lock::assert_none_held("asking whether to go on");
         thread::sleep(self.takes);
-        let one_less = |left: usize| left.checked_sub(1);
-        let goes_on = self
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-            .is_ok();
+        let goes_on = self.left.spend();
         if !goes_on {
             let mut stopped = self.stopped.lock().unwrap();
             stopped.get_or_insert_with(Instant::now);
@@ -86,19 +82,6 @@ fn a_stop_while_a_region_is_filled_leaves_nothing_behind() {
         // A slice takes milliseconds and the region seconds; this machine may be busy.
         assert!(reacted < Duration::from_millis(500), "{reacted:?}");
     }
-}
-
-#[test]
-fn the_chain_goes_on_where_a_pin_was_stopped() {
-    let chain = chain(&[]);
-    let bytes = 16 * MIB + ODD;
-    let stopped = chain.pin(bytes, DEVICE, Source::Ordinary, &Until::asked(2));
-    assert_eq!(stopped, Err(Unpinned::Stopped));
-    let pinned = chain.pin(bytes, DEVICE, Source::Ordinary, &Until::asked(usize::MAX));
-    let base = pinned.unwrap().base;
-    assert_eq!(areas(bytes), 1, "mapped here, as before");
-    chain.unpin(Region { base, bytes }).unwrap();
-    assert_eq!(areas(bytes), 0);
 }
 
 #[test]
@@ -161,7 +144,7 @@ fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
         chain.unpin(Region { base, bytes: MIB }).unwrap();
     }
     // A pin that fails or is stopped keeps none.
-    chain.driver.registers(0);
+    chain.driver.registers(false);
     let base = pin(&chain, MIB);
     chain.unpin(Region { base, bytes: MIB }).unwrap();
     assert_eq!(chain.maker.areas_taken(), 0);

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::super::Foreground;
@@ -11,21 +10,21 @@ use super::super::mapping::lead;
 use super::*;
 use crate::config::MIB;
 use crate::config::of_pairs as read;
+use crate::sync::Dial;
 
 /// A driver that keeps registrations in a list, and hands out numbers as allocations.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::backing) struct Fake {
     pub(in crate::backing) registered: Mutex<Vec<Region>>,
     segments: Mutex<Vec<Region>>,
     allocated: Mutex<Vec<Region>>,
-    /// How many more registrations succeed.
-    pub(in crate::backing) registrations_left: AtomicUsize,
-    pub(in crate::backing) refuses_to_unregister: AtomicBool,
-    pub(in crate::backing) sees_it_elsewhere: AtomicBool,
-    refuses_to_allocate: AtomicBool,
+    refuses_to_register: Dial<bool>,
+    pub(in crate::backing) refuses_to_unregister: Dial<bool>,
+    pub(in crate::backing) sees_it_elsewhere: Dial<bool>,
+    refuses_to_allocate: Dial<bool>,
     /// It registers only what one mapping holds.
-    pub(super) takes_one_mapping: AtomicBool,
-    unpins: AtomicUsize,
+    pub(super) takes_one_mapping: Dial<bool>,
+    unpins: Dial<usize>,
 }
 
 impl Driver for Fake {
@@ -46,7 +45,7 @@ impl Driver for Fake {
     }
 
     fn pin(&self, bytes: usize, _device: Device) -> Result<usize, String> {
-        if self.refuses_to_allocate.load(Ordering::Relaxed) {
+        if self.refuses_to_allocate.get() {
             return Err("CUDA error: out of memory".to_owned());
         }
         let mut allocated = self.allocated.lock().unwrap();
@@ -66,25 +65,24 @@ impl Driver for Fake {
     }
 
     fn register(&self, region: Region, _device: Device) -> Result<(), String> {
-        if self.takes_one_mapping.load(Ordering::Relaxed) && is_mapped(region.base + lead()) {
+        if self.takes_one_mapping.get() && is_mapped(region.base + lead()) {
             return Err("CUDA error: invalid argument".to_owned());
         }
-        let spend = |left: usize| left.checked_sub(1);
-        self.registrations_left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend)
-            .map_err(|_| "CUDA error: operation not permitted")?;
+        if self.refuses_to_register.get() {
+            return Err("CUDA error: operation not permitted".to_owned());
+        }
         self.registered.lock().unwrap().push(region);
         Ok(())
     }
 
     fn check(&self, _region: Region) -> Result<(), String> {
-        let elsewhere = self.sees_it_elsewhere.load(Ordering::Relaxed);
+        let elsewhere = self.sees_it_elsewhere.get();
         let why = || "CUDA error: invalid argument".to_owned();
         elsewhere.then(why).map_or(Ok(()), Err)
     }
 
     fn unregister(&self, region: Region) -> Result<(), String> {
-        if self.refuses_to_unregister.load(Ordering::Relaxed) {
+        if self.refuses_to_unregister.get() {
             return Err("CUDA error: unspecified launch failure".to_owned());
         }
         let mut registered = self.registered.lock().unwrap();
@@ -105,14 +103,13 @@ impl Driver for Fake {
     }
 
     fn gone(&self, _taken: Duration) {
-        self.unpins.fetch_add(1, Ordering::Relaxed);
+        self.unpins.add(1);
     }
 }
 
 impl Fake {
-    /// So many more registrations succeed.
-    pub(super) fn registers(&self, times: usize) {
-        self.registrations_left.store(times, Ordering::Relaxed);
+    pub(super) fn registers(&self, succeeds: bool) {
+        self.refuses_to_register.set(!succeeds);
     }
 
     /// How many regions it allocated.
@@ -121,12 +118,12 @@ impl Fake {
     }
 
     pub(super) fn refuses_to_allocate(&self) {
-        self.refuses_to_allocate.store(true, Ordering::Relaxed);
+        self.refuses_to_allocate.set(true);
     }
 
     /// From now on every call fails.
     pub(super) fn is_gone(&self) {
-        self.registers(0);
+        self.registers(false);
         self.refuses_to_allocate();
     }
 
@@ -134,23 +131,7 @@ impl Fake {
     pub(super) fn is_as_new(&self) -> bool {
         let lists = [&self.registered, &self.segments, &self.allocated];
         let are_empty = lists.into_iter().all(|it| it.lock().unwrap().is_empty());
-        are_empty && self.unpins.load(Ordering::Relaxed) == 0
-    }
-}
-
-impl Default for Fake {
-    fn default() -> Self {
-        Self {
-            registered: Mutex::default(),
-            segments: Mutex::default(),
-            allocated: Mutex::default(),
-            registrations_left: AtomicUsize::new(usize::MAX),
-            refuses_to_unregister: AtomicBool::new(false),
-            sees_it_elsewhere: AtomicBool::new(false),
-            refuses_to_allocate: AtomicBool::new(false),
-            takes_one_mapping: AtomicBool::new(false),
-            unpins: AtomicUsize::new(0),
-        }
+        are_empty && self.unpins.get() == 0
     }
 }
 
@@ -219,7 +200,7 @@ fn memory_is_mapped_registered_and_unpinned_whole() {
         chain.unpin(region).unwrap();
         assert!(!is_mapped(base) && chain.driver.registered.lock().unwrap().is_empty());
         assert!(chain.driver.segments.lock().unwrap().is_empty());
-        assert_eq!(chain.driver.unpins.load(Ordering::Relaxed), 1);
+        assert_eq!(chain.driver.unpins.get(), 1);
         assert!(chain.regions.lock().is_empty());
     }
 }
@@ -238,10 +219,10 @@ fn cuda_is_left_to_allocate_where_that_is_asked_for() {
 fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
     let chain = chain(&[]);
     let first = pin(&chain, MIB);
-    chain.driver.registers(0);
+    chain.driver.registers(false);
     let second = pin(&chain, BYTES);
     assert_eq!(areas(BYTES), 0, "still mapped");
-    chain.driver.registers(usize::MAX);
+    chain.driver.registers(true);
     let third = pin(&chain, MIB);
     assert_eq!(chain.driver.allocated(), 2, "the chain does not go back");
     // Each is unpinned in the way that it was pinned.
@@ -255,11 +236,11 @@ fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
 #[test]
 fn where_neither_works_the_pin_is_refused_and_nothing_is_decided() {
     let chain = chain(&[]);
-    chain.driver.registers(0);
+    chain.driver.registers(false);
     chain.driver.refuses_to_allocate();
     let refusal = refusal(&chain, MIB, Source::Ordinary);
     assert!(refusal.contains("out of memory"), "{refusal}");
-    chain.driver.registers(usize::MAX);
+    chain.driver.registers(true);
     let base = pin(&chain, MIB);
     chain.unpin(Region { base, bytes: MIB }).unwrap();
 }
@@ -269,12 +250,12 @@ fn what_cannot_be_unregistered_stays_mapped() {
     let chain = chain(&[]);
     let base = pin(&chain, MIB);
     let refuses = &chain.driver.refuses_to_unregister;
-    refuses.store(true, Ordering::Relaxed);
+    refuses.set(true);
     let region = Region { base, bytes: MIB };
     assert!(chain.unpin(region).unwrap_err().contains("launch failure"));
     assert!(is_mapped(base), "a device may still write to it");
     // It is still known, and goes as soon as the driver lets it.
-    refuses.store(false, Ordering::Relaxed);
+    refuses.set(false);
     assert!(chain.unpin(region).is_ok() && !is_mapped(base));
 }
 

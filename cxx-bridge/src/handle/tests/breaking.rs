@@ -8,7 +8,7 @@ use super::*;
 fn a_panic_retires_the_engine_and_goes_no_further() {
     let handle = sync(1);
     let live = handle.request(8 * MIB).unwrap();
-    numbers(handle).panics.store(true, Ordering::Relaxed);
+    numbers(handle).panics.set(true);
     assert_eq!(handle.request(100 * MIB), None);
     assert!(is_retired(handle));
     assert_eq!(
@@ -25,6 +25,7 @@ fn a_panic_retires_the_engine_and_goes_no_further() {
     );
     assert!(!handle.is_on() && !handle.warm_up(true));
     assert_eq!(handle.state_line(), "pinbuddy: the engine is retired");
+    assert!(handle.counters(|| live::NOTHING).retired);
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn a_panic_in_what_is_planned_retires_the_engine_too() {
 #[test]
 fn a_panic_in_the_background_retires_the_engine_too() {
     let handle = with(&[]);
-    numbers(handle).panics.store(true, Ordering::Relaxed);
+    numbers(handle).panics.set(true);
     handle.warm_up(true);
     assert!(is_retired(handle));
     settled(handle);
@@ -75,7 +76,7 @@ fn a_pin_that_panics_is_not_waited_for() {
         let panics = scope.spawn(|| handle.request(8 * MIB));
         until("it pins", || !asked(handle).is_empty());
         let waits = scope.spawn(|| handle.request(8 * MIB));
-        numbers(handle).panics.store(true, Ordering::Relaxed);
+        numbers(handle).panics.set(true);
         drop(endless);
         assert_eq!(panics.join().unwrap(), None);
         assert_eq!(waits.join().unwrap(), None);

@@ -4,6 +4,7 @@ use pinbuddy_core::WarmUp;
 
 use super::planned::{beside, layout, on};
 use super::*;
+use std::sync::atomic::Ordering;
 
 #[test]
 fn a_plan_that_does_not_fit_any_more_is_counted_and_said_once() {

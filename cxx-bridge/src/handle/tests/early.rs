@@ -1,6 +1,6 @@
 //! What a plan asks for is pinned before the first request, once the program uses a device.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use pinbuddy_core::WarmUp;
 

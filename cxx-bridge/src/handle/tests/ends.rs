@@ -1,11 +1,10 @@
 //! The end of the process, and its children.
 
-use std::sync::atomic::AtomicUsize;
-
 use pinbuddy_core::WarmUp;
 
 use super::planned::{layout, on};
 use super::*;
+use crate::sync::Dial;
 
 #[test]
 fn the_end_of_the_process_stops_a_pin_ahead() {
@@ -14,7 +13,7 @@ fn the_end_of_the_process_stops_a_pin_ahead() {
     handle.warm_up(false);
     until("it pins", || !asked(handle).is_empty());
     handle.close();
-    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(numbers(handle).stopped.get(), 1);
     assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
     let provisioner = handle.cell.even_if_retired().unwrap();
     assert!(!provisioner.is_at_work() && !provisioner.is_pinning());
@@ -28,14 +27,14 @@ fn the_end_of_the_process_stops_a_requests_own_pin_and_keeps_its_thread() {
     let request = thread::spawn(|| handle.request(64 * MIB));
     until("it pins", || !asked(handle).is_empty());
     handle.close();
-    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
+    assert_eq!(numbers(handle).stopped.get(), 1);
     assert!(!request.is_finished());
 }
 
 #[test]
 fn the_end_of_the_process_waits_for_what_is_in_the_drivers_hands() {
     let handle = ahead(100);
-    numbers(handle).in_the_driver.store(0, Ordering::Relaxed);
+    numbers(handle).in_the_driver.set(0);
     let endless = endless(handle, SEGMENT);
     handle.warm_up(false);
     until("it pins", || !asked(handle).is_empty());
@@ -104,7 +103,7 @@ fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
 fn a_child_made_while_the_driver_starts_waits_for_no_thread_of_its_parent() {
     for handle in [ahead(1), on(&layout(), WarmUp::Background, 1 << 20)] {
         let starting = &numbers(handle).starting;
-        starting.store(true, Ordering::Relaxed);
+        starting.set(true);
         handle.warm_up(false);
         assert!(handle.enter_child() && !handle.is_on());
         let begun = Instant::now();
@@ -112,27 +111,24 @@ fn a_child_made_while_the_driver_starts_waits_for_no_thread_of_its_parent() {
         assert_eq!(handle.request_planned(0, 32 * MIB), None);
         handle.close();
         assert!(begun.elapsed() < Duration::from_secs(5));
-        starting.store(false, Ordering::Relaxed);
+        starting.set(false);
     }
 }
 
 #[test]
 fn what_children_cannot_read_is_said_at_the_first_fork_that_hides_any_of_it() {
     let handle = sync(1);
-    let settled = AtomicUsize::new(0);
+    let settled = Dial::<usize>::default();
     let forks = || {
         handle.made_child(|| {
-            settled.fetch_add(1, Ordering::Relaxed);
+            settled.add(1);
         });
-        (
-            settled.load(Ordering::Relaxed),
-            handle.notices.has_told_of_children(),
-        )
+        (settled.get(), handle.notices.has_told_of_children())
     };
     assert_eq!(forks(), (0, false), "nothing was ever pinned");
     let grant = handle.request(8 * MIB).unwrap();
     assert_eq!(forks(), (0, false), "children read it");
-    numbers(handle).hides.store(true, Ordering::Relaxed);
+    numbers(handle).hides.set(true);
     handle.release(grant.block);
     assert_eq!(forks(), (1, false), "no tensor has it any more");
     let _grant = handle.request(8 * MIB).unwrap();

@@ -4,19 +4,11 @@
 
 use pinbuddy_core::WarmUp;
 
-use super::planned::layout;
+use super::planned::{iterate, layout};
 use super::*;
 
 fn planned(warm_up: WarmUp, idle_s: &str) -> Tested {
     planned::with(&layout(), warm_up, &[("BUDDY_IDLE_S", idle_s)])
-}
-
-/// One iteration of the plan.
-fn iterate(handle: Tested) {
-    for mib in [32, 32, 16, 16] {
-        let grant = handle.request_planned(0, mib * MIB).unwrap();
-        handle.release(grant.block);
-    }
 }
 
 fn returned(handle: Tested) -> usize {
@@ -55,19 +47,6 @@ fn what_streams_are_done_with_is_idle_too() {
     let world = numbers(handle);
     world.completed.lock().unwrap().push((handle, block));
     until("the thread unpins", || pinned(handle).is_empty());
-}
-
-#[test]
-fn a_refused_unpin_is_counted_and_tried_again() {
-    let handle = with(&[("BUDDY_IDLE_S", "0"), ("BUDDY_WARMUP", "off")]);
-    let block = handle.request(8 * MIB).unwrap().block;
-    let refuses = &numbers(handle).refuses_to_unpin;
-    refuses.store(true, Ordering::Relaxed);
-    handle.release(block);
-    until("the thread tries", || !handle.refused.lock().is_empty());
-    refuses.store(false, Ordering::Relaxed);
-    handle.empty_cache();
-    assert_eq!(pinned(handle), NONE);
 }
 
 #[test]

@@ -23,7 +23,6 @@ mod waits;
 mod warming;
 mod wrong_plans;
 
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 

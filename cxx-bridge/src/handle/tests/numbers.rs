@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -12,11 +11,12 @@ use pinbuddy_core::{Block, Home, Region};
 use super::{MIB, Tested};
 use crate::backing::{Completions, Control, Device, Memory, Pinned, Seen, Source, Unpinned};
 use crate::budget::{Budget, Capacity, Standing};
+use crate::sync::Dial;
 
 /// See the module's documentation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Numbers {
-    next: AtomicUsize,
+    next: Dial<usize>,
     pub(super) pinned: Mutex<Vec<Region>>,
     /// Every pin that was asked for: its length and thread.
     pub(super) asked: Mutex<Vec<(usize, thread::ThreadId)>>,
@@ -25,47 +25,47 @@ pub(super) struct Numbers {
     /// How many homes memory has; two devices share one.
     pub(super) homes: usize,
     /// The unit in which memory is pinned.
-    pub(super) page: AtomicUsize,
+    pub(super) page: Dial<usize>,
     /// How many more pins succeed.
-    pub(super) left: AtomicUsize,
+    pub(super) left: Dial<usize>,
     /// Larger pins are refused.
-    pub(super) largest: AtomicUsize,
-    pub(super) panics: AtomicBool,
+    pub(super) largest: Dial<usize>,
+    pub(super) panics: Dial<bool>,
     /// Unpins are refused.
-    pub(super) refuses_to_unpin: AtomicBool,
+    pub(super) refuses_to_unpin: Dial<bool>,
     /// Pins of at least so much do not end before this is raised, unless they are stopped.
-    endless: AtomicUsize,
+    endless: Dial<usize>,
     /// How many pins were stopped.
-    pub(super) stopped: AtomicUsize,
+    pub(super) stopped: Dial<usize>,
     /// Endless pins of at least so much are in the driver, where they cannot be stopped.
-    pub(super) in_the_driver: AtomicUsize,
+    pub(super) in_the_driver: Dial<usize>,
     /// How often endless pins have asked whether to go on.
-    pub(super) polls: AtomicUsize,
+    pub(super) polls: Dial<usize>,
     /// Nanoseconds a MiB that filling and registering are reported to take.
-    pub(super) filling: AtomicUsize,
-    pub(super) registering: AtomicUsize,
+    pub(super) filling: Dial<usize>,
+    pub(super) registering: Dial<usize>,
     /// How much may be pinned.
-    pub(super) budget: AtomicUsize,
+    pub(super) budget: Dial<usize>,
     /// The largest pin for which the machine has room.
-    pub(super) room: AtomicUsize,
+    pub(super) room: Dial<usize>,
     /// Bytes that the machine has left.
-    pub(super) free: AtomicUsize,
+    pub(super) free: Dial<usize>,
     /// Bytes that the system has set aside.
-    pub(super) set_aside: AtomicUsize,
+    pub(super) set_aside: Dial<usize>,
     /// The nice values of the thread that started the driver, and of the last one that pinned.
-    pub(super) started: AtomicI32,
-    pub(super) pins: AtomicI32,
+    pub(super) started: Dial<i32>,
+    pub(super) pins: Dial<i32>,
     /// The driver is being started, as long as this is raised.
-    pub(super) starting: AtomicBool,
+    pub(super) starting: Dial<bool>,
     /// Whether regions are hidden from children.
-    pub(super) hides: AtomicBool,
+    pub(super) hides: Dial<bool>,
     /// The claim now, and while the last region was being pinned.
-    pub(super) claimed: AtomicUsize,
-    pub(super) claimed_meanwhile: AtomicUsize,
+    pub(super) claimed: Dial<usize>,
+    pub(super) claimed_meanwhile: Dial<usize>,
     /// Waits for the driver that have begun, in requests and in all, and that are over.
-    pub(super) requests_waited: AtomicUsize,
-    pub(super) waits_begun: AtomicUsize,
-    pub(super) waits_ended: AtomicUsize,
+    pub(super) requests_waited: Dial<usize>,
+    pub(super) waits_begun: Dial<usize>,
+    pub(super) waits_ended: Dial<usize>,
     /// Blocks that `reap` releases.
     pub(super) completed: Mutex<Vec<(Tested, Block)>>,
 }
@@ -77,7 +77,7 @@ pub(super) struct Endless(Tested);
 impl Endless {
     /// From now on only pins of at least `bytes` are endless.
     pub(super) fn from(&self, bytes: usize) {
-        self.0.pinner.memory.endless.store(bytes, Ordering::Relaxed);
+        self.0.pinner.memory.endless.set(bytes);
     }
 }
 
@@ -96,46 +96,30 @@ pub(super) fn endless(handle: Tested, bytes: usize) -> Endless {
 
 impl Numbers {
     pub(super) fn new(budget: usize) -> Self {
+        let most = || Dial::at(usize::MAX);
         Self {
-            next: AtomicUsize::new(0x1000_0000),
-            pinned: Mutex::default(),
-            asked: Mutex::default(),
-            devices: Mutex::default(),
+            next: Dial::at(0x1000_0000),
             homes: 1,
-            page: AtomicUsize::new(1),
-            left: AtomicUsize::new(usize::MAX),
-            largest: AtomicUsize::new(usize::MAX),
-            panics: AtomicBool::new(false),
-            refuses_to_unpin: AtomicBool::new(false),
-            endless: AtomicUsize::new(usize::MAX),
-            stopped: AtomicUsize::new(0),
-            in_the_driver: AtomicUsize::new(usize::MAX),
-            polls: AtomicUsize::new(0),
-            filling: AtomicUsize::new(0),
-            registering: AtomicUsize::new(0),
-            budget: AtomicUsize::new(budget),
-            room: AtomicUsize::new(usize::MAX),
-            free: AtomicUsize::new(usize::MAX),
-            set_aside: AtomicUsize::new(0),
-            started: AtomicI32::new(i32::MAX),
-            pins: AtomicI32::new(i32::MAX),
-            starting: AtomicBool::new(false),
-            hides: AtomicBool::new(false),
-            claimed: AtomicUsize::new(0),
-            claimed_meanwhile: AtomicUsize::new(0),
-            requests_waited: AtomicUsize::new(0),
-            waits_begun: AtomicUsize::new(0),
-            waits_ended: AtomicUsize::new(0),
-            completed: Mutex::default(),
+            page: Dial::at(1),
+            left: most(),
+            largest: most(),
+            endless: most(),
+            in_the_driver: most(),
+            budget: Dial::at(budget),
+            room: most(),
+            free: most(),
+            started: Dial::at(i32::MAX),
+            pins: Dial::at(i32::MAX),
+            ..Self::default()
         }
     }
 
     /// Simulates filling; returns false if the pin is stopped.
     fn fill(&self, bytes: usize, control: &dyn Control) -> bool {
-        let is = |at_least: &AtomicUsize| bytes >= at_least.load(Ordering::Relaxed);
+        let is = |at_least: &Dial<usize>| bytes >= at_least.get();
         while is(&self.endless) {
             if !is(&self.in_the_driver) {
-                self.polls.fetch_add(1, Ordering::Relaxed);
+                self.polls.add(1);
                 if !control.go_on() {
                     return false;
                 }
@@ -145,8 +129,8 @@ impl Numbers {
         control.may_register(bytes)
     }
 
-    fn took(bytes: usize, nanoseconds: &AtomicUsize) -> Duration {
-        let nanoseconds = nanoseconds.load(Ordering::Relaxed) * (bytes / MIB);
+    fn took(bytes: usize, nanoseconds: &Dial<usize>) -> Duration {
+        let nanoseconds = nanoseconds.get() * (bytes / MIB);
         Duration::from_nanos(nanoseconds as u64)
     }
 
@@ -199,22 +183,22 @@ impl Memory for &'static Numbers {
     }
 
     fn page(&self) -> usize {
-        self.page.load(Ordering::Relaxed)
+        self.page.get()
     }
 
     fn start(&self, _device: Device) {
-        self.started.store(niceness(), Ordering::Relaxed);
-        while self.starting.load(Ordering::Relaxed) {
+        self.started.set(niceness());
+        while self.starting.get() {
             thread::sleep(Duration::from_millis(1));
         }
     }
 
     fn hides(&self) -> bool {
-        self.hides.load(Ordering::Relaxed)
+        self.hides.get()
     }
 
     fn source(&self, bytes: usize) -> Source {
-        if self.set_aside.load(Ordering::Relaxed) >= bytes {
+        if self.set_aside.get() >= bytes {
             Source::SetAside
         } else {
             Source::Ordinary
@@ -222,7 +206,7 @@ impl Memory for &'static Numbers {
     }
 
     fn set_aside(&self, bytes: usize) -> usize {
-        self.set_aside.load(Ordering::Relaxed) / bytes * bytes
+        self.set_aside.get() / bytes * bytes
     }
 
     fn pin(
@@ -233,37 +217,34 @@ impl Memory for &'static Numbers {
         control: &dyn Control,
     ) -> Result<Pinned, Unpinned> {
         if source == Source::SetAside {
-            let base = SET_ASIDE + self.set_aside.fetch_sub(bytes, Ordering::Relaxed);
+            let base = SET_ASIDE + self.set_aside.get();
+            self.set_aside.take(bytes);
             return Ok(self.made(base, bytes));
         }
-        self.pins.store(niceness(), Ordering::Relaxed);
-        let claimed = self.claimed.load(Ordering::Relaxed);
-        self.claimed_meanwhile.store(claimed, Ordering::Relaxed);
+        self.pins.set(niceness());
+        let claimed = self.claimed.get();
+        self.claimed_meanwhile.set(claimed);
         let asked = (bytes, thread::current().id());
         self.asked.lock().unwrap().push(asked);
         self.devices.lock().unwrap().push(device.0);
         if !self.fill(bytes, control) {
-            self.stopped.fetch_add(1, Ordering::Relaxed);
+            self.stopped.add(1);
             return Err(Unpinned::Stopped);
         }
-        assert!(
-            !self.panics.load(Ordering::Relaxed),
-            "a backing that panics"
-        );
+        assert!(!self.panics.get(), "a backing that panics");
         let refused = |why: &str| Unpinned::Refused(why.to_owned());
-        if bytes > self.largest.load(Ordering::Relaxed) {
+        if bytes > self.largest.get() {
             return Err(refused("too large"));
         }
-        let spend = |left: usize| left.checked_sub(1);
-        self.left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend)
-            .map_err(|_| refused("no more"))?;
-        let base = self.next.fetch_add(bytes + 3 * 4096, Ordering::Relaxed);
+        if !self.left.spend() {
+            return Err(refused("no more"));
+        }
+        let base = self.next.add(bytes + 3 * 4096);
         Ok(self.made(base, bytes))
     }
 
     fn unpin(&self, region: Region) -> Result<Source, String> {
-        if self.refuses_to_unpin.load(Ordering::Relaxed) {
+        if self.refuses_to_unpin.get() {
             return Err("the driver refuses".to_owned());
         }
         let mut pinned = self.pinned.lock().unwrap();
@@ -273,7 +254,7 @@ impl Memory for &'static Numbers {
             .ok_or("never pinned")?;
         pinned.swap_remove(at);
         if region.base >= SET_ASIDE {
-            self.set_aside.fetch_add(region.bytes, Ordering::Relaxed);
+            self.set_aside.add(region.bytes);
             return Ok(Source::SetAside);
         }
         Ok(Source::Ordinary)
@@ -289,27 +270,26 @@ impl Completions for &'static Numbers {
     }
 
     fn wait_begins(&self, in_request: bool) {
-        self.waits_begun.fetch_add(1, Ordering::Relaxed);
-        self.requests_waited
-            .fetch_add(usize::from(in_request), Ordering::Relaxed);
+        self.waits_begun.add(1);
+        self.requests_waited.add(usize::from(in_request));
     }
 
     fn wait_ends(&self) {
-        self.waits_ended.fetch_add(1, Ordering::Relaxed);
+        self.waits_ended.add(1);
     }
 }
 
 impl Capacity for &'static Numbers {
     fn claim(&self, bytes: usize) {
-        self.claimed.fetch_add(bytes, Ordering::Relaxed);
+        self.claimed.add(bytes);
     }
 
     fn unclaim(&self, bytes: usize) {
-        self.claimed.fetch_sub(bytes, Ordering::Relaxed);
+        self.claimed.take(bytes);
     }
 
     fn has_room(&self, bytes: usize) -> bool {
-        bytes <= self.room.load(Ordering::Relaxed)
+        bytes <= self.room.get()
     }
 
     fn standing(&self) -> Standing {
@@ -317,11 +297,11 @@ impl Capacity for &'static Numbers {
     }
 
     fn free(&self) -> Option<usize> {
-        Some(self.free.load(Ordering::Relaxed))
+        Some(self.free.get())
     }
 
     fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget {
-        let budget = self.budget.load(Ordering::Relaxed).max(taken);
+        let budget = self.budget.get().max(taken);
         let bytes = max_mb.map_or(budget, |mb| mb * MIB);
         let why = "as the test has it".to_owned();
         Budget { bytes, why }

@@ -66,6 +66,14 @@ pub(super) fn planned() -> Tested {
     on(&layout(), WarmUp::Sync, 1 << 20)
 }
 
+/// One iteration of it, all of which is served.
+pub(super) fn iterate(handle: Tested) {
+    for mib in [32, 32, 16, 16] {
+        let grant = handle.request_planned(0, mib * MIB).unwrap();
+        handle.release(grant.block);
+    }
+}
+
 /// The plan's counters: hits, misses, unplanned and borrowed.
 fn counts(handle: Tested) -> [u64; 4] {
     let plan = &handle.report()["plan"];
@@ -188,7 +196,7 @@ fn a_clear_unpins_what_is_idle_and_the_request_that_needs_it_pins_it_again() {
 fn what_cannot_be_pinned_is_served_as_without_a_plan() {
     let handle = planned();
     let memory = numbers(handle);
-    memory.largest.store(40 * MIB, Ordering::Relaxed);
+    memory.largest.set(40 * MIB);
     // The first region is refused, and the second not tried.
     assert_eq!(handle.request_planned(0, 32 * MIB), None);
     assert_eq!(asked(handle), [64]);
@@ -198,7 +206,7 @@ fn what_cannot_be_pinned_is_served_as_without_a_plan() {
     assert_eq!(counts(handle), [0, 2, 0, 0]);
     assert_eq!(handle.report()["plan"]["pinned"], false);
     handle.release(grant.block);
-    memory.largest.store(usize::MAX, Ordering::Relaxed);
+    memory.largest.set(usize::MAX);
     handle.empty_cache();
     assert!(handle.request_planned(0, 16 * MIB).is_some());
     assert_eq!(pinned(handle), [32], "what the request needs");
@@ -258,40 +266,13 @@ fn a_panic_retires_the_engine_and_nobody_waits_for_the_plan() {
         let panics = ask();
         until("it pins", || asked(handle) == [64]);
         let waits = ask();
-        numbers(handle).panics.store(true, Ordering::Relaxed);
+        numbers(handle).panics.set(true);
         drop(endless);
         assert_eq!(panics.join().unwrap(), None);
         assert_eq!(waits.join().unwrap(), None);
     });
     assert!(is_retired(handle));
     handle.close();
-}
-
-#[test]
-fn what_is_live_when_the_engine_retires_stays_and_can_be_freed() {
-    let handle = planned();
-    let live = handle.request_planned(0, 32 * MIB).unwrap();
-    handle.break_down();
-    assert_eq!(handle.request(500 * MIB), None);
-    assert!(is_retired(handle));
-    assert_eq!(handle.request_planned(0, 32 * MIB), None);
-    handle.empty_cache();
-    handle.release(live.block);
-    handle.empty_cache();
-    assert_eq!(pinned(handle), [32, 64]);
-}
-
-#[test]
-fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
-    let handle = planned();
-    let _endless = endless(handle, MIB);
-    // Not joined: it does not come back before the process is gone.
-    let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
-    until("it pins", || asked(handle) == [64]);
-    handle.close();
-    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
-    assert!(!request.is_finished());
-    assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
 }
 
 #[test]
@@ -315,14 +296,18 @@ fn returned() -> Tested {
 }
 
 #[test]
-fn the_end_of_the_process_keeps_a_thread_that_pins_again() {
-    let handle = returned();
-    let _endless = endless(handle, MIB);
-    let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
-    until("it pins", || asked(handle) == [64, 32, 64]);
-    handle.close();
-    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 1);
-    assert!(!request.is_finished());
+fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
+    for (handle, before) in [(planned(), vec![]), (returned(), vec![64, 32])] {
+        let _endless = endless(handle, MIB);
+        // Not joined: it does not come back before the process is gone.
+        let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
+        let pins = [before, vec![64]].concat();
+        until("it pins", || asked(handle) == pins);
+        handle.close();
+        assert_eq!(numbers(handle).stopped.get(), 1);
+        assert!(!request.is_finished());
+        assert_eq!((asked(handle), pinned(handle)), (pins, vec![]));
+    }
 }
 
 #[test]
@@ -357,7 +342,7 @@ fn what_is_returned_while_another_region_is_refused_can_be_pinned_again() {
         until("it pins", || asked(handle) == [32, 64]);
         handle.empty_cache();
         let memory = numbers(handle);
-        memory.largest.store(40 * MIB, Ordering::Relaxed);
+        memory.largest.set(40 * MIB);
         drop(endless);
         assert_eq!(first.join().unwrap(), None);
     });

@@ -30,13 +30,9 @@ fn a_child_takes_no_lock_and_its_parents_blocks_stay() {
 fn a_child_of_a_parent_with_memory_that_was_set_aside_has_none_of_it() {
     let handle = with(&layout(), WarmUp::Sync, &[]);
     let set_aside = &numbers(handle).set_aside;
-    set_aside.store(96 * MIB, Ordering::Relaxed);
+    set_aside.set(96 * MIB);
     assert!(handle.request_planned(0, 32 * MIB).is_some());
-    assert_eq!(
-        set_aside.load(Ordering::Relaxed),
-        0,
-        "it pinned nothing else"
-    );
+    assert_eq!(set_aside.get(), 0, "it pinned nothing else");
     assert!(handle.enter_child());
     assert_eq!(handle.request_planned(0, 32 * MIB), None);
 }

@@ -2,15 +2,19 @@
 
 use pinbuddy_core::WarmUp;
 
-use super::planned::{layout, on};
+use super::planned::{iterate, layout, on, planned};
 use super::*;
+
+/// With the plan of a loop that clears before the request for this slot.
+fn clearing_before(slot: u32) -> Tested {
+    let mut layout = layout();
+    layout.lanes[0].clears = vec![slot];
+    on(&layout, WarmUp::Sync, 1 << 20)
+}
 
 #[test]
 fn a_clear_of_the_loop_leaves_what_the_loop_needs_again() {
-    let mut layout = layout();
-    // Before the request for the third slot.
-    layout.lanes[0].clears = vec![2];
-    let handle = on(&layout, WarmUp::Sync, 1 << 20);
+    let handle = clearing_before(2);
     for _ in 0..3 {
         let first = [32, 32].map(|mib| handle.request_planned(0, mib * MIB).unwrap());
         first.iter().for_each(|it| handle.release(it.block));
@@ -26,13 +30,8 @@ fn a_clear_of_the_loop_leaves_what_the_loop_needs_again() {
 
 #[test]
 fn a_second_clear_in_a_row_returns_what_the_first_one_left() {
-    let mut layout = layout();
-    layout.lanes[0].clears = vec![0];
-    let handle = on(&layout, WarmUp::Sync, 1 << 20);
-    for mib in [32, 32, 16, 16] {
-        let grant = handle.request_planned(0, mib * MIB).unwrap();
-        handle.release(grant.block);
-    }
+    let handle = clearing_before(0);
+    iterate(handle);
     handle.empty_cache();
     assert_eq!(pinned(handle), [32, 64]);
     handle.empty_cache();
@@ -41,15 +40,10 @@ fn a_second_clear_in_a_row_returns_what_the_first_one_left() {
 
 #[test]
 fn where_the_machine_is_short_a_clear_of_the_loop_returns_all_that_is_idle() {
-    let mut layout = layout();
-    layout.lanes[0].clears = vec![0];
-    let handle = on(&layout, WarmUp::Sync, 1 << 20);
+    let handle = clearing_before(0);
     for (free, left) in [(96, vec![32, 64]), (95, vec![])] {
-        for mib in [32, 32, 16, 16] {
-            let grant = handle.request_planned(0, mib * MIB).unwrap();
-            handle.release(grant.block);
-        }
-        numbers(handle).free.store(free * MIB, Ordering::Relaxed);
+        iterate(handle);
+        numbers(handle).free.set(free * MIB);
         handle.empty_cache();
         assert_eq!(pinned(handle), left);
     }
@@ -57,9 +51,9 @@ fn where_the_machine_is_short_a_clear_of_the_loop_returns_all_that_is_idle() {
 
 #[test]
 fn pytorchs_own_pin_gets_what_the_plan_leaves_idle() {
-    let handle = on(&layout(), WarmUp::Sync, 1 << 20);
+    let handle = planned();
     let live = handle.request_planned(0, 32 * MIB).unwrap();
-    numbers(handle).free.store(10 * MIB, Ordering::Relaxed);
+    numbers(handle).free.set(10 * MIB);
     assert!(!handle.give_way(43 * MIB), "not enough");
     assert_eq!(pinned(handle), [32, 64]);
     assert!(handle.give_way(42 * MIB));

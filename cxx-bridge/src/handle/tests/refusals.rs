@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_warm_up_that_fails_stops_and_keeps_what_it_pinned() {
     let handle = sync(4);
-    numbers(handle).left.store(2, Ordering::Relaxed);
+    numbers(handle).left.set(2);
     assert!(handle.request(60 * MIB).is_some());
     assert_eq!(asked(handle), [64, 64, 64], "the fourth is not tried");
     assert!(handle.request(60 * MIB).is_some());
@@ -22,7 +22,7 @@ fn a_warm_up_that_fails_stops_and_keeps_what_it_pinned() {
 #[test]
 fn a_background_warm_up_that_fails_leaves_requests_to_themselves() {
     let handle = ahead(4);
-    numbers(handle).largest.store(32 * MIB, Ordering::Relaxed);
+    numbers(handle).largest.set(32 * MIB);
     handle.request(20 * MIB).unwrap();
     settled(handle);
     assert_eq!(asked(handle), [20, 64]);
@@ -32,7 +32,7 @@ fn a_background_warm_up_that_fails_leaves_requests_to_themselves() {
     let segments = || asked(handle).iter().filter(|it| **it == 64).count();
     assert!(pinned(handle).len() == 3 && deficit(handle) == 0);
     let before = segments();
-    numbers(handle).largest.store(usize::MAX, Ordering::Relaxed);
+    numbers(handle).largest.set(usize::MAX);
     handle.empty_cache();
     assert_eq!(
         handle.report()["warm_up"]["stopped"],
@@ -52,25 +52,12 @@ fn completed_events_come_before_anything_else() {
     let handle = sync(1);
     let first = handle.request(60 * MIB).unwrap();
     handle.defer(first.block);
-    numbers(handle).left.store(0, Ordering::Relaxed);
+    numbers(handle).left.set(0);
     let completed = (handle, first.block);
     numbers(handle).completed.lock().unwrap().push(completed);
     let again = handle.request(60 * MIB).unwrap();
     assert_eq!(again.address, first.address);
     assert_eq!(pinned(handle), [64]);
-}
-
-#[test]
-fn then_room_among_the_blocks_of_the_other_class() {
-    let handle = with(&[
-        ("BUDDY_WARMUP", "sync"),
-        ("BUDDY_BLOCK_COUNT", "1"),
-        ("BUDDY_THRESHOLD_MB", "0"),
-    ]);
-    let large = handle.request(30 * MIB).unwrap();
-    numbers(handle).left.store(0, Ordering::Relaxed);
-    let small = handle.request(MIB).unwrap();
-    assert_eq!(small.block.segment, large.block.segment);
 }
 
 #[test]
@@ -102,16 +89,6 @@ fn a_request_above_the_budget_is_upstreams_and_others_are_served() {
 }
 
 #[test]
-fn a_budget_of_nothing_leaves_everything_to_upstream() {
-    for mode in ["background", "sync", "off"] {
-        let handle = with(&[("BUDDY_MAX_MB", "0"), ("BUDDY_WARMUP", mode)]);
-        assert_eq!(handle.request(60 * MIB), None);
-        settled(handle);
-        assert_eq!(asked(handle), NONE, "{mode}");
-    }
-}
-
-#[test]
 fn what_is_idle_makes_way_where_a_request_is_upstreams() {
     let handle = exact("200");
     let cached = handle.request(100 * MIB).unwrap();
@@ -123,30 +100,9 @@ fn what_is_idle_makes_way_where_a_request_is_upstreams() {
 }
 
 #[test]
-fn a_cached_region_whose_events_completed_meanwhile_serves_and_is_not_unpinned() {
-    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_MAX_MB", "200")]);
-    let first = handle.request(150 * MIB).unwrap();
-    handle.defer(first.block);
-    let completed = (handle, first.block);
-    numbers(handle).completed.lock().unwrap().push(completed);
-    let again = handle.request(150 * MIB).unwrap();
-    assert_eq!(again.address, first.address);
-    assert_eq!(asked(handle), [150]);
-}
-
-#[test]
-fn a_cached_region_of_any_size_serves_before_it_is_unpinned_for_another() {
-    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_MAX_MB", "200")]);
-    let large = handle.request(190 * MIB).unwrap();
-    handle.release(large.block);
-    assert!(handle.request(100 * MIB).is_some());
-    assert_eq!(asked(handle), [190]);
-}
-
-#[test]
 fn the_driver_is_not_asked_twice_for_the_same() {
     let handle = exact("1000");
-    numbers(handle).left.store(0, Ordering::Relaxed);
+    numbers(handle).left.set(0);
     assert_eq!(handle.request(8 * MIB), None);
     assert_eq!(asked(handle), [8]);
 }
@@ -155,7 +111,7 @@ fn the_driver_is_not_asked_twice_for_the_same() {
 fn a_machine_that_has_filled_up_is_left_alone_unless_a_maximum_was_chosen() {
     for (variables, expected) in [(&[][..], false), (&[("BUDDY_MAX_MB", "1000")], true)] {
         let handle = with(variables);
-        numbers(handle).room.store(5 * MIB, Ordering::Relaxed);
+        numbers(handle).room.set(5 * MIB);
         assert_eq!(handle.request(20 * MIB).is_some(), expected);
         settled(handle);
     }
@@ -165,7 +121,7 @@ fn a_machine_that_has_filled_up_is_left_alone_unless_a_maximum_was_chosen() {
 fn less_than_was_refused_may_be_had() {
     let handle = off();
     handle.request(8 * MIB).unwrap();
-    numbers(handle).largest.store(8 * MIB, Ordering::Relaxed);
+    numbers(handle).largest.set(8 * MIB);
     assert!(handle.request(8 * MIB).is_some(), "as it is");
     assert_eq!(pinned(handle), [8, 8]);
 }
@@ -173,9 +129,9 @@ fn less_than_was_refused_may_be_had() {
 #[test]
 fn a_budget_that_was_decided_in_a_bad_moment_is_decided_again() {
     let handle = off();
-    numbers(handle).budget.store(0, Ordering::Relaxed);
+    numbers(handle).budget.set(0);
     assert_eq!(handle.request(8 * MIB), None);
-    numbers(handle).budget.store(100 * MIB, Ordering::Relaxed);
+    numbers(handle).budget.set(100 * MIB);
     until("it is decided again", || handle.request(8 * MIB).is_some());
     assert_eq!(handle.report()["budget"]["bytes"], 100 * MIB);
 }
@@ -189,16 +145,4 @@ fn pytorchs_own_pin_gets_what_is_idle() {
     assert!(!handle.give_way(MIB), "there is nothing more");
     handle.release(live.block);
     assert!(!is_retired(handle));
-}
-
-#[test]
-fn what_no_machine_has_gets_nothing() {
-    let handle = sync(4);
-    handle.request(8 * MIB).unwrap();
-    numbers(handle).free.store(100 * MIB, Ordering::Relaxed);
-    assert!(!handle.give_way(16 << 40));
-    assert!(!handle.give_way(293 * MIB), "100 and three blocks are less");
-    assert_eq!(pinned(handle), [64; 4]);
-    assert!(handle.give_way(292 * MIB));
-    assert_eq!(pinned(handle), [64]);
 }

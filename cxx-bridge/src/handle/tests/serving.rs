@@ -42,32 +42,6 @@ fn nothing_fits_and_exactly_the_request_is_pinned_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_request_above_a_segment_gets_a_region_that_is_kept_for_its_like() {
-    let handle = off();
-    let grant = handle.request(129 * MIB + 1).unwrap();
-    assert_eq!(grant.block.bytes, 129 * MIB + 4096);
-    assert_eq!(pinned(handle), [129], "and a granule: no power of two");
-    handle.release(grant.block);
-    let similar = handle.request(118 * MIB).unwrap();
-    assert_eq!(pinned(handle), [129], "a tenth may be to spare");
-    handle.release(similar.block);
-}
-
-#[test]
-fn a_segment_of_odd_size_serves_a_request_as_long_as_itself() {
-    let handle = with(&[
-        ("BUDDY_WARMUP", "off"),
-        ("BUDDY_BLOCK_SIZE_MB", "5"),
-        ("BUDDY_GROWTH", "exact"),
-    ]);
-    assert!(handle.request(5 * MIB).is_some());
-    numbers(handle).left.store(0, Ordering::Relaxed);
-    assert_eq!(handle.request(5 * MIB), None);
-    assert!(!is_retired(handle));
-    assert_eq!(pinned(handle), [5]);
-}
-
-#[test]
 fn beside_cached_blocks_nothing_is_pinned_and_no_idle_segment_is_cut() {
     let handle = sync(2);
     assert_eq!(request_beside(handle, 8, 0), None);
@@ -99,17 +73,6 @@ fn a_block_is_cached_once_its_events_are_complete() {
     let live = handle.request(8 * MIB).unwrap();
     handle.cache(live.block);
     assert!(is_retired(handle), "it was not pending");
-}
-
-#[test]
-fn what_comes_again_and_again_is_pinned_once() {
-    let handle = with(&[]);
-    for _ in 0..100 {
-        let grant = handle.request(50 * MIB).unwrap();
-        handle.release(grant.block);
-    }
-    settled(handle);
-    assert_eq!(asked(handle), [50], "and nothing ahead of it");
 }
 
 #[test]

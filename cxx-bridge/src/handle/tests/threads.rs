@@ -1,51 +1,20 @@
 //! Many threads at once.
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::sync::Dial;
 
 #[test]
-fn threads_that_arrive_together_share_one_warm_up_and_never_a_block() {
+fn threads_that_arrive_together_share_one_warm_up() {
     let handle = sync(4);
-    let grants = thread::scope(|scope| {
-        let threads: Vec<_> = (0..16)
-            .map(|_| scope.spawn(|| handle.request(15 * MIB).unwrap()))
-            .collect();
-        threads
-            .into_iter()
-            .map(|it| it.join().unwrap())
-            .collect::<Vec<_>>()
-    });
-    let mut spans: Vec<_> = grants
-        .iter()
-        .map(|it| (it.address, it.block.bytes))
-        .collect();
-    spans.sort_unstable();
-    assert!(
-        spans
-            .windows(2)
-            .all(|pair| pair[0].0 + pair[0].1 <= pair[1].0),
-        "{spans:?}"
-    );
-    assert_eq!(handle.progress().unwrap().pinned, 4);
-    assert_eq!(pinned(handle), [64; 4]);
-}
-
-#[test]
-fn requests_that_find_no_room_together_pin_by_themselves() {
-    let handle = off();
-    let endless = endless(handle, 0);
     thread::scope(|scope| {
-        let threads = [40, 50].map(|mib| scope.spawn(move || handle.request(mib * MIB)));
-        until("both pin", || asked(handle).len() == 2);
-        drop(endless);
-        for thread in threads {
-            assert!(thread.join().unwrap().is_some());
+        for _ in 0..16 {
+            scope.spawn(|| handle.request(15 * MIB).unwrap());
         }
     });
-    let live = handle.stats().unwrap().active_bytes.current;
-    assert_eq!(live, 90 * MIB as u64);
+    assert_eq!(handle.progress().unwrap().pinned, 4);
+    assert_eq!(pinned(handle), [64; 4]);
 }
 
 #[test]
@@ -54,7 +23,7 @@ fn many_threads_never_share_a_block() {
     let (sender, receiver) = std::sync::mpsc::channel::<Grant>();
     let receiver = Mutex::new(receiver);
     let owned: Mutex<std::collections::BTreeMap<usize, usize>> = Mutex::default();
-    let done = AtomicBool::new(false);
+    let done = Dial::at(false);
     thread::scope(|scope| {
         let makers: Vec<_> = (0..8)
             .map(|maker| {
@@ -87,7 +56,7 @@ fn many_threads_never_share_a_block() {
             });
         }
         scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
+            while !done.get() {
                 handle.empty_cache();
                 let stats = handle.stats().unwrap();
                 let parts = stats.active_bytes.current + stats.idle_bytes;
@@ -98,36 +67,11 @@ fn many_threads_never_share_a_block() {
         for maker in makers {
             maker.join().unwrap();
         }
-        done.store(true, Ordering::Relaxed);
+        done.set(true);
     });
     assert!(!is_retired(handle));
     settled(handle);
     handle.empty_cache();
     assert_eq!(pinned(handle), NONE, "all of it came back");
     assert_eq!(handle.pinner.quota().left(), 1 << 50);
-}
-
-#[test]
-fn a_clear_beside_requests_and_a_worker_leaves_nothing_behind() {
-    let handle = ahead(3);
-    thread::scope(|scope| {
-        for first in 0..4 {
-            scope.spawn(move || {
-                for number in 0..100 {
-                    let mib = 4 + (first * 13 + number * 7) % 90;
-                    let grant = handle.request(mib * MIB).unwrap();
-                    if number % 10 == first {
-                        handle.empty_cache();
-                    }
-                    handle.release(grant.block);
-                }
-            });
-        }
-    });
-    settled(handle);
-    handle.empty_cache();
-    settled(handle);
-    assert_eq!(pinned(handle), NONE);
-    assert_eq!(handle.pinner.quota().left(), 1 << 50);
-    assert!(!is_retired(handle));
 }

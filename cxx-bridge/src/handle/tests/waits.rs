@@ -10,7 +10,7 @@ fn beside_a_worker(milliseconds: usize) -> (Tested, Endless) {
     handle.warm_up(true);
     let whole = [(); 2].map(|()| handle.request(64 * MIB).unwrap());
     let filling = &numbers(handle).filling;
-    filling.store(milliseconds * 1_000_000 / 4, Ordering::Relaxed);
+    filling.set(milliseconds * 1_000_000 / 4);
     handle.request(4 * MIB).unwrap();
     settled(handle);
     for grant in whole {
@@ -18,7 +18,7 @@ fn beside_a_worker(milliseconds: usize) -> (Tested, Endless) {
     }
     handle.empty_cache();
     assert_eq!(pinned(handle), [4]);
-    filling.store(0, Ordering::Relaxed);
+    filling.set(0);
     let endless = endless(handle, SEGMENT);
     numbers(handle).asked.lock().unwrap().clear();
     handle.warm_up(false);
@@ -48,7 +48,7 @@ fn what_takes_longer_than_it_should_is_not() {
     let (handle, endless) = beside_a_worker(50);
     assert!(handle.request(4 * MIB).is_some());
     assert_eq!(asked(handle), [64, 4], "after half of that, its own");
-    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 0);
+    assert_eq!(numbers(handle).stopped.get(), 0);
     drop(endless);
     settled(handle);
     assert!(pinned(handle).contains(&64), "and the worker goes on");
@@ -57,9 +57,7 @@ fn what_takes_longer_than_it_should_is_not() {
 #[test]
 fn the_worker_stands_still_while_a_request_pins() {
     let handle = ahead(2);
-    numbers(handle)
-        .in_the_driver
-        .store(100 * MIB, Ordering::Relaxed);
+    numbers(handle).in_the_driver.set(100 * MIB);
     let endless = endless(handle, SEGMENT);
     handle.warm_up(false);
     until("the worker pins", || asked(handle) == [64]);
@@ -67,7 +65,7 @@ fn the_worker_stands_still_while_a_request_pins() {
         let request = scope.spawn(|| handle.request(100 * MIB).unwrap());
         until("the request pins", || asked(handle) == [64, 100]);
         until("the worker stands still", || {
-            let polls = || numbers(handle).polls.load(Ordering::Relaxed);
+            let polls = || numbers(handle).polls.get();
             let before = polls();
             handle.cell.has_changed();
             thread::sleep(Duration::from_millis(50));
@@ -81,5 +79,5 @@ fn the_worker_stands_still_while_a_request_pins() {
     });
     settled(handle);
     assert_eq!(pinned(handle)[..1], [64]);
-    assert_eq!(numbers(handle).stopped.load(Ordering::Relaxed), 0);
+    assert_eq!(numbers(handle).stopped.get(), 0);
 }

@@ -50,8 +50,8 @@ fn the_driver_starts_at_the_programs_own_priority() {
     assert!(handle.warm_up(false));
     settled(handle);
     let (started, pins) = (&numbers(handle).started, &numbers(handle).pins);
-    assert_eq!(started.load(Ordering::Relaxed), numbers::niceness());
-    assert!(pins.load(Ordering::Relaxed) > numbers::niceness());
+    assert_eq!(started.get(), numbers::niceness());
+    assert!(pins.get() > numbers::niceness());
 }
 
 #[test]
@@ -67,26 +67,9 @@ fn with_a_count_of_none_nothing_is_pinned_ahead() {
 }
 
 #[test]
-fn without_a_count_demand_decides() {
-    let handle = with(&[("BUDDY_BLOCK_SIZE_MB", "1024")]);
-    for _ in 0..60 {
-        handle.request(20 * MIB).unwrap();
-        settled(handle);
-    }
-    let here = thread::current().id();
-    let asked = numbers(handle).asked.lock().unwrap().clone();
-    let behind = asked.iter().filter(|(_, thread)| *thread != here).count();
-    assert!(behind > 0, "some behind the program: {asked:?}");
-    assert!(asked.len() - behind < 10, "few by requests: {asked:?}");
-    let sum: usize = pinned(handle).iter().sum();
-    assert!(sum <= 1200 + 1200 / 5 + 512, "{:?}", pinned(handle));
-    assert_eq!(deficit(handle), 0);
-}
-
-#[test]
 fn each_segment_serves_as_soon_as_it_is_pinned() {
     let handle = ahead(2);
-    numbers(handle).left.store(1, Ordering::Relaxed);
+    numbers(handle).left.set(1);
     handle.warm_up(true);
     let grant = handle.request(60 * MIB).unwrap();
     assert_eq!(grant.block.bytes, 60 * MIB);
@@ -147,9 +130,7 @@ fn a_warm_up_shrinks_to_the_budget() {
 fn what_is_set_aside_is_used_first_and_is_no_part_of_the_budget() {
     let handle = sync(4);
     let left = handle.pinner.quota().left();
-    numbers(handle)
-        .set_aside
-        .store(160 * MIB, Ordering::Relaxed);
+    numbers(handle).set_aside.set(160 * MIB);
     let first = handle.request(8 * MIB).unwrap();
     assert_eq!(pinned(handle), [64; 4]);
     assert_eq!(asked(handle), [64; 2], "of ordinary memory");
@@ -163,7 +144,7 @@ fn what_is_set_aside_is_used_first_and_is_no_part_of_the_budget() {
 #[test]
 fn a_limit_that_was_chosen_counts_what_is_set_aside() {
     let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "150")]);
-    numbers(handle).set_aside.store(1 << 30, Ordering::Relaxed);
+    numbers(handle).set_aside.set(1 << 30);
     handle.request(8 * MIB).unwrap();
     assert_eq!(pinned(handle), [64, 64]);
 }
@@ -171,10 +152,8 @@ fn a_limit_that_was_chosen_counts_what_is_set_aside() {
 #[test]
 fn what_is_set_aside_serves_where_the_budget_is_used_up() {
     let handle = off();
-    numbers(handle).budget.store(0, Ordering::Relaxed);
-    numbers(handle)
-        .set_aside
-        .store(128 * MIB, Ordering::Relaxed);
+    numbers(handle).budget.set(0);
+    numbers(handle).set_aside.set(128 * MIB);
     assert!(handle.request(60 * MIB).is_some());
     assert_eq!(asked(handle), NONE, "of ordinary memory");
     assert_eq!(handle.request(129 * MIB), None);
@@ -184,8 +163,8 @@ fn what_is_set_aside_serves_where_the_budget_is_used_up() {
 fn other_processes_are_told_of_ordinary_memory_and_of_no_other() {
     let handle = off();
     let world = numbers(handle);
-    let claimed = || world.claimed.load(Ordering::Relaxed);
-    world.set_aside.store(64 * MIB, Ordering::Relaxed);
+    let claimed = || world.claimed.get();
+    world.set_aside.set(64 * MIB);
     assert!(handle.request(64 * MIB).is_some());
     assert_eq!(
         claimed(),
@@ -193,9 +172,9 @@ fn other_processes_are_told_of_ordinary_memory_and_of_no_other() {
         "other processes do not use pages that are set aside"
     );
     assert!(handle.request(64 * MIB).is_some());
-    let meanwhile = world.claimed_meanwhile.load(Ordering::Relaxed);
+    let meanwhile = world.claimed_meanwhile.get();
     assert_eq!((claimed(), meanwhile), (64 * MIB, 1));
-    world.left.store(0, Ordering::Relaxed);
+    world.left.set(0);
     assert!(handle.request(64 * MIB).is_none());
     assert_eq!(claimed(), 64 * MIB);
     handle.close();

@@ -123,7 +123,7 @@ proptest! {
                 }
                 Act::Iteration(thread) => handle.iteration(thread),
                 Act::Clear => handle.empty_cache(),
-                Act::Left(pins) => memory.left.store(pins, Ordering::Relaxed),
+                Act::Left(pins) => memory.left.set(pins),
             }
             // A worker may be unpinning what was let go.
             settled(handle);

@@ -148,21 +148,6 @@ fn what_is_beside_the_plan_is_private_and_has_another_name_each_time() {
 }
 
 #[test]
-fn two_that_write_at_once_leave_a_plan_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("plan.json");
-    let target = Target::new(Place::named(path));
-    thread::scope(|scope| {
-        for requests in 1..5 {
-            let target = &target;
-            scope.spawn(move || write(requests, target));
-        }
-    });
-    assert_eq!(requests_at(&target.place), 4);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-}
-
-#[test]
 fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_every_moment() {
     let folder = tempfile::tempdir().unwrap();
     let (began, over) = (Instant::now(), AtomicBool::new(false));

@@ -1,16 +1,14 @@
 //! Rings that are read out of order, late or full: what comes out is always valid.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 use super::*;
-use crate::record::source::{Drained, Lost};
+use crate::record::source::Lost;
 
+pub(in crate::record) mod rings;
 mod waits;
 
-/// Rings that a test fills.
-#[derive(Default)]
-struct Rings(Mutex<Vec<(Vec<Entry>, Drained)>>);
+use rings::Rings;
 
 const SESSION: u16 = 5;
 
@@ -40,42 +38,6 @@ fn entry(ticks: u64, allocation: u64, kind: Kind) -> Entry {
         allocation: Allocation(u64::from(SESSION) << 48 | allocation),
         whose: Whose::Host,
         kind,
-    }
-}
-
-impl Rings {
-    fn put(&self, ring: usize, thread: u32, entries: &[Entry]) {
-        let mut rings = self.0.lock().unwrap();
-        if rings.len() <= ring {
-            rings.resize_with(ring + 1, Default::default);
-        }
-        rings[ring].0.extend(entries);
-        rings[ring].1.thread = thread;
-    }
-
-    fn lose(&self, ring: usize, lost: Lost) {
-        self.put(ring, 0, &[]);
-        self.0.lock().unwrap()[ring].1.lost = lost;
-    }
-}
-
-impl Source for Rings {
-    fn record(&self, _: u16) {}
-    fn ticks(&self) -> u64 {
-        0
-    }
-    fn rings(&self) -> usize {
-        self.0.lock().unwrap().len()
-    }
-    fn drain(&self, ring: usize, into: &mut Vec<Entry>) -> Drained {
-        let (entries, drained) = &mut self.0.lock().unwrap()[ring];
-        into.append(entries);
-        let found = *drained;
-        drained.lost = Lost::default();
-        found
-    }
-    fn lost(&self) -> Lost {
-        Lost::default()
     }
 }
 
@@ -148,7 +110,7 @@ const LATE: u64 = 1_000_000;
 
 #[test]
 fn device_memory_keeps_its_device_and_stream() {
-    let rings = Rings::default();
+    let rings = &Rings::default();
     let asked = |id| Op::Request {
         id,
         bytes: 9,
@@ -185,7 +147,7 @@ fn device_memory_keeps_its_device_and_stream() {
 
 #[test]
 fn entries_of_several_rings_are_in_the_order_of_their_times() {
-    let rings = Rings::default();
+    let rings = &Rings::default();
     let block = |n: u64| 1 << 40 | n;
     let private = Op::Request {
         id: 0,
@@ -231,7 +193,7 @@ fn entries_of_several_rings_are_in_the_order_of_their_times() {
 
 #[test]
 fn what_is_too_new_waits_for_the_next_drain() {
-    let rings = Rings::default();
+    let rings = &Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
     // A free is found, and the request that it ends is only found the next time.
     rings.put(0, 0, &[entry(LATE, 1, free(0))]);
@@ -245,7 +207,7 @@ fn what_is_too_new_waits_for_the_next_drain() {
 
 #[test]
 fn an_event_all_of_whose_streams_count() {
-    let rings = Rings::default();
+    let rings = &Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
     rings.put(
         0,
@@ -267,7 +229,7 @@ fn an_event_all_of_whose_streams_count() {
 
 #[test]
 fn processors_whose_counters_differ_make_no_invalid_order() {
-    let rings = Rings::default();
+    let rings = &Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
     // Each on a ring of its own, and each earlier than what it depends on.
     for (ring, kind) in [Kind::Done, free(1), use_on(3), request(8)]
@@ -289,7 +251,7 @@ fn processors_whose_counters_differ_make_no_invalid_order() {
 
 #[test]
 fn what_lacks_its_beginning_is_dropped_and_counted() {
-    let rings = Rings::default();
+    let rings = &Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
     rings.put(
         0,
@@ -334,7 +296,7 @@ fn whatever_rings_hold_what_comes_out_is_valid() {
         random % most
     };
     for _ in 0..200 {
-        let rings = Rings::default();
+        let rings = &Rings::default();
         let (mut merger, mut seen) = (merger(), Seen::default());
         let mut ticks = 0;
         for _ in 0..20 {

@@ -1,38 +1,11 @@
 //! Sinks that come, go, fail and panic, in front of rings that a test fills.
 
-use std::sync::atomic::{AtomicU16, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use super::super::source::{Allocation, Drained, Entry, Kind, Lost};
+use super::super::merge::tests::rings::Rings;
+use super::super::source::{Allocation, Entry, Kind, Lost};
 use super::*;
 use pinbuddy_events::{Event, Op, Whose};
-
-/// Rings whose counter is a clock, and what was last asked of them.
-#[derive(Default)]
-struct Rings {
-    session: AtomicU16,
-    ticks: AtomicU64,
-    entries: Mutex<Vec<Entry>>,
-}
-
-impl Source for Arc<Rings> {
-    fn record(&self, session: u16) {
-        self.session.store(session, Ordering::SeqCst);
-    }
-    fn ticks(&self) -> u64 {
-        self.ticks.fetch_add(1, Ordering::SeqCst)
-    }
-    fn rings(&self) -> usize {
-        1
-    }
-    fn drain(&self, _: usize, into: &mut Vec<Entry>) -> Drained {
-        into.append(&mut self.entries.lock().unwrap());
-        Drained::default()
-    }
-    fn lost(&self) -> Lost {
-        Lost::default()
-    }
-}
 
 /// What a sink has heard.
 #[derive(Default)]
@@ -71,27 +44,28 @@ impl Sink for Listener {
 }
 
 /// For the rest of the process, as the real one.
-fn recorder() -> (&'static Recorder<Arc<Rings>>, Arc<Rings>) {
-    let rings = Arc::new(Rings::default());
-    let recorder = Box::leak(Box::new(Recorder::new(rings.clone())));
-    (recorder, rings)
+fn recorder() -> (&'static Recorder<&'static Rings>, &'static Rings) {
+    let rings: &Rings = Box::leak(Box::default());
+    (Box::leak(Box::new(Recorder::new(rings))), rings)
 }
 
 /// A program that makes a request and frees it, if it is recorded.
-fn work(rings: &Arc<Rings>, number: u64) {
-    let session = rings.session.load(Ordering::SeqCst);
+fn work(rings: &'static Rings, number: u64) {
+    let session = rings.session.get();
     if session == 0 {
         return;
     }
     let allocation = Allocation(u64::from(session) << 48 | number);
     for kind in [Kind::Event(Op::request(0, 8)), Kind::Free { events: 0 }] {
-        let ticks = Source::ticks(rings);
-        rings.entries.lock().unwrap().push(Entry {
+        let ticks = rings.ticks();
+        let whose = Whose::Host;
+        let entry = Entry {
             ticks,
             allocation,
-            whose: Whose::Host,
+            whose,
             kind,
-        });
+        };
+        rings.put(0, 0, &[entry]);
     }
 }
 
@@ -107,14 +81,14 @@ fn until(condition: impl Fn() -> bool) {
 fn the_settings_sinks_hear_of_the_first_request_and_of_the_last() {
     let (recorder, rings) = recorder();
     let heard = Listener::default();
-    Source::record(&rings, 1);
-    work(&rings, 1);
+    rings.record(1);
+    work(rings, 1);
     recorder.begin(|| vec![Box::new(heard.clone())]);
     recorder.begin(|| panic!("once"));
-    work(&rings, 2);
+    work(rings, 2);
     recorder.close();
     assert_eq!((heard.count(), heard.ended()), (4, 1));
-    assert_eq!(rings.session.load(Ordering::SeqCst), 0);
+    assert_eq!(rings.session.get(), 0);
     recorder.close();
 }
 
@@ -122,7 +96,7 @@ fn the_settings_sinks_hear_of_the_first_request_and_of_the_last() {
 fn traces_come_and_go_beside_another_sink() {
     let (recorder, rings) = recorder();
     let other = Listener::default();
-    Source::record(&rings, 1);
+    rings.record(1);
     recorder.begin(|| vec![Box::new(other.clone())]);
     assert!(!recorder.stop(), "there is no trace");
     for round in 0..5 {
@@ -130,9 +104,9 @@ fn traces_come_and_go_beside_another_sink() {
         recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
         let second = recorder.start(|| panic!("one at a time"));
         assert!(second.unwrap_err().contains("already"));
-        work(&rings, 10 * round + 1);
+        work(rings, 10 * round + 1);
         assert!(recorder.stop());
-        work(&rings, 10 * round + 2);
+        work(rings, 10 * round + 2);
         assert_eq!((trace.count(), trace.ended()), (2, 1));
     }
     recorder.close();
@@ -143,10 +117,10 @@ fn traces_come_and_go_beside_another_sink() {
 fn a_sink_does_not_hear_of_blocks_from_before_it_came() {
     let (recorder, rings) = recorder();
     let (other, trace) = (Listener::default(), Listener(Arc::default(), true));
-    Source::record(&rings, 1);
+    rings.record(1);
     recorder.begin(|| vec![Box::new(other.clone())]);
     let entry = |kind| {
-        let ticks = Source::ticks(&rings);
+        let ticks = rings.ticks();
         let allocation = Allocation(1 << 48 | 9);
         let entry = Entry {
             ticks,
@@ -154,7 +128,7 @@ fn a_sink_does_not_hear_of_blocks_from_before_it_came() {
             whose: Whose::Host,
             kind,
         };
-        rings.entries.lock().unwrap().push(entry);
+        rings.put(0, 0, &[entry]);
     };
     entry(Kind::Event(Op::request(0, 8)));
     recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
@@ -172,9 +146,9 @@ fn what_cannot_start_changes_nothing_and_what_has_enough_ends() {
     assert_eq!(why.unwrap_err(), "no file");
     let trace = Listener(Arc::default(), true);
     recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
-    work(&rings, 1);
+    work(rings, 1);
     trace.0.lock().unwrap().enough = true;
-    until(|| rings.session.load(Ordering::SeqCst) == 0);
+    until(|| rings.session.get() == 0);
     assert_eq!(trace.ended(), 1);
     let next = Listener(Arc::default(), true);
     until(|| recorder.start(|| Ok(Box::new(next.clone()))).is_ok());
@@ -192,14 +166,14 @@ fn a_panic_of_a_sink_ends_the_recording_alone() {
         fn end(&mut self) {}
     }
     let (recorder, rings) = recorder();
-    Source::record(&rings, 1);
+    rings.record(1);
     recorder.begin(|| vec![Box::new(Bad)]);
-    work(&rings, 1);
-    until(|| rings.session.load(Ordering::SeqCst) == 0);
+    work(rings, 1);
+    until(|| rings.session.get() == 0);
     recorder.close();
     let trace = Listener(Arc::default(), true);
     until(|| recorder.start(|| Ok(Box::new(trace.clone()))).is_ok());
-    work(&rings, 2);
+    work(rings, 2);
     assert!(recorder.stop());
     assert_eq!(trace.count(), 2);
 }
@@ -207,15 +181,15 @@ fn a_panic_of_a_sink_ends_the_recording_alone() {
 #[test]
 fn a_child_records_only_if_its_parent_had_not_begun() {
     let (recorder, rings) = recorder();
-    Source::record(&rings, 1);
+    rings.record(1);
     recorder.enter_child();
-    assert_eq!(rings.session.load(Ordering::SeqCst), 1, "still armed");
+    assert_eq!(rings.session.get(), 1, "still armed");
     let heard = Listener::default();
     recorder.begin(|| vec![Box::new(heard.clone())]);
-    work(&rings, 1);
+    work(rings, 1);
     until(|| heard.count() == 2);
     recorder.enter_child();
-    assert_eq!(rings.session.load(Ordering::SeqCst), 0);
+    assert_eq!(rings.session.get(), 0);
     assert!(recorder.start(|| panic!("not here")).is_err());
     recorder.close();
     assert_eq!(heard.ended(), 0, "it is the parent's");

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_wait_is_of_the_request_that_lives_or_of_none() {
-    let rings = Rings::default();
+    let rings = &Rings::default();
     rings.put(
         0,
         3,
