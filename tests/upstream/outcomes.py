@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import xml.etree.ElementTree
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from compiled import CPP_TEST, HERE, OUT, PYTHON_TEST, allocator_test
@@ -77,10 +78,16 @@ class Bench:
                 return f"stopped after {self.limit} s", True
         return f"exit status {done.returncode}" if done.returncode >= 0 else f"signal {-done.returncode}", False
 
-    @functools.cache
     def listed(self, python: str, choice: Choice) -> list[str]:
         """The tests of a choice, by an interpreter with torch."""
-        done = subprocess.run(self._command(python, choice, "--list"), env=self.environment(PYTHONPATH=self._python_path()), capture_output=True, text=True)
+        chosen = [it for it in self._all(python) if any(fnmatchcase(it, f"*{pattern}*") for pattern in choice.patterns)]
+        return [it for it in chosen if it.rpartition(".")[2] not in choice.without]
+
+    @functools.cache
+    def _all(self, python: str) -> list[str]:
+        """Those of the file: once, since its imports take seconds."""
+        command = self._command(python, Choice(("",)), "--list")
+        done = subprocess.run(command, env=self.environment(PYTHONPATH=self._python_path()), capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"{self.tree / PYTHON_TEST} cannot be listed with {python}:\n{done.stderr}")
         # Without the module.

@@ -11,6 +11,7 @@ use crate::programs::{become_it, own};
 use crate::python::environment::Environment;
 use crate::support::paths;
 use crate::support::tally::Tally;
+use crate::test::pytest;
 
 /// `bench`: replaces this process.
 pub fn run(handed: &Handed) -> Result<Infallible> {
@@ -34,8 +35,8 @@ fn python(file: &str) -> Command {
 pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
     let mut command = program()?;
     command.arg("--smoke").arg("--fork").arg(&**fork);
-    succeed(command.arg("--stock").arg(&**stock))?;
-    Ok(Tally::one())
+    let succeeds = pytest::succeeds(command.arg("--stock").arg(&**stock))?;
+    Ok(Tally::one().checked(succeeds))
 }
 
 /// The harness, compiled unless it is current.

@@ -19,8 +19,8 @@ pub struct Test {
     pub real: bool,
     /// Also run what proves a release rather than a change, or explores: slow tests and more random programs, most timing
     /// tests, all Python tests with the fork wheel, and with programs started instead of forked, a second build for equal bytes,
-    /// PyTorch's own tests with the seam alone, the CMake of source builds, the library under sanitizers, and the GPU run tried
-    /// in the simulator
+    /// PyTorch's own tests with the seam alone and with the fork disabled, the CMake of source builds, the library under
+    /// sanitizers, and the GPU run tried in the simulator
     #[arg(long, conflicts_with_all = ["quick", "real"])]
     pub all: bool,
     /// Run only the table's rows whose names contain TEXT, and what they need

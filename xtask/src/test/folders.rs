@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::{Ready, fork, pytest};
+use super::{Ready, pytest};
 use crate::bench;
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::{Wanted, prepare};
@@ -30,7 +30,6 @@ pub fn in_a_browser(python: &Path, source: Option<&Path>) -> Result<Tally> {
 
 /// Tries ci/gpu/run.sh in the simulator, with two environments instead of a pack: `tests/gpu/trial.py`.
 pub fn gpu_trial(ready: &Ready<'_>) -> Result<Tally> {
-    fork::require(ready)?;
     let stock = &ready.stock;
     let mut command = pytest::command(Command::new(ready.fork.python()), "tests/gpu");
     command

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{Ready, pytest};
+use crate::python::environment::Environment;
 use crate::support::tally::Tally;
 use crate::venv;
 
@@ -37,7 +38,6 @@ pub const ALL: &str = "PINBUDDY_TEST_ALL";
 
 /// pytest in the fork's environment: `pass`, with timing tests alone.
 pub fn python_tests(pass: Pass, ready: &Ready<'_>) -> Result<Tally> {
-    require(ready)?;
     let mut tally = Tally::default();
     for pass in [pass, Pass::Timing] {
         tally.add(run(pass, ready, &ready.fork, |command| {
@@ -47,11 +47,11 @@ pub fn python_tests(pass: Pass, ready: &Ready<'_>) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Installs the tests' requirements besides torch.
-pub fn require(ready: &Ready<'_>) -> Result<()> {
-    let of_fork = ["pytest", "pytest-xdist", "numpy", "pyyaml"];
-    venv::require(&ready.fork, ready.python, &of_fork)?;
-    venv::require(&ready.stock, ready.python, &["numpy"])
+/// The fork's environment, with the tests' requirements.
+pub fn environment(torch: Option<&str>, python: &Path) -> Result<Environment> {
+    let fork = venv::ensure(torch, false, python)?;
+    venv::require(&fork, python, &["pytest", "pytest-xdist", "pyyaml"])?;
+    Ok(fork)
 }
 
 /// pytest on `tests/python` in an environment with our library; `adjust` changes the command.

@@ -13,7 +13,6 @@ mod wheel;
 
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 
 use anyhow::Result;
 
@@ -41,15 +40,11 @@ pub fn run(args: &cli::Test) -> Result<()> {
     if args.real {
         on_gpu(&mut table, source)?;
     } else if let Some(torch) = &args.torch {
-        with_torch(&mut table, &build_args(Some(torch)), args);
+        let torch = build_args(Some(torch));
+        let ready = ready(&mut table, &torch, args);
+        with_torch(&mut table, &torch, args, &ready);
     } else {
-        table.row("scripts and workflows", rules);
-        if args.quick {
-            table.row(RUST, || rust::whole(false));
-            table.row(SANITIZED, sanitize::by_itself);
-        } else {
-            whole(&mut table, args);
-        }
+        whole(&mut table, args);
     }
     eprint!("\n{table}");
     if args.quick {
@@ -83,17 +78,27 @@ fn whole(table: &mut Table, asked: &cli::Test) {
     let python = &args.options.python;
     // Making an environment is mostly waiting, so it runs beside the compilers. Its errors are reported by the row
     // of environments, which repeats it.
-    thread::scope(|scope| {
-        if wants_torch(table) {
-            scope.spawn(|| venv::ensure(None, true, python));
-        }
-        table.row(RUST, || rust::whole(asked.all));
-        table.row(SANITIZED, sanitize::by_itself);
-    });
+    let makes_stock = !asked.quick && wants_torch(table);
+    table.beside(
+        |table| table.row(RUST, || rust::whole(asked.all)),
+        |table| {
+            if makes_stock {
+                let _ = venv::ensure(None, true, python);
+            }
+            table.row("scripts and workflows", rules);
+            table.row(SANITIZED, sanitize::by_itself);
+        },
+    );
+    if asked.quick {
+        return;
+    }
     table.row("the simulator's headers", || simulator::headers(&args));
     let source = asked.source.as_deref();
-    table.row(PAGE, || folders::in_a_browser(python, source));
-    with_torch(table, &args, asked);
+    let ready = table.beside(
+        |table| ready(table, &args, asked),
+        |table| table.row(PAGE, || folders::in_a_browser(python, source)),
+    );
+    with_torch(table, &args, asked, &ready);
     if asked.all {
         table.row(CMAKE, || folders::cmake(&args));
         table.row(SANITIZED_LIBRARY, sanitize::library);
@@ -119,13 +124,12 @@ const CMAKE: &str = "the CMake of source builds";
 /// Descriptions of what proves a release.
 const ONLY_ALL: &str = "slow tests and more random programs, most timing tests, all Python tests with the fork wheel and with \
                         real starts of their programs, a second build for equal bytes, what runs on a GPU, PyTorch's own tests \
-                        with the seam alone, the CMake of source builds, and the library under sanitizers";
+                        with the seam alone and with the fork disabled, the CMake of source builds, and the library under sanitizers";
 
 /// The rules of `tests/checkout`, and linters of scripts, workflows and dependencies: one test, since a script has no report.
 fn rules() -> Result<Tally> {
     let mut command = Command::new(paths::root().join("ci/rules.sh"));
-    let status = command.stdout(std::io::stderr()).status()?;
-    Ok(Tally::one().checked(status.success()))
+    Ok(Tally::one().checked(pytest::succeeds(&mut command)?))
 }
 
 /// Only the tests that use a GPU; PyTorch's own with a tree of them, which has to be of the release.
@@ -167,7 +171,7 @@ impl<'a> Ready<'a> {
     ) -> Result<Self> {
         let (torch, python) = (args.torch.as_deref(), args.options.python.as_path());
         Ok(Self {
-            fork: venv::ensure(torch, false, python)?,
+            fork: fork::environment(torch, python)?,
             stock: venv::ensure(torch, true, python)?,
             python,
             runtime,
@@ -198,10 +202,10 @@ fn wants_torch(table: &Table) -> bool {
     all.iter().any(|row| table.wants(row))
 }
 
-/// Tests of the wheel: its contents and its behaviour.
-fn with_torch(table: &mut Table, args: &Wanted, asked: &cli::Test) {
+/// Tests of the wheels' contents, and the environments for those of their behaviour.
+fn ready<'a>(table: &mut Table, args: &'a Wanted, asked: &'a cli::Test) -> Option<Ready<'a>> {
     if !wants_torch(table) {
-        return;
+        return None;
     }
     let (torch, python, all) = (args.torch.as_deref(), &args.options.python, asked.all);
     let built = table.value(FORK_WHEEL, || build_wheel::build(args));
@@ -210,33 +214,39 @@ fn with_torch(table: &mut Table, args: &Wanted, asked: &cli::Test) {
         table.given(&built, SAME_BYTES, |it| wheel::reproducible(args, it));
     }
     table.given(&built, PLUGIN, |it| plugin::wheel(torch, python, it, all));
-    let ready = built.and_then(|_| {
+    built.and_then(|_| {
         table.value(ENVIRONMENTS, || {
             Ready::make(args, runtime::choose(false)?, all, asked.source.as_deref())
         })
-    });
+    })
+}
+
+/// Tests of their behaviour.
+fn with_torch(table: &mut Table, args: &Wanted, asked: &cli::Test, ready: &Option<Ready<'_>>) {
+    let (torch, all) = (args.torch.as_deref(), asked.all);
     // The newest release is also tried with the model, the benchmark, the GPU run and clients.
     let newest = asked.torch.is_none();
-    table.given(&ready, SIMULATOR, simulator::under_stock);
-    if newest {
-        table.given(&ready, MODEL, simulator::model_beside);
-    }
-    table.given(&ready, FORK, |it| fork::python_tests(Pass::Release, it));
-    if newest {
-        table.given(&ready, BENCH, |it| bench::smoke(&it.fork, &it.stock));
-    }
+    // It measures times, so nothing runs beside it.
+    table.given(ready, FORK, |it| fork::python_tests(Pass::Release, it));
+    let own_tests = |table: &mut Table| {
+        let files = ["test_outcomes.py", "test_pinned.py", "test_device.py"];
+        let files = &files[..if newest { 3 } else { 2 }];
+        table.given(ready, UPSTREAM, |it| pytorch::own(it, files));
+        table.given(ready, SIMULATOR, simulator::under_stock);
+        if newest {
+            table.given(ready, MODEL, simulator::model_beside);
+            table.given(ready, BENCH, |it| bench::smoke(&it.fork, &it.stock));
+            table.given(ready, CLIENTS, pytorch::clients);
+        }
+    };
+    // Programs of one thread, one after the other, while the compilers and tests of the plug-in leave a core idle at times.
+    table.beside(
+        |table| table.given(ready, ASSERTING, |it| plugin::python_tests(torch, it)),
+        own_tests,
+    );
     if newest && all {
-        table.given(&ready, GPU, folders::gpu_trial);
-    }
-    if newest {
-        table.given(&ready, CLIENTS, pytorch::clients);
-    }
-    table.given(&ready, ASSERTING, |it| plugin::python_tests(torch, it));
-    let files = ["test_outcomes.py", "test_pinned.py", "test_device.py"];
-    let files = &files[..if newest { 3 } else { 2 }];
-    table.given(&ready, UPSTREAM, |it| pytorch::own(it, files));
-    if newest && all {
-        table.given(&ready, SEAM, |it| pytorch::own(it, &["test_seam.py"]));
+        table.given(ready, GPU, folders::gpu_trial);
+        table.given(ready, SEAM, |it| pytorch::own(it, &["test_seam.py"]));
     }
 }
 

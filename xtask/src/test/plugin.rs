@@ -50,7 +50,6 @@ pub fn python_tests(torch: Option<&str>, ready: &Ready<'_>) -> Result<Tally> {
     let folder = paths::target().join("wheel").join(name);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let plugin = build(torch, python, flavour, &folder)?;
-    fork::require(ready)?;
     let stock_name = stock.file_name().unwrap_or_default().to_string_lossy();
     let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
     venv::share(stock, &folder)?;

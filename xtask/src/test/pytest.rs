@@ -11,6 +11,7 @@ use crate::python::{Python, pip, tools};
 use crate::support::paths;
 use crate::support::progress::Progress;
 use crate::support::scratch::Scratch;
+use crate::support::table::Table;
 use crate::support::tally::{self, Tally};
 
 /// Has `python`, a command that starts an interpreter with pytest, run a folder of tests, which is given from the root on.
@@ -41,13 +42,25 @@ pub fn counted(command: &mut Command) -> Result<Tally> {
 pub fn run(command: &mut Command, report: &Path) -> Result<Tally> {
     // A file of an earlier run counts nothing.
     let _ = fs::remove_file(report);
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(io::stderr())
-        .status()
-        .with_context(|| format!("running {command:?}"))?;
+    let succeeds = succeeds(command)?;
     let text = fs::read_to_string(report).unwrap_or_default();
-    Ok(tally::junit(&text).checked(status.success()))
+    Ok(tally::junit(&text).checked(succeeds))
+}
+
+/// Runs it; what it says is heard at once when it ends, if it runs beside other rows.
+pub fn succeeds(command: &mut Command) -> Result<bool> {
+    let run = |command: &mut Command| {
+        if !Table::is_beside() {
+            return command.stdout(io::stderr()).status();
+        }
+        let done = command.output()?;
+        let [out, err] = [&done.stdout, &done.stderr].map(|it| String::from_utf8_lossy(it));
+        eprint!("{out}{err}");
+        Ok(done.status)
+    };
+    let status = run(command.stdin(Stdio::null()));
+    let status = status.with_context(|| format!("running {command:?}"))?;
+    Ok(status.success())
 }
 
 /// A folder of packages for PYTHONPATH, so that no environment changes.

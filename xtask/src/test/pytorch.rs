@@ -9,8 +9,8 @@ use super::{Ready, fork, pytest};
 use crate::support::tally::Tally;
 use crate::venv;
 
-/// The imports of test_cuda.py and torch.testing besides torch.
-const PACKAGES: [&str; 4] = ["expecttest", "hypothesis", "numpy", "psutil"];
+/// The imports of test_cuda.py and torch.testing besides torch and numpy.
+const PACKAGES: [&str; 3] = ["expecttest", "hypothesis", "psutil"];
 
 /// Files of `tests/upstream`.
 pub fn own(ready: &Ready<'_>, files: &[&str]) -> Result<Tally> {
@@ -37,7 +37,6 @@ pub fn clients(ready: &Ready<'_>) -> Result<Tally> {
 }
 
 fn command(ready: &Ready<'_>, folder: &str) -> Result<Command> {
-    fork::require(ready)?;
     let python = ready.runtime.command(ready.fork.python())?;
     let mut command = pytest::command(python, folder);
     command.arg("--stock").arg(ready.stock.python());

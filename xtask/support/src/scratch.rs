@@ -43,14 +43,14 @@ fn clean_up(signal: i32) -> ! {
     std::process::exit(128 + signal);
 }
 
-/// A terminal's Ctrl-C reaches our children too; a signal sent to us alone does not.
+/// A terminal's Ctrl-C reaches our children too, of whichever thread; a signal sent to us alone does not.
 fn stop_children() {
-    let list = format!("/proc/self/task/{}/children", std::process::id());
-    let Ok(children) = fs::read_to_string(list) else {
-        return;
-    };
-    for child in children.split_whitespace() {
-        let _ = Command::new("kill").arg(child).status();
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+    for thread in threads.flatten() {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace() {
+            let _ = Command::new("kill").arg(child).status();
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The one table at the end of `test`: a row for each kind of test.
 
 use std::fmt;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -10,6 +11,7 @@ use super::typed;
 
 /// How many tests are named at the end.
 const MOST_NAMES: usize = 20;
+const BESIDE: &str = "rows beside others";
 
 /// Its rows so far.
 #[derive(Debug, Default)]
@@ -37,6 +39,29 @@ impl Table {
             only,
             ..Self::default()
         }
+    }
+
+    /// Runs `second` on another thread while `first` runs; its rows come behind those of `first`.
+    pub fn beside<T>(
+        &mut self,
+        first: impl FnOnce(&mut Self) -> T,
+        second: impl FnOnce(&mut Self) + Send,
+    ) -> T {
+        let mut other = Self::of(self.only.as_deref());
+        let made = thread::scope(|scope| {
+            let thread = thread::Builder::new().name(BESIDE.to_owned());
+            let started = thread.spawn_scoped(scope, || second(&mut other));
+            started.expect("the system starts a thread");
+            first(self)
+        });
+        self.found |= other.found;
+        self.rows.append(&mut other.rows);
+        made
+    }
+
+    /// Whether this thread runs rows beside others: what their programs say is then said at once, when they end.
+    pub fn is_beside() -> bool {
+        thread::current().name() == Some(BESIDE)
     }
 
     /// Whether a row was asked for that there is.
