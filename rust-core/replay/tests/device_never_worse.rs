@@ -131,8 +131,8 @@ fn runs_that_differ_gain_on_average_and_few_lose_more_than_a_segment() {
 }
 
 /// What becomes of data-parallel trainings, whose frees are complete at other moments in each run: recorded with one seed, run
-/// with another, and twice as long. None should be worse off; 12 were, and 2.4 % was saved, while a lane took for its place what other
-/// streams were done with.
+/// with another, and twice as long. None should be worse off; 12 of 150 were while a lane took for its place what other streams were
+/// done with, and 6 before plans were tried with frees in other orders.
 #[test]
 fn data_parallel_trainings_gain_whenever_other_streams_are_done() {
     let (mut chance, mut fate) = (Chance(11), Fate::default());
@@ -141,9 +141,9 @@ fn data_parallel_trainings_gain_whenever_other_streams_are_done() {
         fate.add(&plan, &training.acts(80, &mut chance), Kind::Torch);
     }
     println!("{fate:?}");
-    assert!(fate.planned * 10 >= PROGRAMS * 9, "{fate:?}");
+    assert!(fate.planned * 20 >= PROGRAMS * 17, "{fate:?}");
     assert!(
-        fate.worse * 15 <= PROGRAMS && fate.mean() < -0.04,
+        fate.worse * 50 <= PROGRAMS && fate.mean() < -0.06,
         "{fate:?}"
     );
 }

@@ -28,27 +28,34 @@ const TRIED: u64 = 4;
 /// The shortest of so many distances at which the most sizes repeat is an iteration, if its streams take turns.
 const AGAIN: usize = 16;
 
-/// The turns of iterations with equally many requests whose order looks like chance: steps of one loop.
+/// The turns of iterations that may take each other's: equally many requests are steps of one loop. If most iterations come in an
+/// order that is the program's, only those of loops whose own order is not.
 fn loops(shapes: &[Vec<u64>]) -> Vec<Vec<usize>> {
     let mut turns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (turn, it) in shapes.iter().enumerate() {
         turns.entry(it.len()).or_default().push(turn);
     }
-    let by_chance = |turns: &Vec<usize>| {
-        let own: Vec<&Vec<u64>> = turns.iter().map(|it| &shapes[*it]).collect();
-        let in_few_phases = phases(&own).is_some_and(|it| it * 2 <= own.len());
-        own.len() >= FEWEST && !in_few_phases && !take_turns(&own)
+    let is_ordered = |turns: &[usize]| {
+        let own: Vec<&[u64]> = turns.iter().map(|it| &*shapes[*it]).collect();
+        own.len() < FEWEST || has_own_order(&own)
     };
-    turns.into_values().filter(by_chance).collect()
+    let all: Vec<usize> = (0..shapes.len()).collect();
+    let least = if is_ordered(&all) { FEWEST } else { 2 };
+    let mut loops: Vec<Vec<usize>> = turns.into_values().collect();
+    loops.retain(|it| it.len() >= least && (least < FEWEST || !is_ordered(it)));
+    loops
 }
 
-/// Whether most iterations have the same shape as the one so many before.
-fn take_turns(shapes: &[&Vec<u64>]) -> bool {
-    let same = |distance: usize| {
-        (distance..shapes.len()).filter(move |it| shapes[*it] == shapes[it - distance])
+/// Whether most requests come by turns, or each shape in one phase.
+fn has_own_order(shapes: &[&[u64]]) -> bool {
+    let requests = |turns: Range<usize>, distance| -> usize {
+        let same = turns.filter(|turn| shapes[*turn] == shapes[turn - distance]);
+        same.map(|turn| shapes[turn].len()).sum()
     };
     let mut distances = near(shapes, 4).into_iter();
-    distances.any(|it| same(it).count() * 4 >= (shapes.len() - it) * 3)
+    let all = shapes.len();
+    distances.any(|it| requests(it..all, it) * 4 >= requests(it..all, 0) * 3)
+        || phases(shapes).is_some_and(|it| it * 2 <= all)
 }
 
 /// How many phases there are. None where a shape comes again behind another.
@@ -116,7 +123,8 @@ impl<'a> Iterations<'a> {
             ..
         } = self;
         let loops = loops(shapes);
-        if loops.is_empty() || self.repeats() {
+        let movable: usize = loops.iter().map(Vec::len).sum();
+        if movable < FEWEST || self.repeats() {
             return Vec::new();
         }
         let order = |seed| {
@@ -137,15 +145,13 @@ impl<'a> Iterations<'a> {
         (0..TRIED).map(order).collect()
     }
 
-    /// The acts with what is carried freed in other orders: what lives from one valley to another, or for longer than the requests
-    /// take that come again and again, whichever is more.
+    /// The acts with what is carried freed in other orders: what lives for longer than the requests take that come again and again.
+    /// Where none do, what lives from one valley to another.
     pub(super) fn other_frees(&self) -> Vec<Vec<Act>> {
         let again = near(&self.sizes(0), AGAIN).into_iter().min();
-        let longer = again.map_or_else(Vec::new, |it| self.lives.frees_after(it));
-        let carried = [&self.carried, &longer]
-            .into_iter()
-            .max_by_key(|it| it.len());
-        carried.map_or_else(Vec::new, |it| other_frees(self.acts, &self.lives, it))
+        let longer = again.map(|it| self.lives.frees_after(it));
+        let carried = longer.as_ref().unwrap_or(&self.carried);
+        other_frees(self.acts, &self.lives, carried)
     }
 
     /// Whether the program repeats most of what it asks for.

@@ -1,5 +1,5 @@
-//! What plans are tried on: the record, what a longer run would do, other orders of iterations whose order looks like chance, and
-//! phases that last longer.
+//! What plans are tried on: the record, what a longer run would do, other orders of iterations and of frees where the record's looks
+//! like chance, and phases that last longer.
 
 use pinbuddy_device::planned::Planned;
 use pinbuddy_device::replay::{Outcome, Replay};
@@ -32,7 +32,7 @@ pub(super) struct Runs {
     runs: Vec<Vec<Act>>,
     /// The record, and what is reserved in it without a plan; none if it is the only run.
     record: Option<(Vec<Act>, u64)>,
-    /// The same of the record in other orders.
+    /// The same of the record in other orders: of its iterations; and of its frees, where a segment more is none.
     orders: Vec<(Vec<Act>, u64)>,
     /// The same of the record with each phase twice as long, if it has phases.
     phases: Option<(Vec<Act>, u64)>,
@@ -66,8 +66,7 @@ impl Runs {
         let most = in_use(&acts);
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let iterations = Iterations::of(&acts);
-        let mut orders = iterations.other_orders();
-        orders.extend(iterations.other_frees());
+        let (orders, frees) = (iterations.other_orders(), iterations.other_frees());
         let phases = iterations.longer_phases();
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
         let (runs, record) = match longer {
@@ -90,7 +89,13 @@ impl Runs {
             let reserved = all.reserved_in(&run, &[])?.of(all.behind);
             Some((run, reserved))
         };
-        let orders = orders.into_iter().filter_map(without).collect();
+        // How far frees change places is not known: more than a segment counts.
+        let and_segment = |(run, reserved): (Vec<Act>, u64)| (run, reserved + SEGMENT);
+        let frees = frees.into_iter().filter_map(without).map(and_segment);
+        let orders = (orders.into_iter())
+            .filter_map(without)
+            .chain(frees)
+            .collect();
         let phases = phases.and_then(without);
         (all.record, all.orders, all.phases) = (record.and_then(without), orders, phases);
         let held = all.held(&[]).unwrap_or_default();
