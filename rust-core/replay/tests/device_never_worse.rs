@@ -162,7 +162,7 @@ fn few_that_draw_other_lengths_reserve_more_than_a_segment_more() {
         }
     }
     println!("{fate:?}");
-    assert!(fate.runs >= 50 && fate.worse * 25 <= fate.runs, "{fate:?}");
+    assert!(fate.runs >= 50 && fate.worse * 50 <= fate.runs, "{fate:?}");
     assert!(fate.mean() < -0.1, "{fate:?}");
 }
 
@@ -186,12 +186,15 @@ fn orders(kind: Kind) -> [Fate; 2] {
     [fate, recorded]
 }
 
-/// Of 120 runs 4 are worse off over stock; before plans were tried in other orders 21 were, and 27 over expandable segments.
+/// Of 120 runs 3 are worse off over stock; before plans were tried in other orders 21 were, and 27 over expandable segments.
 #[test]
 fn trainings_whose_batches_come_in_another_order_are_not_worse_off() {
     let [stock, recorded] = orders(Kind::Torch);
-    assert!(stock.planned >= 5 && stock.worse <= 4, "{stock:?}");
-    assert!(stock.mean() < -0.03 && recorded.mean() < -0.02, "{stock:?}");
+    assert!(stock.planned >= 5 && stock.worse <= 3, "{stock:?}");
+    assert!(
+        stock.mean() < -0.025 && recorded.mean() < -0.02,
+        "{stock:?}"
+    );
     let [fate, _] = orders(Kind::TorchExpandable);
     assert!(fate.worse == 0 && fate.mean() <= 0.0, "{fate:?}");
 }

@@ -23,7 +23,7 @@ use super::lives::{Lives, Run};
 const FEWEST: usize = 5;
 
 /// So many orders are tried: the last iteration first, and others by chance.
-const TRIED: u64 = 4;
+const TRIED: u64 = 8;
 
 /// The shortest of so many distances at which the most sizes repeat is an iteration, if its streams take turns.
 const AGAIN: usize = 16;
@@ -145,11 +145,14 @@ impl<'a> Iterations<'a> {
         (0..TRIED).map(order).collect()
     }
 
-    /// The acts with what is carried freed in other orders: what lives for longer than the requests take that come again and again.
-    /// Where none do, what lives from one valley to another.
+    /// The acts with what is carried freed in other orders: what lives for longer than the requests take that come again and again,
+    /// but for one in ten. Where none do, what lives from one valley to another.
     pub(super) fn other_frees(&self) -> Vec<Vec<Act>> {
-        let again = near(&self.sizes(0), AGAIN).into_iter().min();
-        let longer = again.map(|it| self.lives.frees_after(it));
+        let sizes = self.sizes(0);
+        let same = |distance| sizes.iter().zip(&sizes[distance..]).filter(|(a, b)| a == b);
+        let again = |it: &usize| same(*it).count() * 10 >= (sizes.len() - it) * 9;
+        let shortest = near(&sizes, AGAIN).into_iter().filter(again).min();
+        let longer = shortest.map(|it| self.lives.frees_after(it));
         let carried = longer.as_ref().unwrap_or(&self.carried);
         other_frees(self.acts, &self.lives, carried)
     }
@@ -266,6 +269,30 @@ mod tests {
         let drawn: Vec<u64> = (0..30).map(|_| 12 + 4 * random.below(4) as u64).collect();
         assert_eq!(orders(drawn), TRIED as usize);
         assert_eq!(orders((0..30).map(|it| 40 + it * it % 23)), TRIED as usize);
+    }
+
+    /// A step of equal layers, which its backward pass takes from the last on, each in a mixed order of its own.
+    #[test]
+    fn layers_of_one_step_are_no_iterations_whose_frees_change_places() {
+        let ask = |block, mib: u64| Act::Alloc {
+            block,
+            bytes: mib << 20,
+            stream: 0,
+        };
+        let layers = 30;
+        let forward = (0..layers).flat_map(|it| {
+            let ask = move |number, mib| ask(4 * it + number, mib);
+            [ask(0, 8), ask(1, 8), ask(2, 8), ask(3, 2)]
+        });
+        let backward = (0..layers).rev().flat_map(|it| {
+            let mixed = [2, 0, 3, 1].map(|number| Act::Free {
+                block: 4 * it + number,
+            });
+            let gradient = [ask(200 + it, 8), Act::Free { block: 200 + it }];
+            gradient.into_iter().chain(mixed)
+        });
+        let acts: Vec<Act> = forward.chain(backward).chain([ask(400, 8)]).collect();
+        assert!(Iterations::of(&acts).other_frees().is_empty());
     }
 
     /// Steps of drawn lengths, of two streams in turn, that each leave a block to the next one.
