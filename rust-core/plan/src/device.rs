@@ -25,6 +25,7 @@ use crate::script::{Options, Watch};
 use acts::{
     CLEAR, ITERATION, LEFT, OVER, OneDevice, Packed, StreamRecord, most_and_whether_let_go,
 };
+use runs::Others;
 use trial::Trial;
 pub use trial::{Chosen, Reserved, Tried};
 
@@ -292,12 +293,14 @@ impl DeviceRecord {
         });
         // A region goes back once all of it is idle: beside a model that is gone, a batch that stays would hold what was the model's.
         let was_let_go = self.was_let_go();
+        let devices = self.devices.iter();
+        let others: Vec<Others> = devices.map(|it| Others::of(&it.1, self.behind)).collect();
         let mut best: Vec<Trial<'_>> = Vec::new();
         for options in &tries {
             let all = best.is_empty();
-            let devices = self.devices.iter();
+            let devices = self.devices.iter().zip(&others);
             let tried: Vec<Trial<'_>> = devices
-                .map(|(_, own)| Trial::new(own, options, watch, all))
+                .map(|((_, own), others)| Trial::new(own, others, options, watch, all))
                 .collect();
             let short_of = |all: &[Trial<'_>]| all.iter().map(Trial::above_least).sum::<u64>();
             if all || short_of(&tried) < short_of(&best) {

@@ -36,7 +36,7 @@ pub(crate) use clears::{has_pool, looks};
 use groups::Group;
 use iterations::steady_by;
 use line::Walls;
-pub(crate) use period::{exact, near};
+pub(crate) use period::{near, repeats};
 use pinbuddy_device::Kind;
 use spans::Spans;
 use steady::Steady;

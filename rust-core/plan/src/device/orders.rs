@@ -14,7 +14,7 @@ use pinbuddy_device::Act;
 
 use crate::file::GRANULE;
 use crate::random::Random;
-use crate::script::{exact, near};
+use crate::script::{near, repeats};
 
 use super::frees::other_frees;
 use super::lives::{Lives, Run};
@@ -40,10 +40,11 @@ fn loops(shapes: &[Vec<u64>]) -> Vec<Vec<usize>> {
         own.len() < FEWEST || has_own_order(&own)
     };
     let all: Vec<usize> = (0..shapes.len()).collect();
-    let least = if is_ordered(&all) { FEWEST } else { 2 };
-    let mut loops: Vec<Vec<usize>> = turns.into_values().collect();
-    loops.retain(|it| it.len() >= least && (least < FEWEST || !is_ordered(it)));
-    loops
+    let loops = turns.into_values();
+    match is_ordered(&all) {
+        true => loops.filter(|it| !is_ordered(it)).collect(),
+        false => loops.filter(|it| it.len() > 1).collect(),
+    }
 }
 
 /// Whether most requests come by turns, or each shape in one phase.
@@ -87,16 +88,13 @@ impl<'a> Iterations<'a> {
         let mut lives = Lives::of(acts);
         let mut iterations = lives.iterations();
         let longest = iterations.iter().map(Range::len).max().unwrap_or(0);
-        let mut valleys = lives.valleys();
+        let valleys = lives.valleys();
         let within = |it: &Range<usize>| {
             let of = |moment| valleys.partition_point(|it| *it < moment);
             of(it.end) - of(it.start) > FEWEST
         };
         let is_coarse = iterations.len() < FEWEST || longest * 2 > acts.len();
-        if !is_coarse && !iterations.iter().any(within) {
-            valleys.clear();
-        }
-        let in_valleys = valleys.len() > FEWEST;
+        let in_valleys = valleys.len() > FEWEST && (is_coarse || iterations.iter().any(within));
         let mut carried = Vec::new();
         if in_valleys {
             carried = lives.carry(&valleys);
@@ -124,7 +122,7 @@ impl<'a> Iterations<'a> {
         } = self;
         let loops = loops(shapes);
         let movable: usize = loops.iter().map(Vec::len).sum();
-        if movable < FEWEST || self.repeats() {
+        if movable < FEWEST || repeats(&self.sizes(self.iterations[0].start)) {
             return Vec::new();
         }
         let order = |seed| {
@@ -155,12 +153,6 @@ impl<'a> Iterations<'a> {
         let longer = shortest.map(|it| self.lives.frees_after(it));
         let carried = longer.as_ref().unwrap_or(&self.carried);
         other_frees(self.acts, &self.lives, carried)
-    }
-
-    /// Whether the program repeats most of what it asks for.
-    fn repeats(&self) -> bool {
-        let all = self.sizes(self.iterations[0].start);
-        exact(&all).is_some_and(|it| it.0 * 4 >= all.len() * 3)
     }
 
     /// How long the requests are from an act on, in granules.
@@ -206,18 +198,19 @@ impl<'a> Iterations<'a> {
 mod tests {
     use super::*;
 
+    fn ask(block: u32, mib: u64, stream: u32) -> Act {
+        let bytes = mib << 20;
+        Act::Alloc {
+            block,
+            bytes,
+            stream,
+        }
+    }
+
     /// Blocks one after the other, each an iteration.
     fn orders(sizes: impl IntoIterator<Item = u64>) -> usize {
-        let acts = (0..).zip(sizes).flat_map(|(block, mib)| {
-            let bytes = mib << 20;
-            let stream = 0;
-            let ask = Act::Alloc {
-                block,
-                bytes,
-                stream,
-            };
-            [ask, Act::Free { block }]
-        });
+        let each = (0..).zip(sizes);
+        let acts = each.flat_map(|(block, mib)| [ask(block, mib, 0), Act::Free { block }]);
         Iterations::of(&acts.collect::<Vec<_>>())
             .other_orders()
             .len()
@@ -233,11 +226,7 @@ mod tests {
 
     #[test]
     fn a_phase_lasts_longer_and_what_stays_is_made_once() {
-        let ask = |block, mib: u64| Act::Alloc {
-            block,
-            bytes: mib << 20,
-            stream: 0,
-        };
+        let ask = |block, mib| ask(block, mib, 0);
         let free = |block| Act::Free { block };
         let acts = |sizes: &[u64]| -> Vec<Act> {
             let each = (1_u32..).zip(sizes);
@@ -274,11 +263,7 @@ mod tests {
     /// A step of equal layers, which its backward pass takes from the last on, each in a mixed order of its own.
     #[test]
     fn layers_of_one_step_are_no_iterations_whose_frees_change_places() {
-        let ask = |block, mib: u64| Act::Alloc {
-            block,
-            bytes: mib << 20,
-            stream: 0,
-        };
+        let ask = |block, mib| ask(block, mib, 0);
         let layers = 30;
         let forward = (0..layers).flat_map(|it| {
             let ask = move |number, mib| ask(4 * it + number, mib);
@@ -297,11 +282,6 @@ mod tests {
 
     /// Steps of drawn lengths, of two streams in turn, that each leave a block to the next one.
     fn carrying(steps: u32) -> Vec<Act> {
-        let ask = |block, mib: u64, stream| Act::Alloc {
-            block,
-            bytes: mib << 20,
-            stream,
-        };
         let mut random = Random::new(11);
         let mut acts = Vec::new();
         for step in 0..steps {

@@ -11,6 +11,7 @@ use super::longer::longer;
 use super::orders::Iterations;
 use super::trial::{Reserved, above};
 use super::{OneDevice, StreamRecord};
+use crate::file::GRANULE;
 use crate::record::Record;
 use crate::script::{Candidate, Options, looks};
 
@@ -26,28 +27,58 @@ const SEGMENT: u64 = 20 << 20;
 /// So many percent may be lost in a run that differs, beside what is gained in others.
 const LOST: u64 = 3;
 
-/// What is replayed.
-pub(super) struct Runs {
-    /// The record, if no longer run begins with it; and what a longer run would do.
-    runs: Vec<Vec<Act>>,
-    /// The record, and what is reserved in it without a plan; none if it is the only run.
-    record: Option<(Vec<Act>, u64)>,
-    /// The same of the record in other orders: of its iterations; and of its frees, where a segment more is none.
+/// Runs that differ from the record, each with what is reserved in it without a plan: the same whichever requests are planned.
+pub(super) struct Others {
+    /// The record in other orders: of its iterations; and of its frees, where a segment more is none.
     orders: Vec<(Vec<Act>, u64)>,
-    /// The same of the record with each phase twice as long, if it has phases.
+    /// The record with each phase twice as long, if it has phases.
     phases: Option<(Vec<Act>, u64)>,
-    /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
-    looks: Vec<Vec<Act>>,
-    /// What may be reserved at the end of each: as much as without a plan, and a little more.
-    may_hold: Vec<u64>,
+}
+
+impl Others {
+    pub(super) fn of(own: &OneDevice, behind: Option<Kind>) -> Self {
+        let acts: Vec<Act> = own.acts().collect();
+        let iterations = Iterations::of(&acts);
+        let threshold = GRANULE;
+        let front = Front { behind, threshold };
+        let without = |run| front.without(run);
+        // How far frees change places is not known: more than a segment counts.
+        let and_segment = |(run, reserved)| (run, reserved + SEGMENT);
+        let orders = iterations.other_orders().into_iter().filter_map(without);
+        let frees = iterations.other_frees().into_iter().filter_map(without);
+        Self {
+            orders: orders.chain(frees.map(and_segment)).collect(),
+            phases: iterations.longer_phases().and_then(without),
+        }
+    }
+}
+
+/// What plans stand in front of: these allocators of PyTorch's, for requests from `threshold` bytes on.
+#[derive(Clone, Copy)]
+struct Front {
     behind: Option<Kind>,
     threshold: u64,
 }
 
-impl Runs {
+/// What is replayed.
+pub(super) struct Runs<'t> {
+    /// The record, if no longer run begins with it; and what a longer run would do.
+    runs: Vec<Vec<Act>>,
+    /// The record, and what is reserved in it without a plan; none if it is the only run.
+    record: Option<(Vec<Act>, u64)>,
+    others: &'t Others,
+    /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
+    looks: Vec<Vec<Act>>,
+    /// What may be reserved at the end of each: as much as without a plan, and a little more.
+    may_hold: Vec<u64>,
+    front: Front,
+}
+
+impl<'t> Runs<'t> {
     /// The record, and a longer run, if iterations were found.
     pub(super) fn new(
         own: &OneDevice,
+        others: &'t Others,
         main: Option<(&StreamRecord, &Candidate)>,
         options: &Options,
     ) -> Self {
@@ -65,9 +96,6 @@ impl Runs {
         let in_use = |acts: &[Act]| most_and_whether_let_go(acts.iter().copied()).0;
         let most = in_use(&acts);
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
-        let iterations = Iterations::of(&acts);
-        let (orders, frees) = (iterations.other_orders(), iterations.other_frees());
-        let phases = iterations.longer_phases();
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
         let (runs, record) = match longer {
             // It has all of the record.
@@ -75,29 +103,16 @@ impl Runs {
             Some((_, longer)) => (vec![acts.clone(), longer], Some(acts)),
             None => (vec![acts], None),
         };
+        let (behind, threshold) = (options.behind, options.made_for.threshold);
+        let front = Front { behind, threshold };
         let mut all = Self {
             runs,
-            record: None,
-            orders: Vec::new(),
-            phases: None,
+            record: record.and_then(|it| front.without(it)),
+            others,
             looks,
             may_hold: Vec::new(),
-            behind: options.behind,
-            threshold: options.made_for.threshold,
+            front,
         };
-        let without = |run: Vec<Act>| {
-            let reserved = all.reserved_in(&run, &[])?.of(all.behind);
-            Some((run, reserved))
-        };
-        // How far frees change places is not known: more than a segment counts.
-        let and_segment = |(run, reserved): (Vec<Act>, u64)| (run, reserved + SEGMENT);
-        let frees = frees.into_iter().filter_map(without).map(and_segment);
-        let orders = (orders.into_iter())
-            .filter_map(without)
-            .chain(frees)
-            .collect();
-        let phases = phases.and_then(without);
-        (all.record, all.orders, all.phases) = (record.and_then(without), orders, phases);
         let held = all.held(&[]).unwrap_or_default();
         all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
@@ -112,8 +127,8 @@ impl Runs {
 
     /// What is reserved at the end of each of `looks`.
     fn held(&self, plans: &[Option<Layout>]) -> Option<Vec<u64>> {
-        let model = self.behind.unwrap_or(Kind::Torch).model();
-        let mut replay = Replay::new(Planned::new(model, self.threshold, plans).ok()?);
+        let model = self.front.behind.unwrap_or(Kind::Torch).model();
+        let mut replay = Replay::new(Planned::new(model, self.front.threshold, plans).ok()?);
         let held = self.looks.iter().map(|acts| {
             acts.iter().for_each(|act| replay.step(*act));
             replay.outcome().reserved_at_end
@@ -125,7 +140,7 @@ impl Runs {
     pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<Reserved> {
         let mut most = Reserved::default();
         for run in &self.runs {
-            let reserved = self.reserved_in(run, plans)?;
+            let reserved = self.front.reserved(run, plans)?;
             most.stock = most.stock.max(reserved.stock);
             most.expandable = most.expandable.max(reserved.expandable);
         }
@@ -134,35 +149,46 @@ impl Runs {
 
     /// Whether more is reserved with these plans in the record than without, whatever a longer run gains.
     pub(super) fn is_worse(&self, plans: &[Option<Layout>]) -> bool {
-        self.record
-            .as_ref()
-            .is_some_and(|it| self.is_more(it, plans))
+        let record = self.record.as_ref();
+        record.is_some_and(|it| self.front.is_more(it, plans))
     }
 
     /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
     /// not worth their gain in the other runs: as much, and a segment or [`LOST`].
     pub(super) fn needs_order(&self, plans: &[Option<Layout>], gain: u64) -> bool {
-        let last_longer = self.phases.as_ref().is_some_and(|(run, without)| {
+        let Others { orders, phases } = self.others;
+        let last_longer = phases.as_ref().is_some_and(|(run, without)| {
             let most = without + gain + SEGMENT.max(without / 100 * LOST);
-            let reserved = self.reserved_in(run, plans);
-            reserved.is_none_or(|it| it.of(self.behind) > most)
+            self.front.is_above(run, plans, most)
         });
-        last_longer || self.orders.iter().any(|it| self.is_more(it, plans))
-    }
-
-    fn is_more(&self, (run, without): &(Vec<Act>, u64), plans: &[Option<Layout>]) -> bool {
-        let reserved = self.reserved_in(run, plans);
-        reserved.is_none_or(|it| it.of(self.behind) > *without)
+        last_longer || orders.iter().any(|it| self.front.is_more(it, plans))
     }
 
     /// The most bytes that are in use at once in any run.
     pub(super) fn least(&self) -> u64 {
         let runs = self.runs.iter();
-        let outcomes = runs.filter_map(|it| self.replayed(it, Kind::Torch, &[]));
+        let outcomes = runs.filter_map(|it| self.front.replayed(it, Kind::Torch, &[]));
         outcomes.map(|it| it.bound).max().unwrap_or(0)
     }
+}
 
-    fn reserved_in(&self, run: &[Act], plans: &[Option<Layout>]) -> Option<Reserved> {
+impl Front {
+    /// A run, and what is reserved in it without a plan.
+    fn without(self, run: Vec<Act>) -> Option<(Vec<Act>, u64)> {
+        let reserved = self.reserved(&run, &[])?.of(self.behind);
+        Some((run, reserved))
+    }
+
+    fn is_more(self, (run, without): &(Vec<Act>, u64), plans: &[Option<Layout>]) -> bool {
+        self.is_above(run, plans, *without)
+    }
+
+    fn is_above(self, run: &[Act], plans: &[Option<Layout>], most: u64) -> bool {
+        let reserved = self.reserved(run, plans);
+        reserved.is_none_or(|it| it.of(self.behind) > most)
+    }
+
+    fn reserved(self, run: &[Act], plans: &[Option<Layout>]) -> Option<Reserved> {
         let with = |kind: Kind| match self.behind.is_some_and(|it| it != kind) {
             true => Some(0),
             false => Some(self.replayed(run, kind, plans)?.peak_reserved),
@@ -173,7 +199,7 @@ impl Runs {
         })
     }
 
-    fn replayed(&self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Outcome> {
+    fn replayed(self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Outcome> {
         let planned = Planned::new(kind.model(), self.threshold, plans).ok()?;
         let mut replay = Replay::new(planned);
         run.iter().for_each(|act| replay.step(*act));

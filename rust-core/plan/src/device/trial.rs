@@ -10,7 +10,7 @@ use pinbuddy_device::Kind;
 use pinbuddy_device::planned::MOST_STREAMS;
 use pinbuddy_slots::Layout;
 
-use super::runs::Runs;
+use super::runs::{Others, Runs};
 use super::{OneDevice, StreamRecord};
 use crate::file::Plan;
 use crate::script::{Candidate, How, Options, Watch, candidates, has_pool};
@@ -83,7 +83,7 @@ pub(super) struct Trial<'t> {
     /// The one that asks for most comes first.
     streams: Vec<StreamRecord>,
     candidates: Vec<Vec<Candidate>>,
-    runs: Runs,
+    runs: Runs<'t>,
     least: u64,
     without: Reserved,
     /// With the plans that were chosen so far.
@@ -98,7 +98,13 @@ pub(super) struct Trial<'t> {
 
 impl<'t> Trial<'t> {
     /// Tries candidates, each with a placement that is found quickly.
-    pub(super) fn new(own: &OneDevice, options: &'t Options, watch: Watch<'t>, all: bool) -> Self {
+    pub(super) fn new(
+        own: &OneDevice,
+        others: &'t Others,
+        options: &'t Options,
+        watch: Watch<'t>,
+        all: bool,
+    ) -> Self {
         let mut streams = own.streams(options.made_for.threshold);
         streams.truncate(MOST_STREAMS);
         streams.sort_by_key(|it| std::cmp::Reverse(it.record.peak()));
@@ -109,7 +115,7 @@ impl<'t> Trial<'t> {
         let main = streams
             .first()
             .zip(candidates.first().and_then(|it| it.first()));
-        let runs = Runs::new(own, main, options);
+        let runs = Runs::new(own, others, main, options);
         let chosen = vec![None; streams.len()];
         let without = runs.reserved(&[]).unwrap_or_default();
         let mut trial = Self {

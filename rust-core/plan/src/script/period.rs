@@ -67,8 +67,13 @@ fn magnitude(life: u32) -> u32 {
     life >> shift << shift
 }
 
+/// Whether three in four of `sizes`, up to the end, are periods.
+pub(crate) fn repeats(sizes: &[u32]) -> bool {
+    exact(sizes).is_some_and(|(length, _)| length * 4 >= sizes.len() * 3)
+}
+
 /// The longest end of `sizes` that has two periods at least, and its smallest period.
-pub(crate) fn exact(sizes: &[u32]) -> Option<(usize, usize)> {
+fn exact(sizes: &[u32]) -> Option<(usize, usize)> {
     // The failure function of the sequence read backwards: `borders[n]` is the length of the longest
     // proper border of the last `n` sizes.
     let at = |index: usize| sizes[sizes.len() - 1 - index];
