@@ -144,15 +144,18 @@ impl<'a> Iterations<'a> {
     }
 
     /// The acts with what is carried freed in other orders: what lives for longer than the requests take that come again and again,
-    /// but for one in ten. Where none do, what lives from one valley to another.
+    /// but for one in ten. Where none do, and the program does not repeat itself, what lives from one valley to another.
     pub(super) fn other_frees(&self) -> Vec<Vec<Act>> {
         let sizes = self.sizes(0);
         let same = |distance| sizes.iter().zip(&sizes[distance..]).filter(|(a, b)| a == b);
         let again = |it: &usize| same(*it).count() * 10 >= (sizes.len() - it) * 9;
-        let shortest = near(&sizes, AGAIN).into_iter().filter(again).min();
-        let longer = shortest.map(|it| self.lives.frees_after(it));
-        let carried = longer.as_ref().unwrap_or(&self.carried);
-        other_frees(self.acts, &self.lives, carried)
+        let longer = match near(&sizes, AGAIN).into_iter().filter(again).min() {
+            Some(shortest) => &self.lives.frees_after(shortest),
+            // Its steps have parts of other lengths, and valleys in each.
+            None if repeats(&sizes) => return Vec::new(),
+            None => &self.carried,
+        };
+        other_frees(self.acts, &self.lives, longer)
     }
 
     /// How long the requests are from an act on, in granules.
