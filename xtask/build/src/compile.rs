@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use xshell::{Shell, cmd};
 
 use crate::prepare::Prepared;
-use crate::{old_glibc, standard};
+use crate::{library, old_glibc, standard};
 use xtask_python::tools::Tools;
 use xtask_support::cargo;
 use xtask_support::paths;
@@ -95,7 +95,8 @@ pub fn compilers() -> Result<BTreeMap<String, String>> {
     Ok(versions)
 }
 
-/// Builds the library and returns its path.
+/// Builds the library and returns its path. A wheel's program is built beside it: while one is linked, which takes one core,
+/// the other is compiled.
 pub fn compile(
     target: &Path,
     against: &Prepared,
@@ -107,9 +108,13 @@ pub fn compile(
     let api = include.join("torch/csrc/api/include");
     let folders = env::join_paths([&against.overlay.join("torch/include"), &include, &api])
         .context("a folder with a colon in its name cannot be an include folder")?;
-    let mut command = cargo::build(&["pinbuddy-bridge"], profile);
+    let packages = match flavour {
+        Flavour::Wheel => library::WHEEL,
+        _ => library::LIBRARY,
+    };
+    let mut command = cargo::build(packages, profile);
     command
-        .args(["--features", "torch", "--target-dir"])
+        .args(["--features", "pinbuddy-bridge/torch", "--target-dir"])
         .arg(target)
         .env("PINBUDDY_TORCH_INCLUDE", folders)
         .env("PINBUDDY_TORCH_LIB", against.tree.join("torch/lib"))

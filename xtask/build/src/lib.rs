@@ -34,7 +34,7 @@ use crate::plan::Plan;
 use assemble::Fork;
 use compile::Flavour;
 use prepare::Prepared;
-use program::Compiling;
+use program::Ahead;
 use summary::Summary;
 pub use wanted::{Options, Wanted};
 use xtask_support::hash::Digest;
@@ -61,12 +61,12 @@ pub fn build(wanted: &Wanted) -> Result<Summary> {
     disk::require(&plan.out, size + ROOM, "write the fork wheel")?;
     let _lock = lock::take("build")?;
     let progress = Progress::new(STEPS);
-    let program = Compiling::start(cargo)?;
+    let _ahead = Ahead::start(cargo)?;
     let ready = prepare::prepare(&plan, &progress)?;
     let library = progress.step("compile the library", |step| {
         compile::compile(cargo, &ready, Flavour::Wheel, step)
     })?;
-    let program = progress.step("compile the program", |_| program.wait())?;
+    let program = progress.step("compile the program", |_| program::compile(cargo))?;
     let fork = progress.step("link it in", |_| link(&plan, &ready, &library, &program))?;
     fork.write(&plan.out, &wanted.options.python, &progress)
 }

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::build_wheel::compile::{self, Flavour, LIBRARY};
 use crate::build_wheel::plan::Plan;
-use crate::build_wheel::program::{Compiling, IN_WHEEL};
+use crate::build_wheel::program::{self, Ahead, IN_WHEEL};
 use crate::build_wheel::{Wanted, assemble, prepare};
 use crate::cli;
 use crate::support::hash::Digest;
@@ -59,7 +59,7 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
     disk::require(&args.options.out, ROOM, "write the plug-in")?;
     let _lock = lock::take("build")?;
     let wheels = paths::target().join(Flavour::Wheel.target());
-    let compiling = Compiling::start(&wheels)?;
+    let _ahead = Ahead::start(&wheels)?;
     let mut libraries: Vec<Library> = Vec::new();
     let mut steps = Vec::new();
     for build in &wanted {
@@ -81,7 +81,7 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
         }
     }
     let progress = Progress::new(3);
-    let program = progress.step("compile the program", |_| compiling.wait())?;
+    let program = progress.step("compile the program", |_| program::compile(&wheels))?;
     let program = fs::read(&program).with_context(|| format!("reading {}", program.display()))?;
     let (python, out) = (&args.options.python, &args.options.out);
     let published = write(&libraries, &program, out, &progress)?;
