@@ -45,7 +45,7 @@ ELSEWHERE = {
     "pinbuddy simulate --device": Elsewhere("rust-core/replay/tests/device_plans.rs", "fn a_plan_reserves_little_more_than_what_lives_at_once"),
     "pinbuddy simulate my-program.jsonl": _REPLAYED,
     "pinbuddy trace variable": _REPLAYED,
-    "cargo xtask sim -- python tests/programs/measure_works.py": Elsewhere("tests/python/test_works.py", "measure.measure(", "half an hour"),
+    "cargo xtask sim -- python tests/programs/measure_works.py": Elsewhere("tests/python/test_works.py", "measure.run(name", "half an hour"),
     "pinbuddy plan --instance": Elsewhere("tools/tests/program.rs", "--instance"),
     "ci/gpu/programs.sh": Elsewhere("ci/gpu/pack.sh", "ci/gpu/programs.sh", "builds for minutes; a pack needs it"),
     "cargo xtask sim -- target/gpu-pack": _GPU,
