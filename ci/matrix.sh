@@ -31,12 +31,14 @@ stages() {
     cargo xtask build-wheel --torch "$1" --out "$out/dist"
     echo installs >"$out/stage"
     python3 -m venv "$out/environment"
-    "$out/environment/bin/pip" install --quiet "$out"/dist/*.whl numpy
+    "$out/environment/bin/pip" install --quiet "$out"/dist/*.whl numpy pytest
     # Without the simulator, as on a machine with no GPU.
     echo imports >"$out/stage"
     "$out/environment/bin/python" -c 'import torch, pinbuddy; print(torch.__version__)'
     echo "smoke test" >"$out/stage"
-    env -u PYTHONPATH cargo xtask sim -- "$out/environment/bin/python" tests/python/smoke.py
+    env -u PYTHONPATH cargo xtask sim -- "$PWD/$out/environment/bin/python" -m pytest --quiet -p no:cacheprovider \
+        tests/python/test_{serving,statistics,reuse}.py tests/python/test_clear.py::test_every_way_of_clearing \
+        tests/python/test_device_plan.py::test_the_second_run_is_served_from_one_region_and_counted_as_blocks
     echo whole >"$out/stage"
 }
 

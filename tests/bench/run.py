@@ -40,7 +40,7 @@ PARTS = {
     "device": (pairs.device, True, False, "Device memory: planned pairs, and what passes through beside a plan"),
     "trainings": (scripts.trainings, True, True, "Device memory of real trainings: what PyTorch reserves, its model, a plan"),
     "warm-up": (scripts.warm_up, True, False, "A cold start by backing and page size"),
-    "overhead": (scripts.overhead, True, False, "What is left to upstream, and imports"),
+    "overhead": (scripts.overhead, True, False, "Requests with the engine off, and imports"),
     "production": (scripts.of_production, True, True, "Clear, fit, steps, first block"),
     "worst": (worst.worst, True, True, "Cold starts, growth, clears, shortage, exits; worst/NAME is one of its programs"),
     "build": (scripts.build, True, False, "Building the fork wheel, with nothing compiled"),

@@ -61,7 +61,7 @@ def warm_up(machine: Machine, results: Results) -> None:
 
 
 def overhead(machine: Machine, results: Results) -> None:
-    """Requests below the threshold, and imports."""
+    """Requests with the engine off, and imports."""
     with in_python_tests(machine) as pythons:
         found = results.details["overhead"] = measure.overhead(*pythons)
     results.value(("import_ms_delta",), found["import"]["delta_ms"], at_most(20.0))

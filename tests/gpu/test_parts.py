@@ -1,4 +1,4 @@
-"""The parts of a run: rounds, figures, verdicts, and what it tells of tests."""
+"""The parts of a run: rounds, stages, processes, and what it tells of tests."""
 
 import json
 import os
@@ -6,13 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import measure_device
 import measuring
 import pytest
 import report
 import run as whole_run
 import suites
-import targets
 import ways
 
 
@@ -26,52 +24,6 @@ def test_rounds_fit_the_time_that_there_is(monkeypatch, seconds, each, quick, co
     for seen, _ in enumerate(measuring.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None).rounds(6), 1):
         now += each
     assert seen == count
-
-
-def test_a_ratios_quartiles_are_those_of_its_rounds():
-    # The medians are 2 and 4; the rounds' ratios are 0.5, 0.5 and 3.
-    it = measuring.ratio([1, 2, 30], [2, 4, 10])
-    assert (it["ratio"], it["quartiles"]) == (0.5, [0.5, 1.75])
-    with pytest.raises(ValueError):
-        measuring.ratio([1], [1, 2])
-
-
-def ratio(value: float) -> dict:
-    return {"ratio": value, "quartiles": [value, value]}
-
-
-def verdict(name: str, **measured) -> str:
-    return {it["name"]: it["verdict"] for it in targets.judge({"simulated": False, "measured": measured})}[name]
-
-
-@pytest.mark.parametrize(("value", "expected"), [(0.09, "met"), (0.11, "missed"), (None, "not measured")])
-def test_a_figure_is_held_to_its_target(value, expected):
-    measured = {} if value is None else {"transformer": {"ratio": {"warmed": {"allocating_s": ratio(value)}}}}
-    assert verdict("transformer: time in allocation, first 10 steps, over stock's", **measured) == expected
-
-
-@pytest.mark.parametrize(("planned", "expandable", "expected"), [(0.9, 0.95, "met"), (0.9, 0.8, "missed"), (1.1, 1.2, "missed")])
-def test_a_plan_is_held_to_the_better_of_pytorchs_two(planned, expandable, expected):
-    both = {"planned": {"reserved_gib": ratio(planned)}, "expandable segments": {"reserved_gib": ratio(expandable)}}
-    assert verdict("device memory: reserved with a plan, over the better of PyTorch's", device={"ratio": both}) == expected
-
-
-def test_pins_are_judged_with_the_default_number_of_threads():
-    assert targets.default_pages({"times_faster": {"THP, 1": 0, "THP, 8": 0, "THP, 16": 0, "4 KiB, 2": 0}}) == "THP, 8"
-
-
-def test_a_run_of_device_memory_is_compared_with_stock_in_the_same_order():
-    def run(reserved, streams=None):
-        # With a plan, the peak of what is requested is an upper bound.
-        return [{"requested": (10 if streams else 9) << 30, "reserved": reserved << 30, "step_s": 0.5, "streams": streams}]
-
-    stream = {"hits": 5, "misses": 1, "unplanned": 0, "borrowed": 2, "dropped": False}
-    ours = run(10, [stream, stream])
-    it = measure_device.results({"stock": run(12), "planned": ours, "stock, another order": run(20), "planned, another order": ours})
-    assert it["figures"]["planned"]["efficiency"]["median"] == 0.9
-    reserved = {name: own["reserved_gib"]["ratio"] for name, own in it["ratio"].items()}
-    assert reserved == {"planned": 10 / 12, "planned, another order": 10 / 20}
-    assert it["served"]["planned"] == {"hits": 10, "misses": 2, "unplanned": 0, "borrowed": 4, "dropped": False}
 
 
 def test_stages_fit_the_whole_time():
@@ -128,11 +80,3 @@ def test_a_process_has_its_ways_settings_and_none_of_the_callers(tmp_path, monke
     assert "BUDDY_DISABLE" not in ours and "PYTORCH_ALLOC_CONF" not in ours and ours["BUDDY_BLOCK_COUNT"] == "3"
     assert str(tmp_path / "plugin") in ours["PYTHONPATH"]
     assert "plugin" not in stock["PYTHONPATH"] and stock["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
-
-
-def test_a_table_has_what_has_the_same_keys():
-    figure = measuring.spread([0.01234, 0.01234, 150])
-    measured = {"s": {"a": {"x": figure, "y": 3}, "b": {"x": None, "y": True}}, "wrong": ["one\ntwo|three"], "plots": [1.5]}
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in report.figures("it", measured).splitlines()]
-    figures = [["it", "x", "y"], ["s, a", "0.0123 (0.0123 to 75.0)", "3"], ["s, b", "", "yes"]]
-    assert [it for it in lines if not it[0].startswith("-")] == [*figures, [""], ["it", "wrong"], ["", "two/three"]]

@@ -25,7 +25,7 @@ _BENCH = Elsewhere(_ROWS, 'BENCH: &str = "a few turns of the benchmark"')
 _SEAM = Elsewhere(_ROWS, 'SEAM, |it| pytorch::own(it, &["test_seam.py"])')
 _GPU = Elsewhere(_ROWS, 'GPU: &str = "a run for a GPU, tried in the simulator"')
 _PROPOSAL = Elsewhere("tests/checkout/test_upstream_pr.py", "def test_a_branch_and_patches_and_nothing_else_changes")
-_RANKS = Elsewhere("tests/python/test_ranks.py", '("ddp", "fork"), ("fsdp", "fork")', "a GPU for each rank, with NCCL")
+_RANKS = Elsewhere("tests/python/test_ranks.py", '("fsdp", "fork"), ("ddp", "stock")', "a GPU for each rank, with NCCL")
 _REPLAYED = Elsewhere("tools/src/simulate/tests.rs", "fn a_file_is_replayed_as_what_it_was_written_from")
 _INDEX = Elsewhere("tests/checkout/test_index.py", "class Image", "what serves and builds an image is not ours, and needs docker")
 _SOURCE = Elsewhere("ci/full-source-build.sh", "cargo xtask build-wheel --source", "PyTorch's source, and hours")
@@ -40,12 +40,12 @@ ELSEWHERE = {
     "cargo xtask upstream-pr": _PROPOSAL,
     "pinbuddy verify-wheel": Elsewhere("tests/python/test_verify.py", "def test_every_changed_byte_is_refused"),
     "cargo xtask bench": _BENCH,
-    "pinbuddy plans why": Elsewhere("tests/python/test_auto_plans.py", 'plans("why"'),
+    "pinbuddy plans why": Elsewhere("tests/python/test_auto_plans.py", '("plans", "why"'),
     "pinbuddy simulate": Elsewhere("tools/src/simulate/tests.rs", "fn tables"),
     "pinbuddy simulate --device": Elsewhere("rust-core/replay/tests/device_plans.rs", "fn a_plan_reserves_little_more_than_what_lives_at_once"),
     "pinbuddy simulate my-program.jsonl": _REPLAYED,
     "pinbuddy trace variable": _REPLAYED,
-    "cargo xtask sim -- python tests/programs/measure_works.py": Elsewhere("tests/python/test_works.py", "measure.measure(", "half an hour"),
+    "cargo xtask sim -- python tests/programs/measure_works.py": Elsewhere("tests/python/test_works.py", "measure.run(name", "half an hour"),
     "pinbuddy plan --instance": Elsewhere("tools/tests/program.rs", "--instance"),
     "ci/gpu/programs.sh": Elsewhere("ci/gpu/pack.sh", "ci/gpu/programs.sh", "builds for minutes; a pack needs it"),
     "cargo xtask sim -- target/gpu-pack": _GPU,

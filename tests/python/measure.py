@@ -188,16 +188,9 @@ def at_least(samples: list[float]) -> float:
 
 
 def overhead(stock: str, fork: str) -> dict:
-    """What is left to upstream, and imports: the part `overhead` of the benchmark."""
-    theirs, ours = torch_folder(stock), torch_folder(fork)
-    small = {"BUDDY_BLOCK_SIZE_MB": 256, "BUDDY_BLOCK_COUNT": 1}
+    """Pairs with the engine off, and imports: the part `overhead` of the benchmark. `hit` has pairs of all sizes with it on."""
     return {
-        "below_threshold_64KiB": compare_pairs(theirs, ours, 64 << 10, **small),
-        "below_threshold_1MiB": compare_pairs(theirs, ours, MIB, **small),
-        "disabled_64KiB": compare_pairs(theirs, ours, 64 << 10, BUDDY_DISABLE=1),
-        "disabled_64MiB": compare_pairs(theirs, ours, 64 * MIB, BUDDY_DISABLE=1),
-        "engine_8MiB": compare_pairs(theirs, ours, 8 * MIB, **small),
-        "engine_64MiB": compare_pairs(theirs, ours, 64 * MIB, **small),
+        "disabled_64KiB": compare_pairs(torch_folder(stock), torch_folder(fork), 64 << 10, BUDDY_DISABLE=1),
         "import": compare_imports(stock, fork),
         "loading": compare_loading(stock, fork),
     }

@@ -37,16 +37,13 @@ def recorded(run, path: Path, program: str, variable: str = "BUDDY_PLAN", **vari
 # Trains: every block has a mark of its own, which is looked at before it is freed. It is in one byte of each page, and in the last:
 # blocks begin with a page, so two that overlap share one of these.
 #
-# CHANGE: which part of the requests has another size. VARY: no size comes again. STEPS: what is done between iterations.
+# STEPS: what is done between iterations.
 TRAINING = """
     import gc, json, os, pinbuddy, random, torch
 
     MIB = 1 << 20
-    change = float(os.environ.get("CHANGE", 0))
-    vary = os.environ.get("VARY") == "1"
     steps = os.environ.get("STEPS", "").split()
     draw = random.Random(5)
-    differ = random.Random(int(os.environ.get("SEED", 1)))
     SIZES = [draw.randrange(MIB, 5 * MIB) for _ in range(24)]
     mark = 0
     largest = live_bytes = 0
@@ -70,10 +67,6 @@ TRAINING = """
     for iteration in range(12):
         live = []
         for size in SIZES:
-            if vary:
-                size = differ.randrange(MIB, 5 * MIB)
-            if differ.random() < change:
-                size = differ.randrange(MIB, 5 * MIB)
             live.append(ask(size))
             while len(live) > 5:
                 block = live.pop(0)

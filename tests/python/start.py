@@ -34,7 +34,7 @@ READ_LATE = (
 # Variables that tests' own programs read. A name that is missing here costs a real start.
 OF_PROGRAMS = (
     "PINBUDDY_TEST_TRACE", "PYTHON_EXEC", "CHANGE", "CLEAR", "COLUMNS", "EPOCHS", "EVALUATES", "FILE", "KIND", "LIVE", "SEED",
-    "SIZES", "SNAPSHOT", "STEPS", "STREAMS", "TRACE", "VARY",
+    "SIZES", "SNAPSHOT", "STEPS", "STREAMS", "TRACE",
 )
 # Where test processes find one another's zygotes.
 SHARED = "PINBUDDY_TEST_ZYGOTES"

@@ -24,18 +24,6 @@ PENDING = """
 
 @counts_active
 @pytest.mark.parametrize("which", ["stock", "fork"])
-def test_a_block_that_a_stream_still_uses_is_active(run, which):
-    size = 8 << 20
-    assert run(PENDING + """
-    before = active()
-    let_go()
-    second = pinned(8)
-    answer(before, active())
-    """, which, **SETTINGS).value == [[1, 1, 1, 0, size, size, size, 0], [1, 1, 2, 1, size, size, 2 * size, size]]
-
-
-@counts_active
-@pytest.mark.parametrize("which", ["stock", "fork"])
 @pytest.mark.parametrize("waits, asked", [(8, 0.5), pytest.param(2, 8, marks=needs(11, "a seam for that"))])
 def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which, waits, asked):
     """Upstream serves what is too small for a segment, and does not see requests that the engine serves."""

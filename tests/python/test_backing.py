@@ -16,12 +16,8 @@ POOL = Path("/proc/sys/vm/nr_hugepages")
 HEAD = """
 def places():
     return [[it["backing"], it["page_bytes"]] for it in pinbuddy.stats()["segments"]]
-def field(file, name):
-    return next(int(it.split()[1]) for it in open(file) if it.startswith(name + ":"))
 def meminfo(name):
-    return field("/proc/meminfo", name)
-def address_space():
-    return field("/proc/self/status", "VmSize") >> 10
+    return next(int(it.split()[1]) for it in open("/proc/meminfo") if it.startswith(name + ":"))
 def copies():
     good = []
     for mib in (1.5, 5, 40):
@@ -40,7 +36,6 @@ def copies():
 @pytest.mark.parametrize("settings, backing", [
     ({"BUDDY_BACKING": "pages"}, "pages"),
     ({"BUDDY_BACKING": "cuda"}, "cuda"),
-    ({"BUDDY_BACKING": "cuda", "PYTORCH_ALLOC_CONF": "pinned_use_cuda_host_register:True"}, "cuda"),
     ({"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"}, "pages"),
     ({"BUDDY_BACKING": "pages", "BUDDY_PIN_THREADS": "7"}, "pages"),
 ])
@@ -114,38 +109,18 @@ answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_re
 
 REFUSED = (HEAD + """
 on_device = torch.zeros(1000, device="cuda")
-before = address_space()
 tensors = [pinned(20).fill_(i) for i in range(2)]
-used = address_space() - before
 on_device += 1
 torch.cuda.synchronize()
 whole = all(bool((it == i).all()) for i, it in enumerate(tensors))
-answer([it["backing"] for it in pinbuddy.stats()["segments"]], used, whole, sim()["host_registers"])
+answer([it["backing"] for it in pinbuddy.stats()["segments"]], whole, sim()["host_registers"])
 """)
-# The first block of the warm-up is refused.
-REFUSED_BLOCK = REFUSED.replace("tensors = [", "pinbuddy.warm_up(wait=True)\ntensors = [")
-LARGE = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "off", "BUDDY_BACKING": "pages"}
-
-
-@pytest.mark.parametrize("way", ["auto", "pages"])
-def test_where_registering_is_not_permitted_cuda_allocates(run, way):
-    outcome = run(REFUSED, **SMALL | {"BUDDY_BLOCK_SIZE_MB": "24", "BUDDY_BACKING": way}, PINBUDDY_SIM_REGISTER=0)
-    backings, _, whole, registers = outcome.value
+def test_where_registering_is_not_permitted_cuda_allocates(run):
+    outcome = run(REFUSED, **SMALL | {"BUDDY_BLOCK_SIZE_MB": "24"}, PINBUDDY_SIM_REGISTER=0)
+    backings, whole, registers = outcome.value
     assert (backings, whole, registers) == (["cuda"] * 2, True, 0)
     (warning,) = outcome.warnings
     assert all(it in warning for it in ("could not register 24 MiB", "not permitted", "BUDDY_BACKING=cuda")), warning
-
-
-def test_what_could_not_be_registered_is_unmapped(run):
-    """A block of 512 MiB is refused both ways, but a region for the request alone fits."""
-    beside = 'sim()["pinned_bytes"] - sum(it["bytes"] for it in pinbuddy.stats()["segments"])'
-    program = REFUSED_BLOCK.replace('sim()["host_registers"]', beside)
-    outcome = run(program, **LARGE, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
-    backings, used, whole, locked_beside = outcome.value
-    # A page before each region, so that no registration begins where a block does.
-    assert (backings, whole, locked_beside) == (["pages", "pages"], True, 2 * 4096)
-    assert used < 400, f"{used} MiB of addresses: the block is still mapped"
-    assert outcome.stderr.count("could not register") == 0, "CUDA could not either"
 
 
 @pytest.mark.simulated("a driver need not count what it locks against the limit")
@@ -165,7 +140,7 @@ def test_a_container_that_may_lock_little(run):
     if done.stderr.startswith(("prlimit: ", "setpriv: ")):
         pytest.skip(f"limits cannot be set here: {done.stderr}")
     assert done.returncode == 0, done.stderr
-    backings, _, whole, _ = json.loads(done.stdout.splitlines()[-1])
+    backings, whole, _ = json.loads(done.stdout.splitlines()[-1])
     assert backings == ["pages"] and whole
     (warning,) = [it for it in done.stderr.splitlines() if it.startswith("pinbuddy: ")]
     assert "1 of 2 blocks" in warning and "out of memory" in warning
@@ -198,35 +173,6 @@ os._exit(0)
     assert "0 of 8 blocks of 1 GiB" in warning
 
 
-@pytest.mark.parametrize("node, level, said", [("auto", "info", "one NUMA node"), ("77", "warn", "no node 77 has memory here")])
-def test_nodes_that_are_there_and_that_are_not(run, node, level, said):
-    if Path("/sys/devices/system/node/has_memory").read_text().strip() != "0":
-        pytest.skip("this machine has several nodes")
-    outcome = run(HEAD + "answer(copies())", **SMALL, BUDDY_NUMA=node, BUDDY_LOG=level)
-    assert outcome.value == [[True] * 3]
-    (line,) = [it for it in outcome.warnings if "BUDDY_NUMA" in it]
-    assert said in line and (level == "warn") == ("warning" in line)
-
-
-def instead(outcome):
-    """Warnings of unavailable pages, without those of slow ones."""
-    return [it for it in outcome.warnings if "instead" in it]
-
-
-@pytest.mark.parametrize("size, pages", [("2M", "2 MiB"), ("1G", "1 GiB")])
-def test_more_huge_pages_than_there_are(run, size, pages):
-    """Blocks of 1 GiB; a pool that holds one is left alone by tests."""
-    if POOL.exists() and int(POOL.read_text()) >= 512:
-        pytest.skip("this machine has set huge pages aside")
-    program = HEAD + "torch.cuda.init()\npinbuddy.warm_up(wait=True)\nanswer(copies(), places())"
-    outcome = run(program, BUDDY_BLOCK_SIZE_MB=1024, BUDDY_BLOCK_COUNT=1, BUDDY_HUGE_PAGES=size)
-    good, places = outcome.value
-    assert all(good) and places[0][0] == "pages"
-    (warning,) = instead(outcome)
-    assert f"huge pages of {pages}" in warning
-    assert "nr_hugepages" in warning or "has no huge pages" in warning
-
-
 @pytest.fixture
 def pool():
     """Reserves `count` huge pages of 2 MiB for one test."""
@@ -245,8 +191,7 @@ def pool():
 
 # Alone, since other programs may take pages from the pool.
 @pytest.mark.timing(again=False)
-@pytest.mark.parametrize("asked", ["auto", "2M"])
-def test_huge_pages_go_back_to_the_pool(run, pool, asked):
+def test_huge_pages_go_back_to_the_pool(run, pool):
     outcome = run(HEAD + """
 free = [meminfo("HugePages_Free")]
 torch.cuda.init()
@@ -257,11 +202,11 @@ at = places()
 pinbuddy.empty_cache()
 free.append(meminfo("HugePages_Free"))
 answer(free, all(good), at[:2], segments())
-""", **SMALL | {"BUDDY_BLOCK_SIZE_MB": "32"}, BUDDY_HUGE_PAGES=asked, BUDDY_GROWTH="exact")
+""", **SMALL | {"BUDDY_BLOCK_SIZE_MB": "32"}, BUDDY_HUGE_PAGES="2M", BUDDY_GROWTH="exact")
     free, good, places, left = outcome.value
     # Other programs of this machine may use the pool, too.
     assert 32 <= free[0] <= pool
     assert free == [free[0], free[0] - 32, free[0]] and good and left == []
     assert places == [["pages", 2 << 20]] * 2
-    # The third region, of 40 MiB, got 16 of 20 pages.
-    assert len(instead(outcome)) == (asked == "2M"), outcome.stderr
+    # The third region, of 40 MiB, got 16 of 20 pages. Slow pages are said, too, and not meant.
+    assert len([it for it in outcome.warnings if "instead" in it]) == 1, outcome.stderr

@@ -8,7 +8,6 @@ import statistics
 from pathlib import Path
 
 import pytest
-from conftest import forking
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "PINBUDDY_SIM_SHARED": 1}
 ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -69,50 +68,6 @@ statuses = [
 ]
 answer(statuses, int(kept[5]), bool((kept == 7).all()))
 """, [[0] * 5, 7, True])
-
-
-DATA = '''
-import torch
-from torch.utils.data import DataLoader, Dataset
-class Pinned(Dataset):
-    """A dataset whose pinned tensor is pickled for workers; `test_fork.py` has those that inherit it."""
-    def __init__(self):
-        self.data = torch.arange(2 << 20, dtype=torch.int64).pin_memory()
-    def __len__(self):
-        return 16
-    def __getitem__(self, i):
-        return self.data[i * 1000 : (i + 1) * 1000].clone()
-def main(start):
-    torch.set_num_threads(1)
-    torch.cuda.init()
-    data = Pinned()
-    # Each worker imports torch.
-    batches = list(DataLoader(data, batch_size=4, num_workers=1, pin_memory=True, multiprocessing_context=start))
-    seen = torch.cat([batch.flatten() for batch in batches])
-    assert all(it.is_pinned() for it in batches) and torch.equal(seen, torch.arange(16000)), seen
-    assert torch.equal(data.data, torch.arange(2 << 20))
-    print("[1]")
-if __name__ == "__main__":
-    import sys
-    main(sys.argv[1])
-'''
-
-
-@pytest.mark.parametrize("start", ["spawn", "forkserver"])
-def test_a_data_loader_over_a_pinned_data_set(run, tmp_path, start):
-    """Runs a program from a file, since spawned workers import it."""
-    program = tmp_path / "data.py"
-    program.write_text(DATA)
-    start_it = f"""
-import os, subprocess, sys
-python = os.environ["PYTHON_EXEC"]
-done = subprocess.run([python, {str(program)!r}, {start!r}], capture_output=True, text=True)
-assert done.returncode == 0, done.stderr
-print(done.stderr, file=sys.stderr)
-print(done.stdout)
-"""
-    assert run(start_it, "stock", PINBUDDY_SIM_SHARED=1, PYTHON_EXEC=forking("stock")).value == [1]
-    assert run(start_it, **SETTINGS, PYTHON_EXEC=forking()).quiet.value == [1]
 
 
 def test_the_parent_frees_and_clears_while_children_live(run):

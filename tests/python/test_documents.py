@@ -12,7 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import documents
 import pytest
 import yaml
 from conftest import forking
@@ -175,18 +174,3 @@ def test_blocks_of_other_languages_can_be_read(document, folder, bin):
 def test_every_picture_is_there():
     texts = [text for it in OTHERS for _, text in blocks(it)]
     assert [it for it in PICTURES if not any(text.startswith(it) for text in texts)] == []
-
-
-def test_a_difference_is_noticed():
-    assert agrees("step 1\n…\nwaited 3.1 ms", "step   1\nanything\n at all\nwaited 17.25 ms\n")
-    assert agrees("…\nserves.", "serves.\n")
-    assert not agrees("step 1", "step 2")
-    assert agrees("step 1", "step 2", varies=True) and not agrees("step 1", "step x", varies=True)
-    assert not agrees("pins 1", "pins 1.0") and not agrees("pins 1", "pins 1.0", varies=True)
-    assert not agrees("a\n…", "b\n")
-
-
-def test_who_runs_a_command_is_who_fits_best():
-    assert elsewhere("cargo xtask build-wheel --source x") is documents._SOURCE
-    assert elsewhere("cargo xtask build-wheel") is documents._FORK
-    assert elsewhere("cargo xtask test") and elsewhere("python train.py") is None

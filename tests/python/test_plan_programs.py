@@ -53,7 +53,7 @@ PROGRAM = """
 SETTINGS = {"BUDDY_BLOCK_COUNT": "0"}
 
 
-@pytest.mark.parametrize("steps", ["", "evaluation", "clear", "workers evaluation clear"])
+@pytest.mark.parametrize("steps", ["", "workers evaluation clear"])
 def test_small_requests_are_planned_and_nothing_is_pinned_after_the_warm_up(run, plan, steps):
     first = run(PROGRAM, BUDDY_PLAN=str(plan), STEPS=steps, **SETTINGS).quiet.value
     assert first["pins"] > 0

@@ -6,20 +6,6 @@ from conftest import ALLOC_CONF, needs
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "3", "BUDDY_WARMUP": "sync"}
 
 
-def test_the_warm_up_stops_and_keeps_what_it_has(run):
-    """Room for two blocks and a bit: the third request is served by a region of its own."""
-    outcome = run("""
-        tensors = [pinned(20) for _ in range(3)]
-        state = warm_up()
-        answer(segments(), [of_engine(it) for it in tensors], state["pinned"], state["stopped"])
-        """, **SETTINGS, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=90)
-    segments, of_engine, pinned, stopped = outcome.value
-    assert (segments, of_engine, pinned) == ([20, 32, 32], [True] * 3, 2)
-    assert "out of memory" in stopped
-    (warning,) = outcome.warnings
-    assert "32 MiB" in warning and "out of memory" in warning and "2 of 3 blocks" in warning
-
-
 # With `off` it is the same call that pins, and is refused.
 @pytest.mark.parametrize("mode", ["sync", "background"])
 def test_the_next_launch_is_not_blamed(run, mode):

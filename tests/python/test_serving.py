@@ -6,6 +6,7 @@ import pinbuddy
 import pytest
 from conftest import BLOCK_MB, BLOCKS, MIB, THRESHOLD_MB, engine_segment
 from plugin import IS_PLUGIN
+from release import from_minor
 
 
 @pytest.mark.release
@@ -14,6 +15,13 @@ def test_the_fork_says_what_it_is(torch):
     assert torch.__version__ == torch.version.__version__
     # An official torch with the plug-in keeps its version.
     assert (".pinbuddy." in torch.__version__) is not IS_PLUGIN
+
+
+@pytest.mark.skipif(from_minor(11), reason="torch has plans of device memory from 2.11 on")
+def test_where_device_memory_has_no_plan_a_line_says_so(run, plan):
+    (warning,) = run("torch.empty(MIB, device='cuda')", BUDDY_DEVICE_PLAN=str(plan)).warnings
+    assert "BUDDY_DEVICE_PLAN and BUDDY_DEVICE_TRACE have no effect" in warning and "older than 2.11" in warning
+    assert not plan.exists()
 
 
 def test_the_threshold_is_the_smallest_request_of_the_engine(torch, pinned):

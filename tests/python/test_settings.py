@@ -5,41 +5,23 @@ import os
 import pytest
 from conftest import needs
 
-PROBE = """
-    import json, pinbuddy, torch
-    tensor = torch.empty(8 << 20, dtype=torch.uint8, pin_memory=True)
-    print(json.dumps({name: it["value"] for name, it in pinbuddy.config().items()}))
-"""
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 
 ONLY_IMPORTED = "import torch; print('[]')"
-when_imported = pytest.mark.real_start("what an import says is what is tested")
 
 
-@pytest.mark.parametrize("variables, said", [
-    pytest.param({"BUDDY_THRESHOLD_MB": "much"}, "BUDDY_THRESHOLD_MB", marks=[pytest.mark.release, when_imported]),
-    ({"BUDDY_TYPO": "1", "PINBUDDY_SIM_DEVICES": "0"}, "BUDDY_TYPO is no setting"),
-    # A setting that is gone.
-    ({"BUDDY_REGISTER_CHUNK_MB": "64"}, "is no setting and has no effect; `python -m pinbuddy` lists all"),
-])
-def test_settings_are_reported_when_torch_is_imported(run, variables, said):
-    (warning,) = run(ONLY_IMPORTED, **variables).warnings
-    assert said in warning
+@pytest.mark.release
+@pytest.mark.real_start("what an import says is what is tested")
+def test_settings_are_reported_when_torch_is_imported(run):
+    bad, unknown = sorted(run(ONLY_IMPORTED, BUDDY_THRESHOLD_MB="much", BUDDY_TYPO="1", PINBUDDY_SIM_DEVICES="0").warnings)
+    assert "BUDDY_THRESHOLD_MB" in bad and "BUDDY_TYPO is no setting" in unknown
+    # The first one says where messages are explained.
+    assert (bad + unknown).count("(see: pinbuddy explain)") == 1
 
 
 @pytest.mark.parametrize("quiet", [{"BUDDY_DISABLE": "1"}, {"BUDDY_LOG": "off"}])
 def test_nothing_is_reported_where_nobody_wants_to_know(run, quiet):
     assert run(ONLY_IMPORTED, BUDDY_TYPO="1", BUDDY_THRESHOLD_MB="much", **quiet).warnings == []
-
-
-def test_good_values_are_used_and_say_nothing(run):
-    assert run(PROBE, **SMALL, BUDDY_THRESHOLD_MB=2, BUDDY_WARMUP="sync", BUDDY_MAX_MB=64).quiet.value == {
-        "BUDDY_BLOCK_SIZE_MB": 16, "BUDDY_BLOCK_COUNT": 1, "BUDDY_THRESHOLD_MB": 2, "BUDDY_WARMUP": "sync", "BUDDY_GROWTH": "segment",
-        "BUDDY_MAX_MB": 64, "BUDDY_IDLE_S": None, "BUDDY_BACKING": "auto", "BUDDY_HUGE_PAGES": "auto", "BUDDY_FORK": "share",
-        "BUDDY_PIN_THREADS": None, "BUDDY_NUMA": "off", "BUDDY_TRACE": None, "BUDDY_DEVICE_TRACE": None, "BUDDY_PLAN": None,
-        "BUDDY_PLAN_UPDATE": False, "BUDDY_PLAN_DIR": None, "BUDDY_DEVICE_PLAN": None, "BUDDY_LOG": "warn", "BUDDY_LIVE": False,
-        "BUDDY_GUARD": False, "BUDDY_DISABLE": False,
-    }
 
 
 DECISIONS = """
@@ -157,28 +139,12 @@ def test_a_longer_request_never_gets_a_shorter_block(run):
     """, PYTORCH_ALLOC_CONF=settings, BUDDY_THRESHOLD_MB=1000).value == [False, True]
 
 
-def test_a_name_that_is_nearly_a_setting_is_pointed_out(run):
-    outcome = run(PROBE, **SMALL, BUDDY_BLOCKSIZE_MB=4, BUDDY_LGO="warn", BUDDY_LOG="warn")
-    no_setting = "is no setting and has no effect; did you mean"
-    # The first one says where messages are explained.
-    assert outcome.warnings == [
-        f"pinbuddy: warning: BUDDY_BLOCKSIZE_MB {no_setting} BUDDY_BLOCK_SIZE_MB? (see: pinbuddy explain)",
-        f"pinbuddy: warning: BUDDY_LGO {no_setting} BUDDY_LOG?",
-    ]
-
-
-@pytest.mark.parametrize("level, said", [
-    ("off", []),
-    ("info", ["warning: ", "the warm-up has pinned "]),
-    ("debug", ["warning: ", "the warm-up has pinned ", "debug: pinned "]),
-])
-def test_the_log_says_as_much_as_it_is_asked_for(run, level, said):
-    outcome = run(PROBE, **SMALL, BUDDY_LOG=level, BUDDY_WARMUP="sync", BUDDY_TYPO=1, PINBUDDY_SIM_QUIET=1)
+def test_the_log_says_as_much_as_it_is_asked_for(run):
+    outcome = run("tensor = pinned(8)", **SMALL, BUDDY_LOG="info", BUDDY_WARMUP="sync", BUDDY_TYPO=1, PINBUDDY_SIM_QUIET=1)
     lines = outcome.stderr.splitlines()
     assert all(line.startswith("pinbuddy: ") for line in lines), outcome.stderr
-    for what in ["warning: ", "the warm-up has pinned ", "debug: pinned "]:
-        count = sum(line.startswith(f"pinbuddy: {what}") for line in lines)
-        assert count == (what in said), outcome.stderr
+    counts = [sum(it.startswith(f"pinbuddy: {what}") for it in lines) for what in ("warning: ", "the warm-up has pinned ", "debug: pinned ")]
+    assert counts == [1, 1, 0], outcome.stderr
 
 
 @pytest.mark.release

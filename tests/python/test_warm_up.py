@@ -58,21 +58,6 @@ def test_the_first_block_comes_as_soon_as_stocks_while_the_warm_up_goes_on(run):
     assert at_least(ratios) <= 1.1, ratios
 
 
-@pytest.mark.timing
-def test_a_request_pins_its_own_rather_than_wait_for_long(run):
-    """Its own 200 MiB take 2.4 s, and may have to wait for the segment that the driver is pinning: three."""
-    taken, segments, phase = run("""
-        torch.cuda.init()
-        pinbuddy.warm_up()
-        until(lambda: len(segments()) == 1)
-        filler = pinned(256)
-        taken = seconds(lambda: globals().update(waited=pinned(200)))
-        answer(taken, segments(), warm_up()["phase"])
-        """, **BLOCKS, **SLOW | {"PINBUDDY_SIM_PIN_MS_PER_GB": 12000}).value
-    assert taken < 6 and phase == "running"
-    assert 200 in segments, "it did not wait for others to be pinned as well"
-
-
 USES = "on_device = torch.zeros(8, device='cuda')"
 
 
