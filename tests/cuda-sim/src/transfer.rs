@@ -8,7 +8,6 @@ use crate::bindings::cudaMemcpyKind as CopyKind;
 use crate::error::{Error, Status};
 use crate::memory;
 use crate::registry::Cover;
-use crate::stats::STATS;
 use crate::stream;
 use crate::work::{Area, Source, Transfer, Work, stage};
 
@@ -58,7 +57,6 @@ pub(crate) fn copy(
     let captured = stream.capture().is_some();
     let staged = !captured && from == Place::Pageable && to == Place::Device;
     let source = if staged {
-        STATS.staged_copies.add(1);
         Source::Staged(stage(source))
     } else {
         Source::Memory(source)
@@ -157,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_page_locked_source_is_read_when_the_stream_gets_there() {
-        let source = host_memory::host_alloc(BYTES, 0).unwrap();
+        let source = host_memory::host_alloc(BYTES).unwrap();
         let fill = |value| set(Area::line(source, BYTES), value, 0, Call::Sync).unwrap();
         fill(1);
         assert_eq!(copied_byte(source, || fill(2)), 2);
@@ -189,7 +187,7 @@ mod tests {
         let device = memory::device_alloc(BYTES).unwrap();
         let halves = [address, address + BYTES];
         for half in halves {
-            host_memory::host_register(half, BYTES, 0).unwrap();
+            host_memory::host_register(half, BYTES).unwrap();
         }
         let both_ways = |at| {
             let (host, device) = (Area::line(at, BYTES), Area::line(device, BYTES));

@@ -1,13 +1,13 @@
 //! Devices: count, choice, properties and versions.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_uint};
 
 use super::{Out, loaded};
 use crate::bindings::{CUDART_VERSION, cudaDeviceAttr, cudaDeviceProp};
 use crate::bindings_cuda12::{
     CUDART_VERSION as CUDART_VERSION_12, cudaDeviceProp as Cuda12DeviceProp,
 };
-use crate::error::{Error, Status, answer};
+use crate::error::{Error, answer};
 use crate::{capture_rules, device, fault, note, properties, stream, waiting};
 
 #[unsafe(no_mangle)]
@@ -103,23 +103,6 @@ extern "C" fn cudaDeviceGetPCIBusId(text: Out<c_char>, length: c_int, device: c_
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaDeviceGetByPCIBusId(device: Out<c_int>, id: *const c_char) -> Error {
-    answer("cudaDeviceGetByPCIBusId", || {
-        if id.is_null() {
-            return Err(Error::cudaErrorInvalidValue);
-        }
-        // SAFETY: the caller gives a C string, and it is not null.
-        let id = unsafe { CStr::from_ptr(id) }.to_string_lossy();
-        let bus = id
-            .split(':')
-            .nth(1)
-            .and_then(|bus| i32::from_str_radix(bus, 16).ok());
-        let found = (0..device::count()?).find(|&one| Some(properties::bus(one)) == bus);
-        device.put(found.ok_or(Error::cudaErrorInvalidDevice)?)
-    })
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaDeviceCanAccessPeer(can: Out<c_int>, device: c_int, peer: c_int) -> Error {
     answer("cudaDeviceCanAccessPeer", || {
         device::check(device)?;
@@ -130,21 +113,13 @@ extern "C" fn cudaDeviceCanAccessPeer(can: Out<c_int>, device: c_int, peer: c_in
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaDeviceEnablePeerAccess(peer: c_int, _flags: c_uint) -> Error {
-    answer("cudaDeviceEnablePeerAccess", || peer_of_current(peer))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceDisablePeerAccess(peer: c_int) -> Error {
-    answer("cudaDeviceDisablePeerAccess", || peer_of_current(peer))
-}
-
-fn peer_of_current(peer: c_int) -> Status {
-    device::check(peer)?;
-    if peer == device::current() {
-        Err(Error::cudaErrorInvalidDevice)
-    } else {
+    answer("cudaDeviceEnablePeerAccess", || {
+        device::check(peer)?;
+        if peer == device::current() {
+            return Err(Error::cudaErrorInvalidDevice);
+        }
         Ok(())
-    }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -154,16 +129,6 @@ extern "C" fn cudaDeviceGetStreamPriorityRange(least: Out<c_int>, greatest: Out<
         greatest.put_if_wanted(stream::GREATEST_PRIORITY);
         Ok(())
     })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaSetDeviceFlags(_flags: c_uint) -> Error {
-    answer("cudaSetDeviceFlags", || Ok(()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDeviceFlags(flags: Out<c_uint>) -> Error {
-    answer("cudaGetDeviceFlags", || flags.put(0))
 }
 
 #[unsafe(no_mangle)]

@@ -5,16 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Out, loaded};
-use crate::bindings::cudaGraphNodeType as NodeType;
 use crate::error::{Error, Status, answer};
 use crate::graph::{self, UserObject};
 use crate::handles::Handles;
 use crate::stream;
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphCreate(graph: Out<usize>, _flags: c_uint) -> Error {
-    answer("cudaGraphCreate", || graph.put(graph::create()))
-}
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaGraphDestroy(graph: usize) -> Error {
@@ -36,11 +30,6 @@ extern "C" fn cudaGraphInstantiateWithFlags(exec: Out<usize>, graph: usize, flag
 #[unsafe(no_mangle)]
 extern "C" fn cudaGraphExecDestroy(exec: usize) -> Error {
     answer("cudaGraphExecDestroy", || graph::destroy_exec(exec))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphUpload(_exec: usize, stream: usize) -> Error {
-    answer("cudaGraphUpload", || stream::resolve(stream).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
@@ -76,29 +65,6 @@ extern "C" fn cudaGraphGetNodes(graph: usize, nodes: Out<usize>, count: *mut usi
             .map(|node| node.handle)
             .collect();
         put_handles(&all, nodes, count)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphGetRootNodes(graph: usize, nodes: Out<usize>, count: *mut usize) -> Error {
-    answer("cudaGraphGetRootNodes", || {
-        let graph = graph::resolve(graph)?;
-        let nodes_of_graph = graph.nodes();
-        let roots = nodes_of_graph
-            .iter()
-            .filter(|node| node.depends_on.is_empty());
-        put_handles(
-            &roots.map(|node| node.handle).collect::<Vec<_>>(),
-            nodes,
-            count,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphNodeGetType(node: usize, node_type: Out<NodeType>) -> Error {
-    answer("cudaGraphNodeGetType", || {
-        node_type.put(graph::resolve_node(node)?.node_type())
     })
 }
 
@@ -173,16 +139,6 @@ fn release(handle: usize, count: c_uint) -> Status {
             .map_err(|_| Error::cudaErrorInvalidValue)?;
     }
     Ok(())
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaUserObjectRetain(handle: usize, count: c_uint) -> Error {
-    answer("cudaUserObjectRetain", || {
-        object(handle)?
-            .references
-            .fetch_add(count, Ordering::AcqRel);
-        Ok(())
-    })
 }
 
 #[unsafe(no_mangle)]

@@ -199,13 +199,6 @@ extern "C" fn cudaFuncSetAttribute(function: usize, _attribute: c_int, _value: c
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaFuncSetCacheConfig(function: usize, _configuration: c_int) -> Error {
-    answer("cudaFuncSetCacheConfig", || {
-        kernel::name(function).map(|_| ())
-    })
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaKernelSetAttributeForDevice(
     kernel: usize,
     _attribute: c_int,

@@ -5,7 +5,6 @@ use std::ffi::{c_int, c_uint};
 use super::Out;
 use crate::bindings::cudaMemoryType as MemoryType;
 use crate::error::{Error, answer};
-use crate::registry::Region;
 use crate::work::Work;
 use crate::{capture_rules, device, host_memory, memory, stream};
 
@@ -22,7 +21,7 @@ extern "C" fn cudaHostAlloc(address: Out<usize>, bytes: usize, flags: c_uint) ->
         if address.is_null() || flags & !HOST_ALLOC_FLAGS != 0 {
             return Err(Error::cudaErrorInvalidValue);
         }
-        address.put(host_memory::host_alloc(bytes, flags)?)
+        address.put(host_memory::host_alloc(bytes)?)
     })
 }
 
@@ -42,7 +41,7 @@ extern "C" fn cudaHostRegister(address: usize, bytes: usize, flags: c_uint) -> E
         if flags & !HOST_REGISTER_FLAGS != 0 {
             return Err(Error::cudaErrorInvalidValue);
         }
-        host_memory::host_register(address, bytes, flags)
+        host_memory::host_register(address, bytes)
     })
 }
 
@@ -53,13 +52,6 @@ extern "C" fn cudaHostUnregister(address: usize) -> Error {
     })
 }
 
-/// The page-locked region that holds an address.
-fn page_locked(address: usize) -> Result<Region, Error> {
-    memory::find(address)
-        .filter(|region| !region.kind.is_device())
-        .ok_or(Error::cudaErrorInvalidValue)
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn cudaHostGetDevicePointer(
     device_address: Out<usize>,
@@ -67,18 +59,10 @@ extern "C" fn cudaHostGetDevicePointer(
     flags: c_uint,
 ) -> Error {
     answer("cudaHostGetDevicePointer", || {
-        if flags != 0 {
+        if flags != 0 || !memory::is_page_locked(address) {
             return Err(Error::cudaErrorInvalidValue);
         }
-        page_locked(address)?;
         device_address.put(address)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaHostGetFlags(flags: Out<c_uint>, address: usize) -> Error {
-    answer("cudaHostGetFlags", || {
-        flags.put(page_locked(address)?.flags)
     })
 }
 

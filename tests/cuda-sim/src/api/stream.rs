@@ -7,7 +7,7 @@ use super::Out;
 use crate::error::{Error, answer};
 use crate::stream;
 use crate::work::{HostCall, Work};
-use crate::{device, event, waiting};
+use crate::{event, waiting};
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaStreamCreate(handle: Out<usize>) -> Error {
@@ -60,35 +60,6 @@ extern "C" fn cudaStreamWaitEvent(handle: usize, event: usize, flags: c_uint) ->
 extern "C" fn cudaStreamGetPriority(handle: usize, priority: Out<c_int>) -> Error {
     answer("cudaStreamGetPriority", || {
         priority.put(stream::resolve(handle)?.priority)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetFlags(handle: usize, flags: Out<c_uint>) -> Error {
-    answer("cudaStreamGetFlags", || {
-        flags.put(stream::resolve(handle)?.flags)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetDevice(handle: usize, device: Out<c_int>) -> Error {
-    answer("cudaStreamGetDevice", || {
-        device.put(stream::resolve(handle)?.device)
-    })
-}
-
-/// The handle is the identity; the legacy default streams of different devices need more.
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetId(handle: usize, id: Out<u64>) -> Error {
-    answer("cudaStreamGetId", || {
-        let stream = stream::resolve(handle)?;
-        let device = u64::from(device::current().unsigned_abs());
-        let own = stream.handle as u64;
-        id.put(if stream.is_legacy() {
-            own | device << 8
-        } else {
-            own
-        })
     })
 }
 

@@ -20,11 +20,6 @@ extern "C" fn cudaGetSymbolAddress(address: Out<*mut c_void>, symbol: usize) -> 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaGetSymbolSize(bytes: Out<usize>, symbol: usize) -> Error {
-    answer("cudaGetSymbolSize", || bytes.put(symbol::size(symbol)?))
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpyToSymbol(
     symbol: usize,
     from: usize,
@@ -40,68 +35,6 @@ extern "C" fn cudaMemcpyToSymbol(
             kind,
             DEFAULT,
             Call::Sync,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyToSymbolAsync(
-    symbol: usize,
-    from: usize,
-    bytes: usize,
-    offset: usize,
-    kind: CopyKind,
-    stream: usize,
-) -> Error {
-    answer("cudaMemcpyToSymbolAsync", || {
-        let to = symbol::part(symbol, offset, bytes)?;
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            stream,
-            Call::Async,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyFromSymbol(
-    to: usize,
-    symbol: usize,
-    bytes: usize,
-    offset: usize,
-    kind: CopyKind,
-) -> Error {
-    answer("cudaMemcpyFromSymbol", || {
-        let from = symbol::part(symbol, offset, bytes)?;
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            DEFAULT,
-            Call::Sync,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyFromSymbolAsync(
-    to: usize,
-    symbol: usize,
-    bytes: usize,
-    offset: usize,
-    kind: CopyKind,
-    stream: usize,
-) -> Error {
-    answer("cudaMemcpyFromSymbolAsync", || {
-        let from = symbol::part(symbol, offset, bytes)?;
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            stream,
-            Call::Async,
         )
     })
 }

@@ -44,28 +44,6 @@ extern "C" fn cudaMemcpyAsync(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyPeer(
-    to: usize,
-    to_device: c_int,
-    from: usize,
-    from_device: c_int,
-    bytes: usize,
-) -> Error {
-    answer("cudaMemcpyPeer", || {
-        device::check(to_device)?;
-        device::check(from_device)?;
-        let kind = CopyKind::cudaMemcpyDeviceToDevice;
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            DEFAULT,
-            Call::Sync,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpyPeerAsync(
     to: usize,
     to_device: c_int,
@@ -85,33 +63,6 @@ extern "C" fn cudaMemcpyPeerAsync(
             stream,
             Call::Async,
         )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpy2D(
-    to: usize,
-    to_pitch: usize,
-    from: usize,
-    from_pitch: usize,
-    width: usize,
-    rows: usize,
-    kind: CopyKind,
-) -> Error {
-    answer("cudaMemcpy2D", || {
-        let target = Area {
-            address: to,
-            pitch: to_pitch,
-            width,
-            rows,
-        };
-        let source = Area {
-            address: from,
-            pitch: from_pitch,
-            width,
-            rows,
-        };
-        copy(target, source, kind, DEFAULT, Call::Sync)
     })
 }
 
@@ -154,52 +105,5 @@ extern "C" fn cudaMemset(to: usize, value: c_int, bytes: usize) -> Error {
 extern "C" fn cudaMemsetAsync(to: usize, value: c_int, bytes: usize, stream: usize) -> Error {
     answer("cudaMemsetAsync", || {
         set(Area::line(to, bytes), value as u8, stream, Call::Async)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemset2D(
-    to: usize,
-    pitch: usize,
-    value: c_int,
-    width: usize,
-    rows: usize,
-) -> Error {
-    answer("cudaMemset2D", || {
-        set(
-            Area {
-                address: to,
-                pitch,
-                width,
-                rows,
-            },
-            value as u8,
-            DEFAULT,
-            Call::Sync,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemset2DAsync(
-    to: usize,
-    pitch: usize,
-    value: c_int,
-    width: usize,
-    rows: usize,
-    stream: usize,
-) -> Error {
-    answer("cudaMemset2DAsync", || {
-        set(
-            Area {
-                address: to,
-                pitch,
-                width,
-                rows,
-            },
-            value as u8,
-            stream,
-            Call::Async,
-        )
     })
 }

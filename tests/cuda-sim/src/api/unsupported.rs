@@ -1,4 +1,4 @@
-//! Entry points that PyTorch and its libraries import and that are not simulated.
+//! Entry points that PyTorch and its libraries import, and some that they do not, and that are not simulated.
 //!
 //! They answer `cudaErrorNotSupported` and store it, as CUDA does on a device without the feature.
 //! Any other name reaches libcudart, which answers that it has no driver.
@@ -48,6 +48,15 @@ refuse! {
     cudaGraphConditionalHandleCreate_v2 cudaGraphExecUpdate cudaGraphInstantiateWithParams
     cudaGraphDebugDotPrint cudaStreamBeginCaptureToGraph cudaGraphKernelNodeGetParams
     cudaGraphKernelNodeSetParams
+}
+
+// What other programs may call: no release of PyTorch imports it.
+refuse! {
+    cudaMemcpy2D cudaMemset2D cudaMemset2DAsync cudaMemcpyPeer cudaMemcpyFromSymbol
+    cudaMemcpyFromSymbolAsync cudaMemcpyToSymbolAsync cudaGetSymbolSize cudaGraphGetRootNodes
+    cudaGraphNodeGetType cudaGraphUpload cudaGraphCreate cudaUserObjectRetain cudaStreamGetDevice
+    cudaStreamGetFlags cudaStreamGetId cudaDeviceGetByPCIBusId cudaDeviceDisablePeerAccess
+    cudaSetDeviceFlags cudaGetDeviceFlags cudaHostGetFlags cudaFuncSetCacheConfig
 }
 
 // Copies of other shapes.

@@ -112,7 +112,6 @@ pub(crate) fn set_access(base: usize, bytes: usize, to: i32, allowed: bool) -> S
                 bytes: mapping.bytes,
                 kind: Kind::Mapped,
                 device,
-                flags: 0,
             };
             memory::insert(region).map_err(|_| Error::cudaErrorUnknown)?;
         }
