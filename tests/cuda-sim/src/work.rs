@@ -47,11 +47,16 @@ pub(crate) struct Area {
 impl Area {
     /// A plain run of bytes.
     pub(crate) fn line(address: usize, bytes: usize) -> Self {
+        Self::rows(address, bytes, bytes, 1)
+    }
+
+    /// Rows `pitch` apart.
+    pub(crate) fn rows(address: usize, pitch: usize, width: usize, rows: usize) -> Self {
         Self {
             address,
-            pitch: bytes,
-            width: bytes,
-            rows: 1,
+            pitch,
+            width,
+            rows,
         }
     }
 

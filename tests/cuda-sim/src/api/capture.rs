@@ -55,16 +55,6 @@ extern "C" fn cudaThreadExchangeStreamCaptureMode(mode: *mut Mode) -> Error {
     })
 }
 
-/// Where the answers about a capture go.
-struct InfoPlaces {
-    status: Out<CaptureStatus>,
-    id: Out<u64>,
-    graph: Out<usize>,
-    dependencies: Out<*const usize>,
-    edges: Out<*const u64>,
-    count: Out<usize>,
-}
-
 thread_local! {
     /// The dependencies last shown to this thread: valid until it asks again.
     static SHOWN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
@@ -73,28 +63,33 @@ thread_local! {
 /// Data of edges that carry none, for as many as a stream will ever depend on.
 static PLAIN_EDGES: [u64; 1024] = [0; 1024];
 
-fn info(handle: usize, places: InfoPlaces) -> Status {
+fn info(
+    handle: usize,
+    status: Out<CaptureStatus>,
+    id: Out<u64>,
+    graph: Out<usize>,
+    (dependencies, count): (Out<*const usize>, Out<usize>),
+    edges: Out<*const u64>,
+) -> Status {
     let stream = stream::resolve(handle)?;
     let Some(capture) = stream.capture() else {
-        return places
-            .status
-            .put(CaptureStatus::cudaStreamCaptureStatusNone);
+        return status.put(CaptureStatus::cudaStreamCaptureStatusNone);
     };
-    let status = capture.status();
-    places.status.put(status)?;
-    if status != CaptureStatus::cudaStreamCaptureStatusActive {
+    let now = capture.status();
+    status.put(now)?;
+    if now != CaptureStatus::cudaStreamCaptureStatusActive {
         return Ok(());
     }
-    places.id.put_if_wanted(capture.id);
-    places.graph.put_if_wanted(capture.graph_handle);
+    id.put_if_wanted(capture.id);
+    graph.put_if_wanted(capture.graph_handle);
     let tail = capture.tail(&stream)?;
-    places.count.put_if_wanted(tail.len());
-    places.edges.put_if_wanted(PLAIN_EDGES.as_ptr());
+    count.put_if_wanted(tail.len());
+    edges.put_if_wanted(PLAIN_EDGES.as_ptr());
     let shown = SHOWN.with_borrow_mut(|shown| {
         *shown = tail;
         shown.as_ptr()
     });
-    places.dependencies.put_if_wanted(shown);
+    dependencies.put_if_wanted(shown);
     Ok(())
 }
 
@@ -114,28 +109,12 @@ extern "C" fn cudaStreamGetCaptureInfo(
     count: Out<usize>,
 ) -> Error {
     answer("cudaStreamGetCaptureInfo", || {
-        info(
-            handle,
-            if loaded::major() < 13 {
-                InfoPlaces {
-                    status,
-                    id,
-                    graph: nowhere(),
-                    dependencies: nowhere(),
-                    edges: nowhere(),
-                    count: nowhere(),
-                }
-            } else {
-                InfoPlaces {
-                    status,
-                    id,
-                    graph,
-                    dependencies,
-                    edges,
-                    count,
-                }
-            },
-        )
+        if loaded::major() < 13 {
+            let nodes = (nowhere(), nowhere());
+            info(handle, status, id, nowhere(), nodes, nowhere())
+        } else {
+            info(handle, status, id, graph, (dependencies, count), edges)
+        }
     })
 }
 
@@ -149,18 +128,7 @@ extern "C" fn cudaStreamGetCaptureInfo_v2(
     count: Out<usize>,
 ) -> Error {
     answer("cudaStreamGetCaptureInfo_v2", || {
-        let edges = nowhere();
-        info(
-            handle,
-            InfoPlaces {
-                status,
-                id,
-                graph,
-                dependencies,
-                edges,
-                count,
-            },
-        )
+        info(handle, status, id, graph, (dependencies, count), nowhere())
     })
 }
 
@@ -175,17 +143,7 @@ extern "C" fn cudaStreamGetCaptureInfo_v3(
     count: Out<usize>,
 ) -> Error {
     answer("cudaStreamGetCaptureInfo_v3", || {
-        info(
-            handle,
-            InfoPlaces {
-                status,
-                id,
-                graph,
-                dependencies,
-                edges,
-                count,
-            },
-        )
+        info(handle, status, id, graph, (dependencies, count), edges)
     })
 }
 

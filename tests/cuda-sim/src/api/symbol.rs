@@ -1,14 +1,12 @@
-//! Device variables: where they are, and copies to and from them.
+//! Device variables: where they are, and copies to them.
 
 use std::ffi::c_void;
 
 use super::Out;
-use super::transfer::DEFAULT;
 use crate::bindings::cudaMemcpyKind as CopyKind;
 use crate::error::{Error, answer};
 use crate::symbol;
-use crate::transfer::{Call, copy};
-use crate::work::Area;
+use crate::transfer::{At, copy_bytes};
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetSymbolAddress(address: Out<*mut c_void>, symbol: usize) -> Error {
@@ -29,12 +27,6 @@ extern "C" fn cudaMemcpyToSymbol(
 ) -> Error {
     answer("cudaMemcpyToSymbol", || {
         let to = symbol::part(symbol, offset, bytes)?;
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            DEFAULT,
-            Call::Sync,
-        )
+        copy_bytes(to, from, bytes, kind, At::Now)
     })
 }

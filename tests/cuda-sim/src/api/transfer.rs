@@ -5,23 +5,12 @@ use std::ffi::c_int;
 use crate::bindings::cudaMemcpyKind as CopyKind;
 use crate::device;
 use crate::error::{Error, answer};
-use crate::transfer::{Call, copy, set};
+use crate::transfer::{At, copy, copy_bytes, set};
 use crate::work::Area;
-
-/// The legacy default stream, where synchronous calls run.
-pub(super) const DEFAULT: usize = 0;
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaMemcpy(to: usize, from: usize, bytes: usize, kind: CopyKind) -> Error {
-    answer("cudaMemcpy", || {
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            DEFAULT,
-            Call::Sync,
-        )
-    })
+    answer("cudaMemcpy", || copy_bytes(to, from, bytes, kind, At::Now))
 }
 
 #[unsafe(no_mangle)]
@@ -33,13 +22,7 @@ extern "C" fn cudaMemcpyAsync(
     stream: usize,
 ) -> Error {
     answer("cudaMemcpyAsync", || {
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            stream,
-            Call::Async,
-        )
+        copy_bytes(to, from, bytes, kind, At::On(stream))
     })
 }
 
@@ -56,13 +39,7 @@ extern "C" fn cudaMemcpyPeerAsync(
         device::check(to_device)?;
         device::check(from_device)?;
         let kind = CopyKind::cudaMemcpyDeviceToDevice;
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            stream,
-            Call::Async,
-        )
+        copy_bytes(to, from, bytes, kind, At::On(stream))
     })
 }
 
@@ -78,32 +55,22 @@ extern "C" fn cudaMemcpy2DAsync(
     stream: usize,
 ) -> Error {
     answer("cudaMemcpy2DAsync", || {
-        let target = Area {
-            address: to,
-            pitch: to_pitch,
-            width,
-            rows,
-        };
-        let source = Area {
-            address: from,
-            pitch: from_pitch,
-            width,
-            rows,
-        };
-        copy(target, source, kind, stream, Call::Async)
+        let target = Area::rows(to, to_pitch, width, rows);
+        let source = Area::rows(from, from_pitch, width, rows);
+        copy(target, source, kind, At::On(stream))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaMemset(to: usize, value: c_int, bytes: usize) -> Error {
     answer("cudaMemset", || {
-        set(Area::line(to, bytes), value as u8, DEFAULT, Call::Sync)
+        set(Area::line(to, bytes), value as u8, At::Now)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaMemsetAsync(to: usize, value: c_int, bytes: usize, stream: usize) -> Error {
     answer("cudaMemsetAsync", || {
-        set(Area::line(to, bytes), value as u8, stream, Call::Async)
+        set(Area::line(to, bytes), value as u8, At::On(stream))
     })
 }
