@@ -4,29 +4,17 @@ use std::ffi::c_void;
 
 use super::Out;
 use crate::bindings::cudaMemcpyKind as CopyKind;
-use crate::error::{Error, answer};
 use crate::symbol;
 use crate::transfer::{At, copy_bytes};
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetSymbolAddress(address: Out<*mut c_void>, symbol: usize) -> Error {
-    answer("cudaGetSymbolAddress", || {
-        address.put(std::ptr::with_exposed_provenance_mut(symbol::address(
-            symbol,
-        )?))
-    })
-}
+entries! {
+    fn cudaGetSymbolAddress(address: Out<*mut c_void>, symbol: usize) {
+        let place = symbol::address(symbol)?;
+        address.put(std::ptr::with_exposed_provenance_mut(place))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyToSymbol(
-    symbol: usize,
-    from: usize,
-    bytes: usize,
-    offset: usize,
-    kind: CopyKind,
-) -> Error {
-    answer("cudaMemcpyToSymbol", || {
+    fn cudaMemcpyToSymbol(symbol: usize, from: usize, bytes: usize, offset: usize, kind: CopyKind) {
         let to = symbol::part(symbol, offset, bytes)?;
         copy_bytes(to, from, bytes, kind, At::Now)
-    })
+    }
 }

@@ -3,17 +3,14 @@
 //! They answer `cudaErrorNotSupported` and store it, as CUDA does on a device without the feature.
 //! Any other name reaches libcudart, which answers that it has no driver.
 
-use crate::error::{Error, answer};
+use crate::error::Error;
 
 /// Define entry points that only refuse. Their arguments are not looked at, so they are not
 /// declared; the C calling convention leaves arguments to the caller.
 macro_rules! refuse {
-    ($($name:ident)*) => {$(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name() -> Error {
-            answer(stringify!($name), || Err(Error::cudaErrorNotSupported))
-        }
-    )*};
+    ($($name:ident)*) => {
+        entries! { $(fn $name() { Err(Error::cudaErrorNotSupported) })* }
+    };
 }
 
 // Managed memory and hints about it.
