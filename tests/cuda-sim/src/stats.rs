@@ -44,10 +44,6 @@ counters! {
     host_unregisters,
     /// Pins that were refused, by the system or by `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`.
     pins_refused,
-    /// `cuMemMap` of physical memory.
-    device_maps,
-    /// Such mappings undone.
-    device_unmaps,
     /// Kernels launched, whether simulated or left out.
     kernels_launched,
     /// Hazards found (`hazard`).

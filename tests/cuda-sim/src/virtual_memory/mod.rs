@@ -15,7 +15,6 @@ pub(crate) use book::{GRANULARITY, Mapping, Physical};
 
 use crate::error::{Error, Status, lock};
 use crate::registry::{Kind, Region};
-use crate::stats::STATS;
 use crate::{device, memory, pages};
 
 static BOOK: Mutex<Book> = Mutex::new(Book::new());
@@ -89,7 +88,6 @@ pub(crate) fn map(mapping: Mapping) -> Status {
         book.unmap(mapping);
         return Err(Error::cudaErrorMemoryAllocation);
     }
-    STATS.device_maps.add(1);
     Ok(())
 }
 
@@ -126,7 +124,6 @@ pub(crate) fn unmap(base: usize, bytes: usize) -> Status {
         memory::remove(mapping.base, Kind::Mapped);
         pages::hide(mapping.base, mapping.bytes).map_err(|_| Error::cudaErrorMemoryAllocation)?;
         give_back(book.unmap(mapping));
-        STATS.device_unmaps.add(1);
     }
     Ok(())
 }
