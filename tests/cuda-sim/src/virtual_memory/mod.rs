@@ -8,6 +8,7 @@
 
 mod book;
 
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, OnceLock};
 
 use book::{Book, aligned};
@@ -20,10 +21,11 @@ use crate::{device, memory, pages};
 static BOOK: Mutex<Book> = Mutex::new(Book::new());
 
 /// The file that holds all physical memory.
-fn file() -> Status<i32> {
-    static FILE: OnceLock<Option<i32>> = OnceLock::new();
+fn file() -> Status<BorrowedFd<'static>> {
+    static FILE: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let opened = FILE.get_or_init(|| pages::memory_file().ok());
-    opened.ok_or(Error::cudaErrorMemoryAllocation)
+    let file = opened.as_ref().ok_or(Error::cudaErrorMemoryAllocation)?;
+    Ok(file.as_fd())
 }
 
 /// `cuMemAddressReserve`: a range of addresses with nothing behind them.
