@@ -82,6 +82,7 @@ fn events_are_as_the_document_of_the_format_wants_them() {
             assert!(phases[phase] > 10, "{workload}: {phases:?}");
         }
     }
-    let waits = format!("{}/tests/old/version5.jsonl", env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(checked(&written(&waits))["X"], 2);
+    let waits = include_str!("old/version5.jsonl");
+    let waits = written(&started::file(&folder, "waits.jsonl", waits));
+    assert_eq!(checked(&waits)["X"], 2);
 }
