@@ -17,8 +17,6 @@ Files = dict[str, str]
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 400
-# A longer source, and why.
-LONGER = {"tests/cuda-sim/src/bindings.rs": "made by bindgen"}
 # Generated files, and parts of upstream's text.
 NOT_OURS = (".snap", ".svg", ".json", ".patch", ".lock")
 # In parts, or this file would name them: hosts of package registries, which are the client's to know; folders of one machine.
@@ -85,8 +83,8 @@ def shape(files: Files) -> Iterator[str]:
             if text.strip() and not has_head(path, text):
                 yield f"{path}:1: no comment at its head that says what it is for"
             length = text.count("\n")
-            if (length > LONGEST) != (path in LONGER):
-                yield f"{path}: {length} lines; the most are {LONGEST}, and LONGER lists exceptions"
+            if length > LONGEST:
+                yield f"{path}: {length} lines; the most are {LONGEST}"
         for number, line in lines(text):
             if line != line.rstrip() or "\t" in line:
                 yield f"{path}:{number}: a tab, or blanks at the end"

@@ -6,11 +6,12 @@ mod models;
 mod summary;
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use pinbuddy_events::Whose;
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_plan::{Options, Plan, Record, plan_watched};
+use pinbuddy_plan::{Options, Plan, Record, Watch, plan_watched};
 use pinbuddy_replay::replay::Outcome;
 
 use crate::baseline::{self, Replays};
@@ -20,25 +21,25 @@ use crate::flow::{Beside, Lifetimes};
 use pinbuddy_events::Op;
 use pinbuddy_replay::step::Step;
 
-use crate::input::{Input, unrecorded};
+use crate::input::Input;
 use crate::output::{self, Output};
 use crate::show;
 use device_summary::DevicePlanned;
-pub use summary::{Planned, Search};
+use summary::{Planned, Search};
 
 /// The most events of a trace that are planned: 16 bytes for each.
 pub const MOST_EVENTS: u32 = 1 << 28;
 
 /// What is known of a trace after one pass.
-pub struct Read {
+struct Read {
     /// What a plan is made from.
-    pub record: Record,
+    record: Record,
     /// Requests below the threshold.
-    pub left_out: u64,
+    left_out: u64,
     /// Of `baseline::runs`.
-    pub outcomes: [Outcome; 2],
+    outcomes: [Outcome; 2],
     /// The most that the run's own allocator had from the driver at once; 0 if the file does not say.
-    pub run_peak: u64,
+    run_peak: u64,
 }
 
 /// The command.
@@ -46,96 +47,68 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
     let out = Output::asked_for(args.out.as_deref(), &[file])?.map(Output::private);
     let input = Input::open(file, args.device)?;
     let made_for = made_for(&input, args)?;
+    let written = out.as_ref().and_then(Output::path);
     if let Whose::Device(number) = input.whose() {
-        return run_device(&input, number, args, made_for, out.as_ref());
+        let (read, (made, chosen), mut search) = searched(
+            args,
+            made_for,
+            || device::read(&input, number),
+            |read, options, watch| read.record.plan_watched(options, watch),
+        )?;
+        let begun = Instant::now();
+        let models = models::replay(&read.record, number, &made)?;
+        search.reading_seconds += begun.elapsed().as_secs_f64();
+        let [(_, chosen)] = &*chosen else {
+            bail!("{} has memory of more than device {number}", input.name)
+        };
+        let planned = DevicePlanned::new(&made, &read, chosen, models, search, written);
+        if let Some(out) = &out {
+            if made.plans.is_empty() {
+                bail!(
+                    "no plan is made of {}. To do: {}",
+                    input.name,
+                    planned.instead()
+                );
+            }
+            out.write(|to| made.write(to))?;
+        }
+        return output::answer(out.as_ref(), &planned, args.json);
     }
-    let begun = std::time::Instant::now();
-    let read = read(&input, made_for.threshold)?;
-    input.say_cut_off();
-    let reading_seconds = begun.elapsed().as_secs_f64();
-    if read.record.is_empty() && read.left_out == 0 {
-        bail!("{} has no request, so there is nothing to plan", input.name);
-    }
-    if read.record.is_empty() {
-        bail!(
-            "{} has no request of {} or more, which is the threshold: {} smaller ones are PyTorch's own; for a plan of \
-             those too, --threshold-mb 0",
-            input.name,
-            show::bytes(made_for.threshold),
-            read.left_out,
-        );
-    }
-    let threads = threads(args.threads);
-    let limits = Limits::new(args.time_limit);
-    let options = options(made_for, threads);
-    let mut plan = limits.search(|watch| plan_watched(&read.record, &options, watch));
-    let (seconds, ended) = (limits.seconds(), limits.ended(false));
-    plan.facts.seconds = seconds;
+    let threshold = made_for.threshold;
+    let (read, mut plan, search) = searched(
+        args,
+        made_for,
+        || read(&input, threshold),
+        |read, options, watch| plan_watched(&read.record, options, watch),
+    )?;
+    plan.facts.seconds = search.seconds;
     if let Some(out) = &out {
         out.write(|to| plan.write(to))?;
     }
-    let search = Search {
-        seconds,
-        reading_seconds,
-        ended,
-        threads,
-    };
-    let written = out.as_ref().and_then(Output::path);
     let planned = Planned::new(&plan, &read, search, written);
     output::answer(out.as_ref(), &planned, args.json)
 }
 
-/// The same for the memory of a device.
-fn run_device(
-    input: &Input,
-    device: u32,
+/// What is read, what is made of it within the time that is allowed, and how that went.
+fn searched<R, M>(
     args: &cli::Plan,
     made_for: MadeFor,
-    out: Option<&Output>,
-) -> Result<()> {
-    let begun = std::time::Instant::now();
-    let read = device::read(input, device)?;
-    input.say_cut_off();
+    read: impl FnOnce() -> Result<R>,
+    make: impl FnOnce(&R, &Options, Watch<'_>) -> M,
+) -> Result<(R, M, Search)> {
+    let begun = Instant::now();
+    let read = read()?;
     let reading_seconds = begun.elapsed().as_secs_f64();
-    if read.record.is_empty() {
-        let name = &input.name;
-        match read.sizes.values().sum::<u64>() {
-            0 => return Err(unrecorded(name)),
-            smaller => bail!(
-                "{name} has no request from 256 KiB on of device {device}'s memory, without which no plan is worth it: it has {smaller} \
-                 smaller ones"
-            ),
-        }
-    }
     let threads = threads(args.threads);
-    let limits = Limits::new(args.time_limit);
-    let options = options(made_for, threads);
-    let (made, chosen) = limits.search(|watch| read.record.plan_watched(&options, watch));
-    let (seconds, ended) = (limits.seconds(), limits.ended(false));
-    let begun = std::time::Instant::now();
-    let models = models::replay(&read.record, device, &made)?;
+    let (limits, options) = (Limits::new(args.time_limit), options(made_for, threads));
+    let made = limits.search(|watch| make(&read, &options, watch));
     let search = Search {
-        seconds,
-        reading_seconds: reading_seconds + begun.elapsed().as_secs_f64(),
-        ended,
+        seconds: limits.seconds(),
+        reading_seconds,
+        ended: limits.ended(false),
         threads,
     };
-    let [(_, chosen)] = &*chosen else {
-        bail!("{} has memory of more than device {device}", input.name)
-    };
-    let written = out.and_then(Output::path);
-    let planned = DevicePlanned::new(&made, &read, chosen, models, search, written);
-    if let Some(out) = out {
-        if made.plans.is_empty() {
-            bail!(
-                "no plan is made of {}. To do: {}",
-                input.name,
-                planned.instead()
-            );
-        }
-        out.write(|to| made.write(to))?;
-    }
-    output::answer(out, &planned, args.json)
+    Ok((read, made, search))
 }
 
 /// A plan of this record, the best that is found within so many seconds.
@@ -185,7 +158,7 @@ fn made_for(input: &Input, args: &cli::Plan) -> Result<MadeFor> {
 }
 
 /// Reads a trace once: for a plan, and for the allocators that it is compared with.
-pub fn read(input: &Input, threshold: u64) -> Result<Read> {
+fn read(input: &Input, threshold: u64) -> Result<Read> {
     let mut record = Record::new(MOST_EVENTS);
     let mut lifetimes = Lifetimes::new(threshold);
     let mut beside = Beside::new(threshold);
@@ -212,6 +185,19 @@ pub fn read(input: &Input, threshold: u64) -> Result<Read> {
         bail!(
             "{} has more than {MOST_EVENTS} events, which is the most that are planned",
             input.name
+        );
+    }
+    input.say_cut_off();
+    if record.is_empty() && lifetimes.left_out == 0 {
+        bail!("{} has no request, so there is nothing to plan", input.name);
+    }
+    if record.is_empty() {
+        bail!(
+            "{} has no request of {} or more, which is the threshold: {} smaller ones are PyTorch's own; for a plan of \
+             those too, --threshold-mb 0",
+            input.name,
+            show::bytes(threshold),
+            lifetimes.left_out,
         );
     }
     let outcomes = replays.outcomes();

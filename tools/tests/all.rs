@@ -1,9 +1,6 @@
 //! The integration tests of this crate, in one program: each file is a module, and what they share is compiled and linked once.
 
 mod device;
-#[allow(dead_code, reason = "the planner's measurements use the rest")]
-#[path = "../examples/planner/instances.rs"]
-mod instances;
 mod old_files;
 mod outputs;
 mod plans;

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use pinbuddy_events::trace::Header;
@@ -113,16 +114,17 @@ fn an_open_file_is_written_behind_what_it_has() {
 fn an_input_is_never_the_output() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, table) = (&*trace(&folder), &*table(&folder));
-    let link = folder.path().join("link");
+    let [link, hard] = ["link", "hard"].map(|it| folder.path().join(it));
     for (input, arguments) in [trace, trace, trace, table]
         .into_iter()
         .zip(with_outputs(trace, table))
     {
-        let _ = fs::remove_file(&link);
+        let _ = [&link, &hard].map(fs::remove_file);
         symlink(input, &link).unwrap();
+        fs::hard_link(input, &hard).unwrap();
         let before = fs::read(input).unwrap();
-        for name in [input, link.to_str().unwrap()] {
-            let said = started::refused(&[&arguments[..], &[name]].concat());
+        for name in [Path::new(input), &link, &hard] {
+            let said = started::refused(&[&arguments[..], &[name.to_str().unwrap()]].concat());
             says(&said, "is also an input");
             assert_eq!(fs::read(input).unwrap(), before);
         }

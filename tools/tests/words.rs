@@ -114,9 +114,14 @@ fn a_message_is_explained_by_itself_and_in_a_log() {
 
 #[test]
 fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
-    let (code, said) = explained(&["first", "step", "is", "slow"], "");
-    assert_eq!(code, Some(0));
-    says(&said, "To do: call pinbuddy.warm_up()");
+    for words in [
+        &["first", "step", "is", "slow"][..],
+        &["my slow First step!"],
+    ] {
+        let (code, said) = explained(words, "");
+        assert_eq!(code, Some(0));
+        says(&said, "To do: call pinbuddy.warm_up()");
+    }
     let (code, said) = explained(&["budget"], "");
     assert_eq!(code, Some(0));
     says(&said, "budget, quota\n  the most that the engine pins");
@@ -124,7 +129,7 @@ fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
     let (code, said) = explained(&["BUDDY_FORK=hide"], "");
     assert_eq!(code, Some(0));
     says(&said, "BUDDY_FORK\n  what forked children");
-    let (code, said) = explained(&["xyzzy"], "");
+    let (code, said) = explained(&["the of xyzzy"], "");
     assert_eq!(code, Some(1));
     assert!(said.starts_with("Nothing is known of that."), "{said}");
     let (code, said) = explained(&[], "epoch 1\n");

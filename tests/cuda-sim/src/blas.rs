@@ -4,58 +4,19 @@
 //! copies and events and recorded by a capture, said once and left out. Its result is whatever
 //! memory it would have been written to holds.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::Status;
 use crate::handles::Handles;
 use crate::{device, kernel, stream};
 
-static HANDLES: Handles<Handle> = Handles::new(7);
-static DESCRIPTORS: Handles<Descriptor> = Handles::new(8);
-
-/// What a handle remembers between calls.
-#[derive(Debug, Default)]
-pub(crate) struct Handle {
-    stream: AtomicUsize,
-    math_mode: Setting,
-    pointer_mode: Setting,
-}
-
-/// A number that callers set and ask back.
-#[derive(Debug, Default)]
-pub(crate) struct Setting(AtomicI32);
-
-impl Setting {
-    pub(crate) fn set(&self, value: i32) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> i32 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Handle {
-    /// `cublasMath_t`.
-    pub(crate) fn math_mode(&self) -> &Setting {
-        &self.math_mode
-    }
-
-    /// `cublasPointerMode_t`.
-    pub(crate) fn pointer_mode(&self) -> &Setting {
-        &self.pointer_mode
-    }
-}
-
-/// A layout, operation or preference of cublasLt; its attributes mean nothing here.
-#[derive(Debug)]
-struct Descriptor;
+/// The stream that a handle's products run on.
+static HANDLES: Handles<AtomicUsize> = Handles::new(7);
 
 /// `cublasCreate`, for the current device.
 pub(crate) fn create() -> Status<usize> {
     device::activate_current()?;
-    Ok(HANDLES.insert(Handle::default()))
+    Ok(HANDLES.insert(AtomicUsize::default()))
 }
 
 /// `cublasDestroy`.
@@ -63,22 +24,22 @@ pub(crate) fn destroy(handle: usize) -> Status {
     HANDLES.remove(handle).map(|_| ())
 }
 
-/// The handle's settings.
-pub(crate) fn resolve(handle: usize) -> Status<Arc<Handle>> {
-    HANDLES.get(handle)
+/// Whether there is such a handle.
+pub(crate) fn check(handle: usize) -> Status {
+    HANDLES.get(handle).map(|_| ())
 }
 
 /// `cublasSetStream`.
 pub(crate) fn set_stream(handle: usize, stream: usize) -> Status {
     let resolved = HANDLES.get(handle)?;
     stream::resolve(stream)?;
-    resolved.stream.store(stream, Ordering::Relaxed);
+    resolved.store(stream, Ordering::Relaxed);
     Ok(())
 }
 
 /// A function named `name` that computes on the handle's stream.
 pub(crate) fn compute(name: &str, handle: usize) -> Status {
-    let stream = HANDLES.get(handle)?.stream.load(Ordering::Relaxed);
+    let stream = HANDLES.get(handle)?.load(Ordering::Relaxed);
     kernel::leave_out(name, &stream::resolve(stream)?)
 }
 
@@ -86,21 +47,6 @@ pub(crate) fn compute(name: &str, handle: usize) -> Status {
 pub(crate) fn compute_on(name: &str, handle: usize, stream: usize) -> Status {
     HANDLES.get(handle)?;
     kernel::leave_out(name, &stream::resolve(stream)?)
-}
-
-/// A new descriptor of cublasLt.
-pub(crate) fn describe() -> usize {
-    DESCRIPTORS.insert(Descriptor)
-}
-
-/// Whether there is such a descriptor; its attributes are not kept.
-pub(crate) fn check_descriptor(descriptor: usize) -> Status {
-    DESCRIPTORS.get(descriptor).map(|_| ())
-}
-
-/// Destroy a descriptor.
-pub(crate) fn forget(descriptor: usize) -> Status {
-    DESCRIPTORS.remove(descriptor).map(|_| ())
 }
 
 #[cfg(test)]
@@ -138,13 +84,5 @@ mod tests {
             Err(Error::cudaErrorInvalidResourceHandle)
         );
         destroy(handle).unwrap();
-    }
-
-    #[test]
-    fn a_descriptor_lives_until_it_is_destroyed() {
-        let descriptor = describe();
-        check_descriptor(descriptor).unwrap();
-        forget(descriptor).unwrap();
-        assert!(check_descriptor(descriptor).is_err() && forget(descriptor).is_err());
     }
 }

@@ -11,7 +11,6 @@ use crate::capture::Capture;
 use crate::error::{Error, Status, lock};
 use crate::graph::Step;
 use crate::handles::Handles;
-use crate::stats::STATS;
 use crate::stream::{self, Stream};
 use crate::work::{self, Completion, Work};
 use crate::{config, device};
@@ -65,7 +64,6 @@ pub(crate) fn record(event: &Arc<Event>, stream: &Arc<Stream>, flags: u32) -> St
     if event.device != stream.device {
         return Err(Error::cudaErrorInvalidResourceHandle);
     }
-    STATS.event_records.add(1);
     let record = match stream.capture() {
         Some(capture) if flags & cudaEventRecordExternal != 0 => {
             return capture.append(stream, Step::Record(Arc::clone(event)));

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::bindings::cudaGraphNodeType as NodeType;
 use crate::error::{Error, Status, lock};
 use crate::event::{self, Event};
 use crate::handles::Handles;
@@ -31,24 +30,6 @@ pub(crate) struct Node {
     pub(crate) handle: usize,
     pub(crate) depends_on: Vec<usize>,
     step: Step,
-}
-
-impl Node {
-    /// Its type as CUDA names it.
-    pub(crate) fn node_type(&self) -> NodeType {
-        match &self.step {
-            Step::Record(_) => NodeType::cudaGraphNodeTypeEventRecord,
-            Step::Wait(_) => NodeType::cudaGraphNodeTypeWaitEvent,
-            Step::Work(Work::Copy(_)) => NodeType::cudaGraphNodeTypeMemcpy,
-            Step::Work(Work::Set { .. }) => NodeType::cudaGraphNodeTypeMemset,
-            Step::Work(Work::Call(_)) => NodeType::cudaGraphNodeTypeHost,
-            Step::Work(Work::Hold(_) | Work::Kernel) => NodeType::cudaGraphNodeTypeKernel,
-            Step::Work(Work::FreeDevice(_)) => NodeType::cudaGraphNodeTypeMemFree,
-            Step::Work(
-                Work::Reach(_) | Work::Await(_) | Work::AwaitQueue(..) | Work::Watched(..),
-            ) => NodeType::cudaGraphNodeTypeEmpty,
-        }
-    }
 }
 
 /// Nodes in the order in which they were recorded. A node can only depend on earlier ones.
@@ -176,6 +157,5 @@ pub(crate) fn launch(handle: usize, stream: &Arc<Stream>) -> Status {
             Step::Wait(event) => event::wait(stream, event, 0)?,
         }
     }
-    STATS.graph_launches.add(1);
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// `cudaHostAlloc`: fresh page-locked memory.
-pub(crate) fn host_alloc(bytes: usize, flags: u32) -> Status<usize> {
+pub(crate) fn host_alloc(bytes: usize) -> Status<usize> {
     capture_rules::unsafe_call()?;
     let device = device::activate_current()?;
     if bytes == 0 {
@@ -23,7 +23,6 @@ pub(crate) fn host_alloc(bytes: usize, flags: u32) -> Status<usize> {
         bytes: length,
         kind: Kind::Host,
         device,
-        flags,
     };
     // A mapping that the kernel gave just now cannot overlap a live one, unless someone unmapped
     // memory that is still registered; that stale entry gives way.
@@ -75,7 +74,7 @@ pub(crate) fn host_free(address: usize) -> Status {
 }
 
 /// `cudaHostRegister`: lock someone else's memory.
-pub(crate) fn host_register(address: usize, bytes: usize, flags: u32) -> Status {
+pub(crate) fn host_register(address: usize, bytes: usize) -> Status {
     capture_rules::unsafe_call()?;
     let device = device::activate_current()?;
     if address == 0 || bytes == 0 || address.checked_add(bytes).is_none() {
@@ -89,7 +88,6 @@ pub(crate) fn host_register(address: usize, bytes: usize, flags: u32) -> Status 
         bytes,
         kind: Kind::Registered,
         device,
-        flags,
     };
     match memory::insert(region) {
         Ok(()) => {}
@@ -151,7 +149,7 @@ mod tests {
 
     #[test]
     fn pinned_memory_is_locked_and_freed_once() {
-        let address = host_alloc(10_000, 0).unwrap();
+        let address = host_alloc(10_000).unwrap();
         assert_eq!(cover(address + 1, 9_000), Cover::PageLocked);
         assert_eq!(host_free(address + 4096), Err(Error::cudaErrorInvalidValue));
         host_free(address).unwrap();
@@ -163,9 +161,9 @@ mod tests {
     fn registration_is_refused_twice_and_when_unknown() {
         let memory = vec![0_u8; 20_000];
         let address = memory.as_ptr().addr();
-        host_register(address, 20_000, 0).unwrap();
+        host_register(address, 20_000).unwrap();
         assert_eq!(
-            host_register(address + 100, 10, 0),
+            host_register(address + 100, 10),
             Err(Error::cudaErrorHostMemoryAlreadyRegistered)
         );
         assert_eq!(host_free(address), Err(Error::cudaErrorInvalidValue));
@@ -178,10 +176,7 @@ mod tests {
             host_unregister(address),
             Err(Error::cudaErrorHostMemoryNotRegistered)
         );
-        assert_eq!(host_register(0, 1, 0), Err(Error::cudaErrorInvalidValue));
-        assert_eq!(
-            host_register(address, 0, 0),
-            Err(Error::cudaErrorInvalidValue)
-        );
+        assert_eq!(host_register(0, 1), Err(Error::cudaErrorInvalidValue));
+        assert_eq!(host_register(address, 0), Err(Error::cudaErrorInvalidValue));
     }
 }

@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use crate::error::{Error, Status, lock};
 use crate::pages;
 use crate::registry::{Cover, Kind, Region, Registry};
-use crate::stats::STATS;
 use crate::{device, waiting};
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new());
@@ -27,7 +26,6 @@ pub(crate) fn device_alloc(bytes: usize) -> Status<usize> {
             bytes: length,
             kind: Kind::Device,
             device,
-            flags: 0,
         })
         .map_err(|_| Error::cudaErrorMemoryAllocation);
     let added = region.and_then(|region| {
@@ -36,9 +34,8 @@ pub(crate) fn device_alloc(bytes: usize) -> Status<usize> {
             .map(|()| base)
             .map_err(|_| Error::cudaErrorUnknown)
     });
-    match added {
-        Ok(_) => STATS.device_allocs.add(1),
-        Err(_) => device::give_memory(device, length),
+    if added.is_err() {
+        device::give_memory(device, length);
     }
     added
 }
@@ -60,7 +57,6 @@ pub(crate) fn release_device(address: usize) {
     if let Some(region) = remove(address, Kind::Device) {
         pages::unmap(region.base, region.bytes);
         device::give_memory(region.device, region.bytes);
-        STATS.device_frees.add(1);
     }
 }
 
@@ -124,7 +120,7 @@ mod tests {
         let address = device_alloc(100).unwrap();
         assert_eq!(cover(address, 4096), Cover::Device(0));
         assert_eq!(
-            host_register(address, 10, 0),
+            host_register(address, 10),
             Err(Error::cudaErrorInvalidValue)
         );
         assert_eq!(host_free(address), Err(Error::cudaErrorInvalidValue));

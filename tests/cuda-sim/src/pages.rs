@@ -1,8 +1,14 @@
 //! The system calls under host memory: map, unmap, lock, unlock. No policy.
+//!
+//! The kernel itself is asked, as rustix does on Linux, and not libc, whose names are `system`'s.
 
+use std::ffi::c_void;
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use crate::system;
+use rustix::fs::{self, FallocateFlags, MemfdFlags};
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
 /// The unit of locking.
 pub(crate) const PAGE: usize = 4096;
@@ -32,45 +38,26 @@ pub(crate) enum Like {
 
 /// Map fresh anonymous memory.
 pub(crate) fn map(bytes: usize, like: Like) -> io::Result<usize> {
-    let sharing = match like {
-        Like::Ordinary | Like::Driver => libc::MAP_PRIVATE,
-        Like::SharedDriver => libc::MAP_SHARED,
+    let (sharing, advices): (_, &[Advice]) = match like {
+        Like::Ordinary => (MapFlags::PRIVATE, &[]),
+        Like::Driver => (MapFlags::PRIVATE, &[Advice::LinuxNoHugepage]),
+        Like::SharedDriver => (
+            MapFlags::SHARED,
+            &[Advice::LinuxNoHugepage, Advice::LinuxDontDump],
+        ),
     };
-    let _unwatched = system::Unwatched::begin();
-    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing else.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            sharing | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if address == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
+    let address = map_anonymous(None, bytes, READ_WRITE, sharing)?;
+    for advice in advices {
+        // SAFETY: the range was mapped just now and is ours. Without the advice it serves, too.
+        let _ = unsafe { mm::madvise(pointer(address), bytes, *advice) };
     }
-    let advise = |advice| {
-        // SAFETY: the range was mapped just now and is ours.
-        unsafe { libc::madvise(address, bytes, advice) };
-    };
-    match like {
-        Like::Ordinary => {}
-        Like::Driver => advise(libc::MADV_NOHUGEPAGE),
-        Like::SharedDriver => {
-            advise(libc::MADV_NOHUGEPAGE);
-            advise(libc::MADV_DONTDUMP);
-        }
-    }
-    Ok(address.addr())
+    Ok(address)
 }
 
 /// Unmap what [`map`] gave.
 pub(crate) fn unmap(address: usize, bytes: usize) {
-    let _unwatched = system::Unwatched::begin();
     // SAFETY: callers pass a range that `map` gave and that the registry no longer lists.
-    unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(address), bytes) };
+    let _ = unsafe { mm::munmap(pointer(address), bytes) };
 }
 
 /// Take a range of addresses that nobody may touch, aligned to a power of two.
@@ -78,7 +65,7 @@ pub(crate) fn reserve(bytes: usize, alignment: usize) -> io::Result<usize> {
     let room = bytes
         .checked_add(alignment)
         .ok_or(io::ErrorKind::OutOfMemory)?;
-    let start = map_at(None, room, libc::PROT_NONE, ANONYMOUS, (-1, 0))?;
+    let start = map_anonymous(None, room, ProtFlags::empty(), MapFlags::PRIVATE)?;
     let base = start.next_multiple_of(alignment);
     let behind = base + bytes;
     if base > start {
@@ -92,140 +79,90 @@ pub(crate) fn reserve(bytes: usize, alignment: usize) -> io::Result<usize> {
 
 /// Put back a reserved range, in place of what is mapped there.
 pub(crate) fn hide(address: usize, bytes: usize) -> io::Result<()> {
-    map_at(Some(address), bytes, libc::PROT_NONE, ANONYMOUS, (-1, 0)).map(|_| ())
+    map_anonymous(Some(address), bytes, ProtFlags::empty(), MapFlags::PRIVATE).map(|_| ())
 }
 
 /// Map a part of a file over a reserved range; nobody may touch it yet.
-pub(crate) fn map_file(at: (usize, usize), file: i32, offset: usize) -> io::Result<()> {
+pub(crate) fn map_file(at: (usize, usize), file: BorrowedFd<'_>, offset: usize) -> io::Result<()> {
     let (address, bytes) = at;
-    map_at(
-        Some(address),
-        bytes,
-        libc::PROT_NONE,
-        libc::MAP_SHARED,
-        (file, offset),
-    )
-    .map(|_| ())
+    let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
+    let (start, nobody) = (pointer(address), ProtFlags::empty());
+    // SAFETY: the range was reserved for this, and holds nothing of Rust's.
+    unsafe { mm::mmap(start, bytes, nobody, flags, file, offset as u64) }?;
+    Ok(())
 }
 
 /// Allow or forbid reading and writing.
 pub(crate) fn protect(address: usize, bytes: usize, allowed: bool) -> io::Result<()> {
-    let protection = if allowed {
-        libc::PROT_READ | libc::PROT_WRITE
-    } else {
-        libc::PROT_NONE
+    let protection = match allowed {
+        true => MprotectFlags::READ | MprotectFlags::WRITE,
+        false => MprotectFlags::empty(),
     };
-    let start = std::ptr::with_exposed_provenance_mut(address);
     // SAFETY: callers pass a range that `map_file` mapped, which holds nothing of Rust's.
-    succeeded(unsafe { libc::mprotect(start, bytes, protection) })
+    Ok(unsafe { mm::mprotect(pointer(address), bytes, protection) }?)
 }
 
 /// A file without a name that only memory holds.
-pub(crate) fn memory_file() -> io::Result<i32> {
-    let _unwatched = system::Unwatched::begin();
-    // SAFETY: the name is a C string.
-    let file = unsafe { libc::memfd_create(c"pinbuddy-sim".as_ptr(), libc::MFD_CLOEXEC) };
-    if file < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(file)
+pub(crate) fn memory_file() -> io::Result<OwnedFd> {
+    Ok(fs::memfd_create("pinbuddy-sim", MemfdFlags::CLOEXEC)?)
 }
 
 /// Make a file longer; nothing is taken for it until it is touched.
-pub(crate) fn lengthen(file: i32, bytes: usize) -> io::Result<()> {
-    let length = i64::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    // SAFETY: no pointers are passed.
-    succeeded(unsafe { libc::ftruncate(file, length) })
+pub(crate) fn lengthen(file: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    Ok(fs::ftruncate(file, bytes as u64)?)
 }
 
 /// Give the pages of a part of a file back. It cannot fail where the part lies in the file; if it did, the pages would
 /// stay taken.
-pub(crate) fn forget_file(file: i32, offset: usize, bytes: usize) {
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    if let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) {
-        // SAFETY: no pointers are passed.
-        unsafe { libc::fallocate(file, mode, offset, bytes) };
-    }
+pub(crate) fn forget_file(file: BorrowedFd<'_>, offset: usize, bytes: usize) {
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let _ = fs::fallocate(file, mode, offset as u64, bytes as u64);
 }
 
-const ANONYMOUS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// Map at an address that is reserved, or anywhere.
-fn map_at(
+fn map_anonymous(
     address: Option<usize>,
     bytes: usize,
-    protection: i32,
-    kind: i32,
-    (file, offset): (i32, usize),
+    protection: ProtFlags,
+    sharing: MapFlags,
 ) -> io::Result<usize> {
-    let fixed = address.map_or(0, |_| libc::MAP_FIXED);
-    let offset = i64::try_from(offset).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    let start = std::ptr::with_exposed_provenance_mut(address.unwrap_or(0));
-    let _unwatched = system::Unwatched::begin();
-    // SAFETY: a fixed address lies in a range that was reserved for this, and holds nothing of Rust's.
-    let mapped = unsafe {
-        libc::mmap(
-            start,
-            bytes,
-            protection,
-            kind | fixed | libc::MAP_NORESERVE,
-            file,
-            offset,
-        )
-    };
-    if mapped == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
+    let fixed = address.map_or(MapFlags::empty(), |_| MapFlags::FIXED);
+    let flags = sharing | fixed | MapFlags::NORESERVE;
+    let start = pointer(address.unwrap_or(0));
+    // SAFETY: a fixed address lies in a range that was reserved for this, and holds nothing of Rust's; a mapping at an
+    // address of the kernel's choice touches nothing else.
+    let mapped = unsafe { mm::mmap_anonymous(start, bytes, protection, flags) }?;
     Ok(mapped.expose_provenance())
 }
 
-fn succeeded(result: i32) -> io::Result<()> {
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+fn pointer(address: usize) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(address)
 }
 
 /// Lock whole pages into memory, touching all of them.
 pub(crate) fn lock(address: usize, bytes: usize) -> io::Result<()> {
     // SAFETY: locking changes no content, and the kernel refuses a range that is not mapped.
-    let result = unsafe { libc::mlock(std::ptr::with_exposed_provenance(address), bytes) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    Ok(unsafe { mm::mlock(pointer(address), bytes) }?)
 }
 
 /// Refuse pages that are not mapped, and touch none.
 pub(crate) fn check_mapped(address: usize, bytes: usize) -> io::Result<()> {
-    let start = std::ptr::with_exposed_provenance_mut(address);
     // SAFETY: an asynchronous msync writes nothing anywhere; the kernel only walks the mappings and
     // refuses a range that is not mapped.
-    let result = unsafe { libc::msync(start, bytes, libc::MS_ASYNC) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    Ok(unsafe { mm::msync(pointer(address), bytes, MsyncFlags::ASYNC) }?)
 }
 
 /// Undo [`lock`].
 pub(crate) fn unlock(address: usize, bytes: usize) {
     // SAFETY: unlocking changes no content, and the kernel refuses a range that is not mapped.
-    unsafe { libc::munlock(std::ptr::with_exposed_provenance(address), bytes) };
+    let _ = unsafe { mm::munlock(pointer(address), bytes) };
 }
 
 /// The RLIMIT_MEMLOCK of this process in bytes; `None` where there is no limit.
 pub(crate) fn lock_limit() -> Option<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is a valid place for the answer.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
-    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    getrlimit(Resource::Memlock).current
 }
 
 #[cfg(test)]

@@ -35,8 +35,6 @@ pub(crate) struct Region {
     pub(crate) kind: Kind,
     /// The device that holds it, or that was current when the host memory was pinned.
     pub(crate) device: i32,
-    /// The flags that it was made with.
-    pub(crate) flags: u32,
 }
 
 impl Region {
@@ -169,7 +167,6 @@ mod tests {
             bytes,
             kind,
             device: 0,
-            flags: 0,
         }
     }
 

@@ -44,32 +44,8 @@ counters! {
     host_unregisters,
     /// Pins that were refused, by the system or by `PINBUDDY_SIM_FAIL_PIN_AFTER_MB`.
     pins_refused,
-    /// `cudaMalloc` and `cudaMallocAsync` that gave memory.
-    device_allocs,
-    /// Device allocations given back.
-    device_frees,
-    /// `cuMemMap` of physical memory.
-    device_maps,
-    /// Such mappings undone.
-    device_unmaps,
-    /// Copies that a stream carried out.
-    copies,
-    /// Bytes that they moved.
-    copied_bytes,
-    /// Copies whose pageable source was staged at the call.
-    staged_copies,
-    /// Memsets that a stream carried out.
-    memsets,
     /// Kernels launched, whether simulated or left out.
     kernels_launched,
-    /// Of these, spin kernels, which were simulated.
-    spin_kernels,
-    /// Host functions that a stream called.
-    host_functions,
-    /// Events recorded.
-    event_records,
-    /// Graph launches.
-    graph_launches,
     /// Hazards found (`hazard`).
     hazards,
 }

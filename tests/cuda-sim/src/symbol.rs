@@ -26,8 +26,8 @@ pub(crate) fn register(shadow: usize, bytes: usize) {
         .insert(shadow, symbol);
 }
 
-/// `cudaGetSymbolSize`.
-pub(crate) fn size(shadow: usize) -> Status<usize> {
+/// How many bytes it has.
+fn size(shadow: usize) -> Status<usize> {
     let symbols = lock(&SYMBOLS);
     let symbol = symbols.as_ref().and_then(|symbols| symbols.get(&shadow));
     symbol

@@ -4,19 +4,31 @@
 //! gets there, so overwriting it earlier is seen. A copy to pageable memory, and a copy between
 //! host memories, is done when the call returns. A copy inside devices never holds the caller.
 
+use std::sync::Arc;
+
 use crate::bindings::cudaMemcpyKind as CopyKind;
 use crate::error::{Error, Status};
 use crate::memory;
 use crate::registry::Cover;
-use crate::stats::STATS;
-use crate::stream;
+use crate::stream::{self, Stream};
 use crate::work::{Area, Source, Transfer, Work, stage};
 
-/// Whether a copy was asked for with a synchronous or an asynchronous function.
+/// Where a function works, and whether it is a synchronous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
-    Sync,
-    Async,
+pub(crate) enum At {
+    /// On the legacy default stream, and the caller waits.
+    Now,
+    /// On a stream.
+    On(usize),
+}
+
+impl At {
+    fn stream(self) -> Status<Arc<Stream>> {
+        stream::resolve(match self {
+            Self::Now => 0,
+            Self::On(stream) => stream,
+        })
+    }
 }
 
 /// Whether the range that a copy names is on a device.
@@ -27,18 +39,17 @@ enum Place {
     Device,
 }
 
-/// Copy rows of bytes on a stream.
-pub(crate) fn copy(
-    target: Area,
-    source: Area,
-    kind: CopyKind,
-    stream: usize,
-    call: Call,
-) -> Status {
+/// Copy a plain run of bytes.
+pub(crate) fn copy_bytes(to: usize, from: usize, bytes: usize, kind: CopyKind, at: At) -> Status {
+    copy(Area::line(to, bytes), Area::line(from, bytes), kind, at)
+}
+
+/// Copy rows of bytes.
+pub(crate) fn copy(target: Area, source: Area, kind: CopyKind, at: At) -> Status {
     if kind.0 > CopyKind::cudaMemcpyDefault.0 {
         return Err(Error::cudaErrorInvalidMemcpyDirection);
     }
-    let stream = stream::resolve(stream)?;
+    let stream = at.stream()?;
     if target.bytes() == 0 {
         return Ok(());
     }
@@ -58,21 +69,20 @@ pub(crate) fn copy(
     let captured = stream.capture().is_some();
     let staged = !captured && from == Place::Pageable && to == Place::Device;
     let source = if staged {
-        STATS.staged_copies.add(1);
         Source::Staged(stage(source))
     } else {
         Source::Memory(source)
     };
     let ticket = stream::submit(&stream, Work::Copy(Transfer { target, source }))?;
     match ticket {
-        Some(ticket) if caller_waits(from, to, call) => ticket.wait(),
+        Some(ticket) if caller_waits(from, to, at) => ticket.wait(),
         _ => Ok(()),
     }
 }
 
-/// Fill rows of bytes on a stream.
-pub(crate) fn set(target: Area, value: u8, stream: usize, call: Call) -> Status {
-    let stream = stream::resolve(stream)?;
+/// Fill rows of bytes.
+pub(crate) fn set(target: Area, value: u8, at: At) -> Status {
+    let stream = at.stream()?;
     if target.bytes() == 0 {
         return Ok(());
     }
@@ -82,7 +92,7 @@ pub(crate) fn set(target: Area, value: u8, stream: usize, call: Call) -> Status 
     }
     let ticket = stream::submit(&stream, Work::Set { target, value })?;
     match ticket {
-        Some(ticket) if call == Call::Sync && to == Place::PageLocked => ticket.wait(),
+        Some(ticket) if at == At::Now && to == Place::PageLocked => ticket.wait(),
         _ => Ok(()),
     }
 }
@@ -99,10 +109,10 @@ fn place(area: Area) -> Status<Place> {
     }
 }
 
-fn caller_waits(from: Place, to: Place, call: Call) -> bool {
+fn caller_waits(from: Place, to: Place, at: At) -> bool {
     match (from, to) {
         (Place::Device, Place::Device) => false,
-        (_, Place::Device) | (Place::Device, Place::PageLocked) => call == Call::Sync,
+        (_, Place::Device) | (Place::Device, Place::PageLocked) => at == At::Now,
         (Place::Device, Place::Pageable) => true,
         // Between host memories, whichever they are.
         (Place::Pageable | Place::PageLocked, Place::Pageable | Place::PageLocked) => true,
@@ -125,25 +135,12 @@ mod tests {
         let hold = Work::Hold(Duration::from_millis(500));
         stream::submit(&stream::resolve(stream).unwrap(), hold).unwrap();
         let (to, from) = (Area::line(device, BYTES), Area::line(source, BYTES));
-        copy(
-            to,
-            from,
-            CopyKind::cudaMemcpyHostToDevice,
-            stream,
-            Call::Async,
-        )
-        .unwrap();
+        let on = At::On(stream);
+        copy(to, from, CopyKind::cudaMemcpyHostToDevice, on).unwrap();
         overwrite();
         let answer = vec![0_u8; BYTES];
         let back = Area::line(answer.as_ptr().expose_provenance(), BYTES);
-        copy(
-            back,
-            to,
-            CopyKind::cudaMemcpyDeviceToHost,
-            stream,
-            Call::Async,
-        )
-        .unwrap();
+        copy(back, to, CopyKind::cudaMemcpyDeviceToHost, on).unwrap();
         memory::device_free(device).unwrap();
         std::hint::black_box(&answer)[BYTES - 1]
     }
@@ -157,8 +154,8 @@ mod tests {
 
     #[test]
     fn a_page_locked_source_is_read_when_the_stream_gets_there() {
-        let source = host_memory::host_alloc(BYTES, 0).unwrap();
-        let fill = |value| set(Area::line(source, BYTES), value, 0, Call::Sync).unwrap();
+        let source = host_memory::host_alloc(BYTES).unwrap();
+        let fill = |value| set(Area::line(source, BYTES), value, At::Now).unwrap();
         fill(1);
         assert_eq!(copied_byte(source, || fill(2)), 2);
         host_memory::host_free(source).unwrap();
@@ -172,11 +169,11 @@ mod tests {
         let to = Area::line(device, 2 * BYTES);
         let kind = CopyKind::cudaMemcpyHostToDevice;
         assert_eq!(
-            copy(to, from, kind, 0, Call::Sync),
+            copy(to, from, kind, At::Now),
             Err(Error::cudaErrorInvalidValue)
         );
         assert_eq!(
-            copy(from, from, kind, 0, Call::Sync),
+            copy(from, from, kind, At::Now),
             Err(Error::cudaErrorInvalidValue)
         );
         memory::device_free(device).unwrap();
@@ -189,7 +186,7 @@ mod tests {
         let device = memory::device_alloc(BYTES).unwrap();
         let halves = [address, address + BYTES];
         for half in halves {
-            host_memory::host_register(half, BYTES, 0).unwrap();
+            host_memory::host_register(half, BYTES).unwrap();
         }
         let both_ways = |at| {
             let (host, device) = (Area::line(at, BYTES), Area::line(device, BYTES));
@@ -198,8 +195,8 @@ mod tests {
                 CopyKind::cudaMemcpyDeviceToHost,
             );
             [
-                copy(device, host, down, 0, Call::Async),
-                copy(host, device, up, 0, Call::Async),
+                copy(device, host, down, At::On(0)),
+                copy(host, device, up, At::On(0)),
             ]
         };
         let refused = Err(Error::cudaErrorInvalidValue);
@@ -215,22 +212,13 @@ mod tests {
     fn rows_are_copied_with_their_pitch() {
         let device = memory::device_alloc(BYTES).unwrap();
         let source: Vec<u8> = (0..16).collect();
-        let from = Area {
-            address: source.as_ptr().expose_provenance(),
-            pitch: 4,
-            width: 2,
-            rows: 4,
-        };
-        let to = Area {
-            address: device,
-            pitch: 2,
-            ..from
-        };
-        copy(to, from, CopyKind::cudaMemcpyHostToDevice, 0, Call::Sync).unwrap();
+        let from = Area::rows(source.as_ptr().expose_provenance(), 4, 2, 4);
+        let to = Area::rows(device, 2, 2, 4);
+        copy(to, from, CopyKind::cudaMemcpyHostToDevice, At::Now).unwrap();
         let answer = [0_u8; 8];
         let back = Area::line(answer.as_ptr().expose_provenance(), 8);
         let from = Area::line(device, 8);
-        copy(back, from, CopyKind::cudaMemcpyDeviceToHost, 0, Call::Sync).unwrap();
+        copy(back, from, CopyKind::cudaMemcpyDeviceToHost, At::Now).unwrap();
         assert_eq!(*std::hint::black_box(&answer), [0, 1, 4, 5, 8, 9, 12, 13]);
         memory::device_free(device).unwrap();
     }

@@ -9,7 +9,6 @@ use crate::error::{Error, Status, lock};
 use crate::hazard::Flight;
 use crate::memory;
 use crate::queue::Queue;
-use crate::stats::STATS;
 
 /// One item of a stream's queue.
 #[derive(Debug, Clone)]
@@ -48,11 +47,16 @@ pub(crate) struct Area {
 impl Area {
     /// A plain run of bytes.
     pub(crate) fn line(address: usize, bytes: usize) -> Self {
+        Self::rows(address, bytes, bytes, 1)
+    }
+
+    /// Rows `pitch` apart.
+    pub(crate) fn rows(address: usize, pitch: usize, width: usize, rows: usize) -> Self {
         Self {
             address,
-            pitch: bytes,
-            width: bytes,
-            rows: 1,
+            pitch,
+            width,
+            rows,
         }
     }
 
@@ -178,23 +182,15 @@ impl Work {
     /// Do it.
     pub(crate) fn perform(self) {
         match self {
-            Self::Copy(transfer) => {
-                transfer.perform();
-                STATS.copies.add(1);
-                STATS.copied_bytes.add(transfer.target.bytes() as u64);
-            }
+            Self::Copy(transfer) => transfer.perform(),
             Self::Set { target, value } => {
                 for row in 0..target.rows {
                     fill(target.row(row), value, target.width);
                 }
-                STATS.memsets.add(1);
             }
             Self::Hold(time) => std::thread::sleep(time),
             Self::Kernel => {}
-            Self::Call(call) => {
-                (call.0)();
-                STATS.host_functions.add(1);
-            }
+            Self::Call(call) => (call.0)(),
             Self::Reach(completion) => completion.reach(),
             Self::Await(completion) => completion.wait(),
             Self::AwaitQueue(queue, ticket) => queue.wait(ticket),

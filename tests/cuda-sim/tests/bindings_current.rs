@@ -10,9 +10,14 @@
 //!
 //! They are ignored by default, so that a machine without these does not look green by skipping;
 //! once asked for, a missing variable fails. `UPDATE_BINDINGS=1` rewrites the files.
+//!
+//! Of enums only those variants are kept whose name is in the simulator's sources: to use another one, name it in a
+//! comment first, and rewrite.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use bindgen::callbacks::{EnumVariantCustomBehavior, EnumVariantValue, ParseCallbacks};
 
 /// What to take from the headers, by kind.
 struct Selection {
@@ -26,7 +31,6 @@ const CUDA13: Selection = Selection {
         "cudaDeviceAttr",
         "cudaDriverEntryPointQueryResult",
         "cudaError",
-        "cudaGraphNodeType",
         "cudaMemcpyKind",
         "cudaMemoryType",
         "cudaStreamCaptureMode",
@@ -36,7 +40,6 @@ const CUDA13: Selection = Selection {
         "cudaDeviceProp",
         "cudaFuncAttributes",
         "cudaLaunchConfig_st",
-        "cudaPointerAttributes",
         "dim3",
     ],
     constants: &[
@@ -44,8 +47,6 @@ const CUDA13: Selection = Selection {
         "cudaEvent(DisableTiming|Interprocess)",
         "cudaEventRecordExternal",
         "cudaEventWaitExternal",
-        "cudaHostAlloc(Default|Portable|Mapped|WriteCombined)",
-        "cudaHostRegister(Default|Portable|Mapped|IoMemory|ReadOnly)",
         "cudaStreamNonBlocking",
     ],
 };
@@ -116,9 +117,52 @@ fn generate(include: &str, selection: &Selection) -> String {
         builder = builder.allowlist_var(name);
     }
     builder
+        .parse_callbacks(Box::new(Used(sources(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        ))))
         .generate()
         .expect("bindgen reads the headers")
         .to_string()
+}
+
+/// Hides variants of enums that the simulator's sources do not name.
+#[derive(Debug)]
+struct Used(String);
+
+impl ParseCallbacks for Used {
+    fn enum_variant_behavior(
+        &self,
+        _enum: Option<&str>,
+        name: &str,
+        _value: EnumVariantValue,
+    ) -> Option<EnumVariantCustomBehavior> {
+        let is_word_end = |at: usize| {
+            let next = self.0[at..].chars().next();
+            !next.is_some_and(|it| it.is_alphanumeric() || it == '_')
+        };
+        let mut found = self.0.match_indices(name);
+        match found.any(|(at, _)| is_word_end(at + name.len())) {
+            true => None,
+            false => Some(EnumVariantCustomBehavior::Hide),
+        }
+    }
+}
+
+/// The text of the simulator's sources but for the bindings themselves.
+fn sources(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).expect("the simulator's sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            text += &sources(&path);
+        } else if !path
+            .file_name()
+            .is_some_and(|it| it.to_string_lossy().starts_with("bindings"))
+        {
+            text += &std::fs::read_to_string(&path).expect("a source");
+        }
+    }
+    text
 }
 
 /// The compiler's own headers (`stddef.h` and such), which the libclang package does not bring.

@@ -30,6 +30,7 @@ pub use findings::Finding;
 pub use recommend::Recommendation;
 pub use text::Brief;
 pub use world::Counts;
+use world::World;
 
 /// What is said of a trace.
 #[derive(Debug, Serialize)]
@@ -61,8 +62,7 @@ pub fn run(args: &cli::Advise) -> Result<()> {
 
 /// What there is to say of a trace of device memory: what is wrong. PyTorch's own allocator serves it, whatever is set.
 fn of_a_device(input: &Input) -> Result<Advice> {
-    let counts = world::count(input, input.threshold())?;
-    let mut world = world::World::default();
+    let mut world = World::of(world::count(input, input.threshold())?);
     let mut watches = findings::of_a_device();
     input.each(&mut |item| {
         for watch in &mut watches {
@@ -73,10 +73,10 @@ fn of_a_device(input: &Input) -> Result<Advice> {
     })?;
     Ok(Advice {
         trace: input.name.clone(),
-        counts,
         choices: Vec::new(),
         recommendation: recommend::of_a_device(input.as_argument()),
         findings: findings::found(&mut watches, &world),
+        counts: world.counts,
     })
 }
 
@@ -90,14 +90,13 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
         return of_a_device(input);
     }
     let (threshold, planned_from) = (input.threshold(), input.planned_from());
-    let counts = world::count(input, threshold)?;
-    let tries = choices::grid(&counts, input.about.torch.as_deref());
+    let mut world = World::of(world::count(input, threshold)?);
+    let tries = choices::grid(&world.counts, input.about.torch.as_deref());
     let mut replays = Replays::new(tries.iter().map(choices::Try::run).collect());
     // What a plan leaves to stock.
     let mut rest = Replays::new(vec![replay::on(Kind::Stock, Settings::default())]);
     let mut beside = Beside::new(planned_from);
-    let mut world = world::World::default();
-    let mut watches = findings::watches(&counts, &input.about);
+    let mut watches = findings::watches(world.counts.uses, &input.about);
     let (mut lifetimes, mut record) = (Lifetimes::new(planned_from), Record::new(MOST_EVENTS));
     let mut push = |event| {
         record.push(event);
@@ -125,14 +124,20 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
         let plan = plan(&record);
         let rest = &rest.outcomes()[0];
         let argument = input.as_argument();
-        choices.push(choices::of_plan(&plan, &record, rest, &counts, argument));
+        choices.push(choices::of_plan(
+            &plan,
+            &record,
+            rest,
+            &world.counts,
+            argument,
+        ));
     }
-    let recommendation = recommend::recommend(&choices, &counts);
+    let recommendation = recommend::recommend(&choices, &world.counts);
     Ok(Advice {
         trace: input.name.clone(),
-        counts,
         choices,
         recommendation,
         findings: findings::found(&mut watches, &world),
+        counts: world.counts,
     })
 }

@@ -105,6 +105,8 @@ pub(super) struct Block {
 /// What is so at a moment, before the event that comes next.
 #[derive(Debug, Default)]
 pub(super) struct World {
+    /// Of the whole trace.
+    pub(super) counts: Counts,
     pub(super) live: HashMap<u64, Block>,
     pub(super) live_bytes: u64,
     pub(super) iterations: u64,
@@ -112,6 +114,14 @@ pub(super) struct World {
 }
 
 impl World {
+    /// The beginning of a trace with these counts.
+    pub(super) fn of(counts: Counts) -> Self {
+        Self {
+            counts,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn see(&mut self, item: &Item) {
         let line = item.line;
         self.line = line;

@@ -179,17 +179,6 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_known_by_its_part_and_others_by_their_words() {
-        let page = Page::read(PAGE);
-        let line = "pinbuddy: rank 3: warning: could not pin 8 MiB: no";
-        let known: Vec<_> = page.messages_in(line).map(|it| it.title).collect();
-        assert_eq!(known, ["could not pin"]);
-        let near = page.near("my First step!");
-        assert_eq!((near.len(), near[0].title), (1, "a slow `first` step"));
-        assert!(page.near("the of xyzzy").is_empty());
-    }
-
-    #[test]
     fn long_texts_are_wrapped() {
         let text = vec!["word ".repeat(40).trim_end().to_owned()];
         let title = "t";

@@ -9,7 +9,7 @@ use pinbuddy_snapshot::{Action, Entry};
 use super::MOST_EVENTS;
 use pinbuddy_events::Op;
 
-use crate::input::Input;
+use crate::input::{Input, unrecorded};
 
 /// What is known of a device's memory after one pass.
 pub(super) struct Read {
@@ -85,6 +85,17 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
             "{} has {MOST_EVENTS} events or more, which is the most that are planned",
             input.name
         );
+    }
+    input.say_cut_off();
+    if record.is_empty() {
+        let name = &input.name;
+        match sizes.values().sum::<u64>() {
+            0 => return Err(unrecorded(name)),
+            smaller => bail!(
+                "{name} has no request from 256 KiB on of device {device}'s memory, without which no plan is worth it: it has {smaller} \
+                 smaller ones"
+            ),
+        }
     }
     Ok(Read {
         device,

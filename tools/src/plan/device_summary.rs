@@ -8,63 +8,34 @@ use pinbuddy_plan::device::{Chosen, THRESHOLDS, Tried};
 use pinbuddy_plan::file::device::DevicePlan;
 use serde::Serialize;
 
-use super::Search;
 use super::device::Read;
 use super::models::Models;
+use super::summary::{Common, Search};
 use crate::baseline::Baseline;
 use crate::show;
 
-/// Sizes are in bytes. All requests count in what is reserved and in efficiency, which is the most that was requested at once
-/// over the most that was reserved.
+/// All requests count in what is reserved and in efficiency, which is the most that was requested at once over the most that was
+/// reserved.
 #[derive(Debug, Serialize)]
 pub(super) struct DevicePlanned {
-    /// The device.
-    pub device: u32,
-    /// Requests that plans may have places for.
-    pub requests: u64,
-    /// Smaller ones, which PyTorch's allocator serves.
-    pub requests_below_threshold: u64,
-    /// The smallest request that plans have places for.
-    pub threshold: u64,
-    /// The most that was requested and not freed at one moment.
-    pub peak_requested: u64,
-    /// Bytes of blocks that were there before the record begins and are freed in it. They are in no other figure.
-    pub live_before: u64,
-    /// The bytes of the plan's regions; 0 if no plan was made.
-    pub peak: u64,
-    /// What reserves least: `plan`, `expandable segments` or `stock`.
-    pub best: &'static str,
-    /// PyTorch's allocator as it comes.
-    pub stock: Baseline,
-    /// With expandable segments.
-    pub expandable: Baseline,
-    /// The plan in front of the first; none if no plan was made.
-    pub plan_before_stock: Option<Baseline>,
-    /// In front of the second.
-    pub plan_before_expandable: Option<Baseline>,
-    /// The plans that were made, one a stream at most.
-    pub chosen: Vec<Candidate>,
-    /// All that were tried, in order.
-    pub tried: Vec<Candidate>,
-    /// Plans that were not made, since more would be reserved with the iterations in another order, or more often.
-    pub needs_order: usize,
-    /// Iterations that the plan knows; 0 if it has the whole record as one, or there is no plan.
-    pub iterations: u64,
-    /// Requests that get their place when the record is replayed on the plan.
-    pub hits: u64,
-    /// How many places the plan has.
-    pub slots: usize,
-    /// How many streams have a plan.
-    pub lanes: usize,
-    /// Lengths of the plan's regions.
-    pub regions: Vec<u64>,
-    /// How planning went.
     #[serde(flatten)]
-    pub search: Search,
-    /// Where the plan was written to.
-    pub out: Option<PathBuf>,
-    /// The most that the run's own allocator had from the driver at once, as far as the file says.
-    pub run_peak: Option<u64>,
+    common: Common,
+    /// The device.
+    device: u32,
+    /// Bytes of blocks that were there before the record begins and are freed in it. They are in no other figure.
+    live_before: u64,
+    /// With expandable segments.
+    expandable: Baseline,
+    /// The plan in front of PyTorch's allocator as it comes; none if no plan was made.
+    plan_before_stock: Option<Baseline>,
+    /// In front of expandable segments.
+    plan_before_expandable: Option<Baseline>,
+    /// The plans that were made, one a stream at most.
+    chosen: Vec<Candidate>,
+    /// All that were tried, in order.
+    tried: Vec<Candidate>,
+    /// Plans that were not made, since more would be reserved with sizes or frees in another order, or in longer phases.
+    needs_order: usize,
 }
 
 /// A plan that was tried on the record and on a longer run of its last iteration.
@@ -132,23 +103,15 @@ impl DevicePlanned {
         let smaller = read.sizes.range(..threshold).map(|it| it.1).sum();
         let chosen_ones: Vec<Candidate> = chosen.best.iter().map(Candidate::from).collect();
         let iterations = chosen_ones.iter().map(|it| it.iterations);
-        Self {
-            device: read.device,
+        let common = Common {
             requests,
             requests_below_threshold: smaller,
             threshold,
             peak_requested: models.peak_requested,
-            live_before: read.live_before,
             peak: made.reserved(),
             best,
             stock: models.stock,
-            expandable: models.expandable,
-            plan_before_stock,
-            plan_before_expandable,
             iterations: iterations.max().unwrap_or(0),
-            chosen: chosen_ones,
-            tried: chosen.tried.iter().map(Candidate::from).collect(),
-            needs_order: chosen.needs_order,
             hits: read.record.hits(made),
             slots: plans().map(|it| it.slots.len()).sum(),
             lanes: made.plans.len(),
@@ -156,20 +119,30 @@ impl DevicePlanned {
             search,
             out,
             run_peak: (read.run_peak > 0).then_some(read.run_peak),
+        };
+        Self {
+            common,
+            device: read.device,
+            live_before: read.live_before,
+            expandable: models.expandable,
+            plan_before_stock,
+            plan_before_expandable,
+            chosen: chosen_ones,
+            tried: chosen.tried.iter().map(Candidate::from).collect(),
+            needs_order: chosen.needs_order,
         }
     }
 
     /// What somebody should do who gets no plan.
     pub(super) fn instead(&self) -> String {
-        let [stock, expandable] = [&self.stock, &self.expandable].map(|it| it.efficiency);
-        let needs =
-            "a plan would reserve more when batches come in another order, or phases last longer";
+        let [stock, expandable] = [&self.common.stock, &self.expandable].map(|it| it.efficiency);
+        let needs = "a plan would reserve more when sizes or frees come in another order, or phases last longer";
         let better = match self.needs_order {
             0 => "no plan is better",
             _ => needs,
         };
         let has = "has an efficiency of";
-        match self.best {
+        match self.common.best {
             "stock" => {
                 format!("nothing: PyTorch's allocator as it comes {has} {stock:.3}, and {better}")
             }
@@ -200,18 +173,19 @@ impl DevicePlanned {
 
 impl fmt::Display for DevicePlanned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = &self.common;
         writeln!(
             f,
             "{}, of which plans have places for {}; peak {}; planned in {:.2} s",
-            show::count(self.requests + self.requests_below_threshold, "request"),
-            self.requests,
-            show::bytes(self.peak_requested),
-            self.search.seconds,
+            show::count(of.requests + of.requests_below_threshold, "request"),
+            of.requests,
+            show::bytes(of.peak_requested),
+            of.search.seconds,
         )?;
         let (before_stock, before_expandable) =
             (&self.plan_before_stock, &self.plan_before_expandable);
         let rows = [
-            ("stock", Some(&self.stock)),
+            ("stock", Some(&of.stock)),
             ("expandable segments", Some(&self.expandable)),
             ("plan, stock behind it", before_stock.as_ref()),
             (
@@ -227,7 +201,7 @@ impl fmt::Display for DevicePlanned {
                 "  {name:<36} reserved {peak:>10}, efficiency {efficiency:.3}"
             )?;
         }
-        if let Some(peak) = self.run_peak {
+        if let Some(peak) = of.run_peak {
             let (name, peak) = ("the recorded run", show::bytes(peak));
             writeln!(f, "  {name:<36} reserved {peak:>10}")?;
         }
@@ -239,13 +213,9 @@ impl fmt::Display for DevicePlanned {
             )?;
         }
         self.won(f)?;
-        match &self.out {
-            _ if self.best != "plan" => writeln!(f, "No plan is made. To do: {}", self.instead()),
-            Some(out) => writeln!(f, "To use it: BUDDY_DEVICE_PLAN={}", out.display()),
-            None => writeln!(
-                f,
-                "To use it: --out FILE, and BUDDY_DEVICE_PLAN=FILE in the run"
-            ),
+        match of.best {
+            "plan" => of.to_use(f, "BUDDY_DEVICE_PLAN"),
+            _ => writeln!(f, "No plan is made. To do: {}", self.instead()),
         }
     }
 }

@@ -15,29 +15,23 @@ const STOCK: &str = "stock";
 const ENGINE: &str = "pinbuddy without a plan";
 const PLAN: &str = "plan";
 
-/// What planning a trace came to. Sizes are in bytes.
+/// What is said of each plan. Sizes are in bytes.
 #[derive(Debug, Serialize)]
-pub struct Planned {
-    /// Requests at or above the threshold.
+pub(super) struct Common {
+    /// Requests at or above the threshold; of device memory, those that plans may have places for.
     pub requests: u64,
     /// Requests below it, which are left to PyTorch's own allocator.
     pub requests_below_threshold: u64,
     /// The threshold.
     pub threshold: u64,
-    /// Iterations that were alike; 0 where nothing repeats.
+    /// Iterations that were alike; 0 where nothing repeats, the plan has the whole record as one, or there is none.
     pub iterations: u64,
-    /// The bytes that the plan pins.
+    /// The bytes of the plan's regions; 0 if no plan was made.
     pub peak: u64,
     /// The largest sum of live requests.
     pub peak_requested: u64,
-    /// `peak_requested` over `peak`.
-    pub efficiency: f64,
-    /// What pins least: `plan`, `pinbuddy without a plan` or `stock`.
+    /// What takes least: `plan`, `stock`, `pinbuddy without a plan` or `expandable segments`.
     pub best: &'static str,
-    /// What the plan has: `places`, or `amounts` alone.
-    pub made_of: &'static str,
-    /// Why it has these.
-    pub why: String,
     /// How planning went.
     #[serde(flatten)]
     pub search: Search,
@@ -51,51 +45,72 @@ pub struct Planned {
     pub out: Option<PathBuf>,
     /// Requests of the trace that get their place when it is replayed on the plan.
     pub hits: u64,
-    /// What PyTorch's own allocator would have pinned for these requests.
+    /// What PyTorch's own allocator, as it comes, would have taken for these requests.
     pub stock: Baseline,
-    /// What pinbuddy's engine would have pinned for them, with no plan.
-    pub engine: Baseline,
     /// The most that the run's own allocator had from the driver at once, as far as the file says.
     pub run_peak: Option<u64>,
 }
 
+impl Common {
+    /// The last line: how the run gets the plan.
+    pub(super) fn to_use(&self, f: &mut fmt::Formatter<'_>, variable: &str) -> fmt::Result {
+        match &self.out {
+            Some(out) => writeln!(f, "To use it: {variable}={}", out.display()),
+            None => writeln!(f, "To use it: --out FILE, and {variable}=FILE in the run"),
+        }
+    }
+}
+
+/// What planning a trace came to.
+#[derive(Debug, Serialize)]
+pub(super) struct Planned {
+    #[serde(flatten)]
+    common: Common,
+    /// `peak_requested` over `peak`.
+    efficiency: f64,
+    /// What the plan has: `places`, or `amounts` alone.
+    made_of: &'static str,
+    /// Why it has these.
+    why: String,
+    /// What pinbuddy's engine would have pinned for the requests, with no plan.
+    engine: Baseline,
+}
+
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let least = match self.threshold {
+        let of = &self.common;
+        let least = match of.threshold {
             0 => String::new(),
             least => format!(" of {} or more", show::bytes(least)),
         };
         writeln!(
             f,
             "{}{least}; peak {}; planned in {:.2} s",
-            show::count(self.requests, "request"),
-            show::bytes(self.peak_requested),
-            self.search.seconds,
+            show::count(of.requests, "request"),
+            show::bytes(of.peak_requested),
+            of.search.seconds,
         )?;
-        for (name, it) in [(STOCK, &self.stock), (ENGINE, &self.engine)] {
+        for (name, it) in [(STOCK, &of.stock), (ENGINE, &self.engine)] {
             let waits = show::count(it.waits, "wait");
             row(f, name, it.peak, Some(it.efficiency))?;
             writeln!(f, "; {waits} for the driver")?;
         }
-        row(f, PLAN, self.peak, Some(self.efficiency))?;
-        let regions = show::count(self.regions.len() as u64, "region");
+        row(f, PLAN, of.peak, Some(self.efficiency))?;
+        let regions = show::count(of.regions.len() as u64, "region");
         writeln!(f, ", in {regions}")?;
-        if let Some(peak) = self.run_peak {
+        if let Some(peak) = of.run_peak {
             row(f, "the recorded run", peak, None)?;
             writeln!(f)?;
         }
         writeln!(f, "  plan of {}: {}", self.made_of, self.why)?;
-        if self.best != PLAN {
-            let best = self.best;
+        if of.best != PLAN {
+            let best = of.best;
             writeln!(
                 f,
                 "  {best} pins less; the plan is pinned before requests wait for it"
             )?;
         }
-        match &self.out {
-            Some(out) => writeln!(f, "To use it: BUDDY_PLAN={}", out.display()),
-            None => writeln!(f, "To use it: --out FILE, and BUDDY_PLAN=FILE in the run"),
-        }
+        of.to_use(f, "BUDDY_PLAN")
     }
 }
 
@@ -139,7 +154,7 @@ fn why(plan: &Plan, hits: u64) -> String {
 
 /// How the search for a plan went.
 #[derive(Debug, Serialize)]
-pub struct Search {
+pub(super) struct Search {
     /// How long it took, without reading.
     pub seconds: f64,
     /// How long reading took, with the replays on models.
@@ -152,7 +167,7 @@ pub struct Search {
 
 impl Planned {
     /// What a search came to.
-    pub fn new(plan: &Plan, read: &Read, mut search: Search, out: Option<PathBuf>) -> Self {
+    pub(super) fn new(plan: &Plan, read: &Read, mut search: Search, out: Option<PathBuf>) -> Self {
         let (facts, peak) = (plan.facts, plan.reserved());
         if peak <= facts.peak.max(facts.lower_bound) {
             search.ended = Ended::Optimal;
@@ -163,21 +178,14 @@ impl Planned {
         let others = [(peak, PLAN), (engine.peak, ENGINE), (stock.peak, STOCK)];
         let best = others.into_iter().min_by_key(|it| it.0);
         let best = best.map_or(PLAN, |it| it.1);
-        Self {
+        let common = Common {
             requests: facts.requests,
             requests_below_threshold: read.left_out,
             threshold: plan.made_for.threshold,
             iterations: facts.iterations,
             peak,
             peak_requested: facts.peak,
-            efficiency: baseline::ratio(facts.peak, peak),
             best,
-            made_of: match plan.slots.is_empty() {
-                true => "amounts",
-                false if plan.comes_once() => "a place for each request",
-                false => "places",
-            },
-            why: why(plan, hits),
             search,
             regions: plan.regions.clone(),
             slots: plan.slots.len(),
@@ -185,8 +193,18 @@ impl Planned {
             out,
             hits,
             stock,
-            engine,
             run_peak: (read.run_peak > 0).then_some(read.run_peak),
+        };
+        Self {
+            common,
+            efficiency: baseline::ratio(facts.peak, peak),
+            made_of: match plan.slots.is_empty() {
+                true => "amounts",
+                false if plan.comes_once() => "a place for each request",
+                false => "places",
+            },
+            why: why(plan, hits),
+            engine,
         }
     }
 }

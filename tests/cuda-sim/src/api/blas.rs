@@ -55,36 +55,6 @@ extern "C" fn cublasSetStream_v2(handle: usize, stream: usize) -> Answer {
     answer("cublasSetStream_v2", || blas::set_stream(handle, stream))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cublasSetMathMode(handle: usize, mode: c_int) -> Answer {
-    answer("cublasSetMathMode", || {
-        blas::resolve(handle)?.math_mode().set(mode);
-        Ok(())
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cublasGetMathMode(handle: usize, mode: Out<c_int>) -> Answer {
-    answer("cublasGetMathMode", || {
-        mode.put(blas::resolve(handle)?.math_mode().get())
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cublasSetPointerMode_v2(handle: usize, mode: c_int) -> Answer {
-    answer("cublasSetPointerMode_v2", || {
-        blas::resolve(handle)?.pointer_mode().set(mode);
-        Ok(())
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cublasGetPointerMode_v2(handle: usize, mode: Out<c_int>) -> Answer {
-    answer("cublasGetPointerMode_v2", || {
-        mode.put(blas::resolve(handle)?.pointer_mode().get())
-    })
-}
-
 /// Define functions whose first argument is a handle and of which nothing else is looked at.
 macro_rules! with_handle {
     ($act:expr; $($name:ident)*) => {$(
@@ -95,11 +65,26 @@ macro_rules! with_handle {
     )*};
 }
 
-// Hints for a computation that does not take place.
+// Settings of a computation that does not take place.
 with_handle! {
-    |_, handle| blas::resolve(handle).map(|_| ());
-    cublasSetWorkspace_v2 cublasSetSmCountTarget
+    |_, handle| blas::check(handle);
+    cublasSetWorkspace_v2 cublasSetSmCountTarget cublasSetMathMode cublasSetPointerMode_v2
 }
+
+/// Define functions that answer a setting: what it is unless set, as far as anything follows from it.
+macro_rules! setting {
+    ($($name:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name(handle: usize, value: Out<c_int>) -> Answer {
+            answer(stringify!($name), || {
+                blas::check(handle)?;
+                value.put(0)
+            })
+        }
+    )*};
+}
+
+setting! { cublasGetMathMode cublasGetPointerMode_v2 }
 
 // Products of matrices and vectors.
 with_handle! {
@@ -128,25 +113,20 @@ with_handle! {
     cublasLtMatmulAlgoInit cublasLtMatmulAlgoCheck
 }
 
-/// Define the functions of a kind of cublasLt's descriptors.
+/// Define the functions of a kind of cublasLt's descriptors: layouts, operations and preferences mean nothing here.
 macro_rules! descriptor {
     ($($create:ident $set:ident $destroy:ident)*) => {$(
         #[unsafe(no_mangle)]
         extern "C" fn $create(place: Out<usize>) -> Answer {
-            answer(stringify!($create), || place.put(blas::describe()))
+            answer(stringify!($create), || place.put(DESCRIPTOR))
         }
 
-        #[unsafe(no_mangle)]
-        extern "C" fn $set(descriptor: usize) -> Answer {
-            answer(stringify!($set), || blas::check_descriptor(descriptor))
-        }
-
-        #[unsafe(no_mangle)]
-        extern "C" fn $destroy(descriptor: usize) -> Answer {
-            answer(stringify!($destroy), || blas::forget(descriptor))
-        }
+        with_handle! { |_, _| Ok(()); $set $destroy }
     )*};
 }
+
+/// What every descriptor's handle is.
+const DESCRIPTOR: usize = 1;
 
 descriptor! {
     cublasLtMatmulDescCreate cublasLtMatmulDescSetAttribute cublasLtMatmulDescDestroy
@@ -179,7 +159,7 @@ extern "C" fn cublasLtMatmulAlgoGetHeuristic(
     count: Out<c_int>,
 ) -> Answer {
     answer("cublasLtMatmulAlgoGetHeuristic", || {
-        blas::resolve(handle)?;
+        blas::check(handle)?;
         if requested < 1 {
             return Err(Error::cudaErrorInvalidValue);
         }

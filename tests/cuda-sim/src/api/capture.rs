@@ -8,43 +8,33 @@ use std::ffi::c_uint;
 
 use super::{In, Out, loaded};
 use crate::bindings::{cudaStreamCaptureMode as Mode, cudaStreamCaptureStatus as CaptureStatus};
-use crate::error::{Error, Status, answer};
+use crate::error::{Error, Status};
 use crate::{capture, capture_rules, stream};
 
 /// `cudaStreamSetCaptureDependencies`: replace instead of adding.
 const REPLACE: c_uint = 1;
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamBeginCapture(handle: usize, mode: Mode) -> Error {
-    answer("cudaStreamBeginCapture", || {
+entries! {
+    fn cudaStreamBeginCapture(handle: usize, mode: Mode) {
         capture::begin(&stream::resolve(handle)?, mode)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamEndCapture(handle: usize, graph: Out<usize>) -> Error {
-    answer("cudaStreamEndCapture", || {
+    fn cudaStreamEndCapture(handle: usize, graph: Out<usize>) {
         let ended = capture::end(&stream::resolve(handle)?);
         graph.put(ended.unwrap_or(0))?;
         ended.map(|_| ())
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamIsCapturing(handle: usize, status: Out<CaptureStatus>) -> Error {
-    answer("cudaStreamIsCapturing", || {
+    fn cudaStreamIsCapturing(handle: usize, status: Out<CaptureStatus>) {
         let stream = stream::resolve(handle)?;
         if stream.is_legacy() {
             capture_rules::legacy_call(stream.device)?;
         }
         let none = CaptureStatus::cudaStreamCaptureStatusNone;
         status.put(stream.capture().map_or(none, |capture| capture.status()))
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaThreadExchangeStreamCaptureMode(mode: *mut Mode) -> Error {
-    answer("cudaThreadExchangeStreamCaptureMode", || {
+    fn cudaThreadExchangeStreamCaptureMode(mode: *mut Mode) {
         if mode.is_null() {
             return Err(Error::cudaErrorInvalidValue);
         }
@@ -52,17 +42,7 @@ extern "C" fn cudaThreadExchangeStreamCaptureMode(mode: *mut Mode) -> Error {
         let mode = unsafe { &mut *mode };
         *mode = capture_rules::exchange_mode(*mode)?;
         Ok(())
-    })
-}
-
-/// Where the answers about a capture go.
-struct InfoPlaces {
-    status: Out<CaptureStatus>,
-    id: Out<u64>,
-    graph: Out<usize>,
-    dependencies: Out<*const usize>,
-    edges: Out<*const u64>,
-    count: Out<usize>,
+    }
 }
 
 thread_local! {
@@ -73,28 +53,33 @@ thread_local! {
 /// Data of edges that carry none, for as many as a stream will ever depend on.
 static PLAIN_EDGES: [u64; 1024] = [0; 1024];
 
-fn info(handle: usize, places: InfoPlaces) -> Status {
+fn info(
+    handle: usize,
+    status: Out<CaptureStatus>,
+    id: Out<u64>,
+    graph: Out<usize>,
+    (dependencies, count): (Out<*const usize>, Out<usize>),
+    edges: Out<*const u64>,
+) -> Status {
     let stream = stream::resolve(handle)?;
     let Some(capture) = stream.capture() else {
-        return places
-            .status
-            .put(CaptureStatus::cudaStreamCaptureStatusNone);
+        return status.put(CaptureStatus::cudaStreamCaptureStatusNone);
     };
-    let status = capture.status();
-    places.status.put(status)?;
-    if status != CaptureStatus::cudaStreamCaptureStatusActive {
+    let now = capture.status();
+    status.put(now)?;
+    if now != CaptureStatus::cudaStreamCaptureStatusActive {
         return Ok(());
     }
-    places.id.put_if_wanted(capture.id);
-    places.graph.put_if_wanted(capture.graph_handle);
+    id.put_if_wanted(capture.id);
+    graph.put_if_wanted(capture.graph_handle);
     let tail = capture.tail(&stream)?;
-    places.count.put_if_wanted(tail.len());
-    places.edges.put_if_wanted(PLAIN_EDGES.as_ptr());
+    count.put_if_wanted(tail.len());
+    edges.put_if_wanted(PLAIN_EDGES.as_ptr());
     let shown = SHOWN.with_borrow_mut(|shown| {
         *shown = tail;
         shown.as_ptr()
     });
-    places.dependencies.put_if_wanted(shown);
+    dependencies.put_if_wanted(shown);
     Ok(())
 }
 
@@ -102,91 +87,47 @@ fn nowhere<T>() -> Out<T> {
     Out(std::ptr::null_mut())
 }
 
-/// CUDA 13: all of it. CUDA 12: status and number only, the other arguments are not there.
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetCaptureInfo(
-    handle: usize,
-    status: Out<CaptureStatus>,
-    id: Out<u64>,
-    graph: Out<usize>,
-    dependencies: Out<*const usize>,
-    edges: Out<*const u64>,
-    count: Out<usize>,
-) -> Error {
-    answer("cudaStreamGetCaptureInfo", || {
-        info(
-            handle,
-            if loaded::major() < 13 {
-                InfoPlaces {
-                    status,
-                    id,
-                    graph: nowhere(),
-                    dependencies: nowhere(),
-                    edges: nowhere(),
-                    count: nowhere(),
-                }
-            } else {
-                InfoPlaces {
-                    status,
-                    id,
-                    graph,
-                    dependencies,
-                    edges,
-                    count,
-                }
-            },
-        )
-    })
-}
+entries! {
+    /// CUDA 13: all of it. CUDA 12: status and number only, the other arguments are not there.
+    fn cudaStreamGetCaptureInfo(
+        handle: usize,
+        status: Out<CaptureStatus>,
+        id: Out<u64>,
+        graph: Out<usize>,
+        dependencies: Out<*const usize>,
+        edges: Out<*const u64>,
+        count: Out<usize>,
+    ) {
+        if loaded::major() < 13 {
+            let nodes = (nowhere(), nowhere());
+            info(handle, status, id, nowhere(), nodes, nowhere())
+        } else {
+            info(handle, status, id, graph, (dependencies, count), edges)
+        }
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetCaptureInfo_v2(
-    handle: usize,
-    status: Out<CaptureStatus>,
-    id: Out<u64>,
-    graph: Out<usize>,
-    dependencies: Out<*const usize>,
-    count: Out<usize>,
-) -> Error {
-    answer("cudaStreamGetCaptureInfo_v2", || {
-        let edges = nowhere();
-        info(
-            handle,
-            InfoPlaces {
-                status,
-                id,
-                graph,
-                dependencies,
-                edges,
-                count,
-            },
-        )
-    })
-}
+    fn cudaStreamGetCaptureInfo_v2(
+        handle: usize,
+        status: Out<CaptureStatus>,
+        id: Out<u64>,
+        graph: Out<usize>,
+        dependencies: Out<*const usize>,
+        count: Out<usize>,
+    ) {
+        info(handle, status, id, graph, (dependencies, count), nowhere())
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetCaptureInfo_v3(
-    handle: usize,
-    status: Out<CaptureStatus>,
-    id: Out<u64>,
-    graph: Out<usize>,
-    dependencies: Out<*const usize>,
-    edges: Out<*const u64>,
-    count: Out<usize>,
-) -> Error {
-    answer("cudaStreamGetCaptureInfo_v3", || {
-        info(
-            handle,
-            InfoPlaces {
-                status,
-                id,
-                graph,
-                dependencies,
-                edges,
-                count,
-            },
-        )
-    })
+    fn cudaStreamGetCaptureInfo_v3(
+        handle: usize,
+        status: Out<CaptureStatus>,
+        id: Out<u64>,
+        graph: Out<usize>,
+        dependencies: Out<*const usize>,
+        edges: Out<*const u64>,
+        count: Out<usize>,
+    ) {
+        info(handle, status, id, graph, (dependencies, count), edges)
+    }
 }
 
 fn update(handle: usize, nodes: In<usize>, count: usize, flags: c_uint) -> Status {
@@ -195,33 +136,29 @@ fn update(handle: usize, nodes: In<usize>, count: usize, flags: c_uint) -> Statu
     capture.set_tail(&stream, &nodes.items(count)?, flags & REPLACE != 0)
 }
 
-/// CUDA 13: (stream, nodes, edges, count, flags). CUDA 12: (stream, nodes, count, flags).
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamUpdateCaptureDependencies(
-    handle: usize,
-    nodes: In<usize>,
-    edges_or_count: usize,
-    count_or_flags: usize,
-    flags: c_uint,
-) -> Error {
-    answer("cudaStreamUpdateCaptureDependencies", || {
+entries! {
+    /// CUDA 13: (stream, nodes, edges, count, flags). CUDA 12: (stream, nodes, count, flags).
+    fn cudaStreamUpdateCaptureDependencies(
+        handle: usize,
+        nodes: In<usize>,
+        edges_or_count: usize,
+        count_or_flags: usize,
+        flags: c_uint,
+    ) {
         if loaded::major() < 13 {
             update(handle, nodes, edges_or_count, count_or_flags as c_uint)
         } else {
             update(handle, nodes, count_or_flags, flags)
         }
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamUpdateCaptureDependencies_v2(
-    handle: usize,
-    nodes: In<usize>,
-    _edges: usize,
-    count: usize,
-    flags: c_uint,
-) -> Error {
-    answer("cudaStreamUpdateCaptureDependencies_v2", || {
+    fn cudaStreamUpdateCaptureDependencies_v2(
+        handle: usize,
+        nodes: In<usize>,
+        _edges: usize,
+        count: usize,
+        flags: c_uint,
+    ) {
         update(handle, nodes, count, flags)
-    })
+    }
 }

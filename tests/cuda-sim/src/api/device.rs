@@ -1,60 +1,41 @@
 //! Devices: count, choice, properties and versions.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_uint};
 
 use super::{Out, loaded};
 use crate::bindings::{CUDART_VERSION, cudaDeviceAttr, cudaDeviceProp};
 use crate::bindings_cuda12::{
     CUDART_VERSION as CUDART_VERSION_12, cudaDeviceProp as Cuda12DeviceProp,
 };
-use crate::error::{Error, Status, answer};
+use crate::error::Error;
 use crate::{capture_rules, device, fault, note, properties, stream, waiting};
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDeviceCount(count: Out<c_int>) -> Error {
-    answer("cudaGetDeviceCount", || count.put(device::count()?))
-}
+entries! {
+    fn cudaGetDeviceCount(count: Out<c_int>) { count.put(device::count()?) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDevice(current: Out<c_int>) -> Error {
-    answer("cudaGetDevice", || {
+    fn cudaGetDevice(current: Out<c_int>) {
         device::count()?;
         current.put(device::current())
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaSetDevice(device: c_int) -> Error {
-    answer("cudaSetDevice", || device::set_current(device))
-}
+    fn cudaSetDevice(device: c_int) { device::set_current(device) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaInitDevice(device: c_int, _device_flags: c_uint, _flags: c_uint) -> Error {
-    answer("cudaInitDevice", || device::activate(device))
-}
+    fn cudaInitDevice(device: c_int, _device_flags: c_uint, _flags: c_uint) {
+        device::activate(device)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceSynchronize() -> Error {
-    answer("cudaDeviceSynchronize", || {
-        waiting::synchronize_device(device::activate_current()?)
-    })
-}
+    fn cudaDeviceSynchronize() { waiting::synchronize_device(device::activate_current()?) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceReset() -> Error {
-    answer("cudaDeviceReset", || {
+    fn cudaDeviceReset() {
         capture_rules::unsafe_call()?;
         waiting::synchronize_device(device::current())?;
         device::deactivate(device::current());
         fault::sticky::forget();
         Ok(())
-    })
-}
+    }
 
-/// CUDA 13's layout; in a CUDA 12 process this name is CUDA 11's, which is not simulated.
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDeviceProperties(answer_to: Out<cudaDeviceProp>, device: c_int) -> Error {
-    answer("cudaGetDeviceProperties", || {
+    /// CUDA 13's layout; in a CUDA 12 process this name is CUDA 11's, which is not simulated.
+    fn cudaGetDeviceProperties(answer_to: Out<cudaDeviceProp>, device: c_int) {
         device::check(device)?;
         if loaded::major() < 13 {
             note::once("cudaGetDeviceProperties", || {
@@ -65,33 +46,20 @@ extern "C" fn cudaGetDeviceProperties(answer_to: Out<cudaDeviceProp>, device: c_
             return Err(Error::cudaErrorNotSupported);
         }
         answer_to.put(properties::cuda13(device))
-    })
-}
+    }
 
-/// CUDA 12's layout.
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDeviceProperties_v2(answer_to: Out<Cuda12DeviceProp>, device: c_int) -> Error {
-    answer("cudaGetDeviceProperties_v2", || {
+    /// CUDA 12's layout.
+    fn cudaGetDeviceProperties_v2(answer_to: Out<Cuda12DeviceProp>, device: c_int) {
         device::check(device)?;
         answer_to.put(properties::cuda12(device))
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceGetAttribute(
-    value: Out<c_int>,
-    attribute: cudaDeviceAttr,
-    device: c_int,
-) -> Error {
-    answer("cudaDeviceGetAttribute", || {
+    fn cudaDeviceGetAttribute(value: Out<c_int>, attribute: cudaDeviceAttr, device: c_int) {
         device::check(device)?;
         value.put(properties::attribute(attribute, device)?)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceGetPCIBusId(text: Out<c_char>, length: c_int, device: c_int) -> Error {
-    answer("cudaDeviceGetPCIBusId", || {
+    fn cudaDeviceGetPCIBusId(text: Out<c_char>, length: c_int, device: c_int) {
         device::check(device)?;
         let id = format!("0000:{:02x}:00.0\0", properties::bus(device));
         if text.is_null() || usize::try_from(length).map_or(true, |length| length < id.len()) {
@@ -99,91 +67,32 @@ extern "C" fn cudaDeviceGetPCIBusId(text: Out<c_char>, length: c_int, device: c_
         }
         text.put_all(id.bytes().map(|byte| byte as c_char));
         Ok(())
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceGetByPCIBusId(device: Out<c_int>, id: *const c_char) -> Error {
-    answer("cudaDeviceGetByPCIBusId", || {
-        if id.is_null() {
-            return Err(Error::cudaErrorInvalidValue);
-        }
-        // SAFETY: the caller gives a C string, and it is not null.
-        let id = unsafe { CStr::from_ptr(id) }.to_string_lossy();
-        let bus = id
-            .split(':')
-            .nth(1)
-            .and_then(|bus| i32::from_str_radix(bus, 16).ok());
-        let found = (0..device::count()?).find(|&one| Some(properties::bus(one)) == bus);
-        device.put(found.ok_or(Error::cudaErrorInvalidDevice)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceCanAccessPeer(can: Out<c_int>, device: c_int, peer: c_int) -> Error {
-    answer("cudaDeviceCanAccessPeer", || {
+    fn cudaDeviceCanAccessPeer(can: Out<c_int>, device: c_int, peer: c_int) {
         device::check(device)?;
         device::check(peer)?;
         can.put(c_int::from(device != peer))
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceEnablePeerAccess(peer: c_int, _flags: c_uint) -> Error {
-    answer("cudaDeviceEnablePeerAccess", || peer_of_current(peer))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceDisablePeerAccess(peer: c_int) -> Error {
-    answer("cudaDeviceDisablePeerAccess", || peer_of_current(peer))
-}
-
-fn peer_of_current(peer: c_int) -> Status {
-    device::check(peer)?;
-    if peer == device::current() {
-        Err(Error::cudaErrorInvalidDevice)
-    } else {
+    fn cudaDeviceEnablePeerAccess(peer: c_int, _flags: c_uint) {
+        device::check(peer)?;
+        if peer == device::current() {
+            return Err(Error::cudaErrorInvalidDevice);
+        }
         Ok(())
     }
-}
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaDeviceGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) -> Error {
-    answer("cudaDeviceGetStreamPriorityRange", || {
+    fn cudaDeviceGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
         least.put_if_wanted(stream::LEAST_PRIORITY);
         greatest.put_if_wanted(stream::GREATEST_PRIORITY);
         Ok(())
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaSetDeviceFlags(_flags: c_uint) -> Error {
-    answer("cudaSetDeviceFlags", || Ok(()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDeviceFlags(flags: Out<c_uint>) -> Error {
-    answer("cudaGetDeviceFlags", || flags.put(0))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaProfilerStart() -> Error {
-    answer("cudaProfilerStart", || Ok(()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaProfilerStop() -> Error {
-    answer("cudaProfilerStop", || Ok(()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaDriverGetVersion(version: Out<c_int>) -> Error {
-    answer("cudaDriverGetVersion", || version.put(runtime_version()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaRuntimeGetVersion(version: Out<c_int>) -> Error {
-    answer("cudaRuntimeGetVersion", || version.put(runtime_version()))
+    fn cudaProfilerStart() { Ok(()) }
+    fn cudaProfilerStop() { Ok(()) }
+    fn cudaDriverGetVersion(version: Out<c_int>) { version.put(runtime_version()) }
+    fn cudaRuntimeGetVersion(version: Out<c_int>) { version.put(runtime_version()) }
 }
 
 /// The version of the headers that the simulator was made with, of the loaded major version.

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use super::{Out, virtual_memory};
 use crate::bindings::{cudaDeviceAttr, cudaDriverEntryPointQueryResult as Lookup};
-use crate::error::{Error, Status, answer, guard};
+use crate::error::{Error, Status, guard};
 use crate::{device, memory, properties};
 
 /// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`, which the runtime has no name for.
@@ -120,27 +120,23 @@ fn look_up(name: *const c_char, function: Out<*mut c_void>, result: Out<Lookup>)
     function.put(found.unwrap_or(std::ptr::null_mut()))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDriverEntryPoint(
-    symbol: *const c_char,
-    function: Out<*mut c_void>,
-    _flags: u64,
-    result: Out<Lookup>,
-) -> Error {
-    answer("cudaGetDriverEntryPoint", || {
+entries! {
+    fn cudaGetDriverEntryPoint(
+        symbol: *const c_char,
+        function: Out<*mut c_void>,
+        _flags: u64,
+        result: Out<Lookup>,
+    ) {
         look_up(symbol, function, result)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetDriverEntryPointByVersion(
-    symbol: *const c_char,
-    function: Out<*mut c_void>,
-    _version: c_uint,
-    _flags: u64,
-    result: Out<Lookup>,
-) -> Error {
-    answer("cudaGetDriverEntryPointByVersion", || {
+    fn cudaGetDriverEntryPointByVersion(
+        symbol: *const c_char,
+        function: Out<*mut c_void>,
+        _version: c_uint,
+        _flags: u64,
+        result: Out<Lookup>,
+    ) {
         look_up(symbol, function, result)
-    })
+    }
 }

@@ -11,16 +11,12 @@ extern "C" fn cudaEventCreate(handle: Out<usize>) -> Error {
     cudaEventCreateWithFlags(handle, 0)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaEventCreateWithFlags(handle: Out<usize>, flags: c_uint) -> Error {
-    answer("cudaEventCreateWithFlags", || {
+entries! {
+    fn cudaEventCreateWithFlags(handle: Out<usize>, flags: c_uint) {
         handle.put(event::create(flags)?)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaEventDestroy(handle: usize) -> Error {
-    answer("cudaEventDestroy", || event::destroy(handle))
+    fn cudaEventDestroy(handle: usize) { event::destroy(handle) }
 }
 
 #[unsafe(no_mangle)]
@@ -35,26 +31,16 @@ extern "C" fn cudaEventRecordWithFlags(handle: usize, stream: usize, flags: c_ui
     })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaEventQuery(handle: usize) -> Error {
-    answer("cudaEventQuery", || event::query(&*event::resolve(handle)?))
-}
+entries! {
+    fn cudaEventQuery(handle: usize) { event::query(&*event::resolve(handle)?) }
+    fn cudaEventSynchronize(handle: usize) { event::synchronize(&*event::resolve(handle)?) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaEventSynchronize(handle: usize) -> Error {
-    answer("cudaEventSynchronize", || {
-        event::synchronize(&*event::resolve(handle)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaEventElapsedTime(milliseconds: Out<f32>, start: usize, end: usize) -> Error {
-    answer("cudaEventElapsedTime", || {
+    fn cudaEventElapsedTime(milliseconds: Out<f32>, start: usize, end: usize) {
         milliseconds.put(event::elapsed(
             &*event::resolve(start)?,
             &*event::resolve(end)?,
         )?)
-    })
+    }
 }
 
 #[unsafe(no_mangle)]

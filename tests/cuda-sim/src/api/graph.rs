@@ -5,27 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Out, loaded};
-use crate::bindings::cudaGraphNodeType as NodeType;
-use crate::error::{Error, Status, answer};
+use crate::error::{Error, Status};
 use crate::graph::{self, UserObject};
 use crate::handles::Handles;
 use crate::stream;
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphCreate(graph: Out<usize>, _flags: c_uint) -> Error {
-    answer("cudaGraphCreate", || graph.put(graph::create()))
-}
+entries! {
+    fn cudaGraphDestroy(graph: usize) { graph::destroy(graph) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphDestroy(graph: usize) -> Error {
-    answer("cudaGraphDestroy", || graph::destroy(graph))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphInstantiate(exec: Out<usize>, graph: usize, _flags: u64) -> Error {
-    answer("cudaGraphInstantiate", || {
+    fn cudaGraphInstantiate(exec: Out<usize>, graph: usize, _flags: u64) {
         exec.put(graph::instantiate(&*graph::resolve(graph)?))
-    })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -33,21 +23,12 @@ extern "C" fn cudaGraphInstantiateWithFlags(exec: Out<usize>, graph: usize, flag
     cudaGraphInstantiate(exec, graph, flags)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphExecDestroy(exec: usize) -> Error {
-    answer("cudaGraphExecDestroy", || graph::destroy_exec(exec))
-}
+entries! {
+    fn cudaGraphExecDestroy(exec: usize) { graph::destroy_exec(exec) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphUpload(_exec: usize, stream: usize) -> Error {
-    answer("cudaGraphUpload", || stream::resolve(stream).map(|_| ()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphLaunch(exec: usize, stream: usize) -> Error {
-    answer("cudaGraphLaunch", || {
+    fn cudaGraphLaunch(exec: usize, stream: usize) {
         graph::launch(exec, &stream::resolve(stream)?)
-    })
+    }
 }
 
 /// Fill a caller's array: as many handles as it has room for, and how many there are.
@@ -67,69 +48,39 @@ fn put_handles(handles: &[usize], array: Out<usize>, count: *mut usize) -> Statu
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphGetNodes(graph: usize, nodes: Out<usize>, count: *mut usize) -> Error {
-    answer("cudaGraphGetNodes", || {
+entries! {
+    fn cudaGraphGetNodes(graph: usize, nodes: Out<usize>, count: *mut usize) {
         let all: Vec<usize> = graph::resolve(graph)?
             .nodes()
             .iter()
             .map(|node| node.handle)
             .collect();
         put_handles(&all, nodes, count)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphGetRootNodes(graph: usize, nodes: Out<usize>, count: *mut usize) -> Error {
-    answer("cudaGraphGetRootNodes", || {
-        let graph = graph::resolve(graph)?;
-        let nodes_of_graph = graph.nodes();
-        let roots = nodes_of_graph
-            .iter()
-            .filter(|node| node.depends_on.is_empty());
-        put_handles(
-            &roots.map(|node| node.handle).collect::<Vec<_>>(),
-            nodes,
-            count,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphNodeGetType(node: usize, node_type: Out<NodeType>) -> Error {
-    answer("cudaGraphNodeGetType", || {
-        node_type.put(graph::resolve_node(node)?.node_type())
-    })
-}
-
-/// CUDA 13: (node, nodes, edges, count). CUDA 12: (node, nodes, count).
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphNodeGetDependencies(
-    node: usize,
-    nodes: Out<usize>,
-    edges_or_count: *mut usize,
-    count: *mut usize,
-) -> Error {
-    answer("cudaGraphNodeGetDependencies", || {
+    /// CUDA 13: (node, nodes, edges, count). CUDA 12: (node, nodes, count).
+    fn cudaGraphNodeGetDependencies(
+        node: usize,
+        nodes: Out<usize>,
+        edges_or_count: *mut usize,
+        count: *mut usize,
+    ) {
         let count = if loaded::major() < 13 {
             edges_or_count
         } else {
             count
         };
         put_handles(&graph::resolve_node(node)?.depends_on, nodes, count)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphNodeGetDependencies_v2(
-    node: usize,
-    nodes: Out<usize>,
-    _edges: *mut usize,
-    count: *mut usize,
-) -> Error {
-    answer("cudaGraphNodeGetDependencies_v2", || {
+    fn cudaGraphNodeGetDependencies_v2(
+        node: usize,
+        nodes: Out<usize>,
+        _edges: *mut usize,
+        count: *mut usize,
+    ) {
         put_handles(&graph::resolve_node(node)?.depends_on, nodes, count)
-    })
+    }
 }
 
 /// A user object and how many references its owner has; graphs hold theirs by `Arc`.
@@ -140,15 +91,14 @@ struct Counted {
 
 static OBJECTS: Handles<Counted> = Handles::new(6);
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaUserObjectCreate(
-    handle: Out<usize>,
-    data: usize,
-    destroy: Option<extern "C" fn(*mut c_void)>,
-    references: c_uint,
-    _flags: c_uint,
-) -> Error {
-    answer("cudaUserObjectCreate", || {
+entries! {
+    fn cudaUserObjectCreate(
+        handle: Out<usize>,
+        data: usize,
+        destroy: Option<extern "C" fn(*mut c_void)>,
+        references: c_uint,
+        _flags: c_uint,
+    ) {
         let destroy = destroy.ok_or(Error::cudaErrorInvalidValue)?;
         let call = move || destroy(std::ptr::with_exposed_provenance_mut(data));
         let object = Arc::new(UserObject(Box::new(call)));
@@ -156,7 +106,7 @@ extern "C" fn cudaUserObjectCreate(
             object,
             references: AtomicU32::new(references),
         }))
-    })
+    }
 }
 
 fn object(handle: usize) -> Status<Arc<Counted>> {
@@ -175,30 +125,11 @@ fn release(handle: usize, count: c_uint) -> Status {
     Ok(())
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaUserObjectRetain(handle: usize, count: c_uint) -> Error {
-    answer("cudaUserObjectRetain", || {
-        object(handle)?
-            .references
-            .fetch_add(count, Ordering::AcqRel);
-        Ok(())
-    })
-}
+entries! {
+    fn cudaUserObjectRelease(handle: usize, count: c_uint) { release(handle, count) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaUserObjectRelease(handle: usize, count: c_uint) -> Error {
-    answer("cudaUserObjectRelease", || release(handle, count))
-}
-
-/// With the flag `cudaGraphUserObjectMove` (1) the caller's references become the graph's.
-#[unsafe(no_mangle)]
-extern "C" fn cudaGraphRetainUserObject(
-    graph: usize,
-    handle: usize,
-    count: c_uint,
-    flags: c_uint,
-) -> Error {
-    answer("cudaGraphRetainUserObject", || {
+    /// With the flag `cudaGraphUserObjectMove` (1) the caller's references become the graph's.
+    fn cudaGraphRetainUserObject(graph: usize, handle: usize, count: c_uint, flags: c_uint) {
         graph::keep(
             &*graph::resolve(graph)?,
             Arc::clone(&object(handle)?.object),
@@ -208,5 +139,5 @@ extern "C" fn cudaGraphRetainUserObject(
         } else {
             Ok(())
         }
-    })
+    }
 }

@@ -85,20 +85,19 @@ extern "C" fn __cudaPushCallConfiguration(
     0
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn __cudaPopCallConfiguration(
-    grid: Out<dim3>,
-    block: Out<dim3>,
-    shared_bytes: Out<usize>,
-    stream: Out<usize>,
-) -> Error {
-    answer("__cudaPopCallConfiguration", || {
+entries! {
+    fn __cudaPopCallConfiguration(
+        grid: Out<dim3>,
+        block: Out<dim3>,
+        shared_bytes: Out<usize>,
+        stream: Out<usize>,
+    ) {
         let configuration = kernel::pop()?;
         grid.put(configuration.grid)?;
         block.put(configuration.block)?;
         shared_bytes.put(configuration.shared_bytes)?;
         stream.put(configuration.stream)
-    })
+    }
 }
 
 /// A kernel's arguments: an array of pointers to them.
@@ -110,66 +109,57 @@ fn launch(function: usize, stream: usize, arguments: Arguments) -> Status {
     })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaLaunchKernel(
-    function: usize,
-    _grid: dim3,
-    _block: dim3,
-    arguments: Arguments,
-    _shared_bytes: usize,
-    stream: usize,
-) -> Error {
-    answer("cudaLaunchKernel", || launch(function, stream, arguments))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaLaunchCooperativeKernel(
-    function: usize,
-    _grid: dim3,
-    _block: dim3,
-    arguments: Arguments,
-    _shared_bytes: usize,
-    stream: usize,
-) -> Error {
-    answer("cudaLaunchCooperativeKernel", || {
+entries! {
+    fn cudaLaunchKernel(
+        function: usize,
+        _grid: dim3,
+        _block: dim3,
+        arguments: Arguments,
+        _shared_bytes: usize,
+        stream: usize,
+    ) {
         launch(function, stream, arguments)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn __cudaLaunchKernel(
-    kernel: usize,
-    _grid: dim3,
-    _block: dim3,
-    arguments: Arguments,
-    _shared_bytes: usize,
-    stream: usize,
-) -> Error {
-    answer("__cudaLaunchKernel", || launch(kernel, stream, arguments))
-}
+    fn cudaLaunchCooperativeKernel(
+        function: usize,
+        _grid: dim3,
+        _block: dim3,
+        arguments: Arguments,
+        _shared_bytes: usize,
+        stream: usize,
+    ) {
+        launch(function, stream, arguments)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaLaunchKernelExC(
-    configuration: In<cudaLaunchConfig_st>,
-    function: usize,
-    arguments: Arguments,
-) -> Error {
-    answer("cudaLaunchKernelExC", || {
+    fn __cudaLaunchKernel(
+        kernel: usize,
+        _grid: dim3,
+        _block: dim3,
+        arguments: Arguments,
+        _shared_bytes: usize,
+        stream: usize,
+    ) {
+        launch(kernel, stream, arguments)
+    }
+
+    fn cudaLaunchKernelExC(
+        configuration: In<cudaLaunchConfig_st>,
+        function: usize,
+        arguments: Arguments,
+    ) {
         launch(
             function,
             configuration.get()?.stream.expose_provenance(),
             arguments,
         )
-    })
-}
+    }
 
-/// A kernel's handle is the address of its host function.
-#[unsafe(no_mangle)]
-extern "C" fn cudaGetKernel(kernel: Out<usize>, function: usize) -> Error {
-    answer("cudaGetKernel", || {
+    /// A kernel's handle is the address of its host function.
+    fn cudaGetKernel(kernel: Out<usize>, function: usize) {
         kernel::name(function)?;
         kernel.put(function)
-    })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -177,9 +167,8 @@ extern "C" fn __cudaGetKernel(kernel: Out<usize>, function: usize) -> Error {
     cudaGetKernel(kernel, function)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaFuncGetAttributes(place: Out<cudaFuncAttributes>, function: usize) -> Error {
-    answer("cudaFuncGetAttributes", || {
+entries! {
+    fn cudaFuncGetAttributes(place: Out<cudaFuncAttributes>, function: usize) {
         kernel::name(function)?;
         // SAFETY: the structure consists of numbers and arrays of numbers; zeros are valid.
         let mut attributes: cudaFuncAttributes = unsafe { std::mem::zeroed() };
@@ -188,34 +177,21 @@ extern "C" fn cudaFuncGetAttributes(place: Out<cudaFuncAttributes>, function: us
         attributes.ptxVersion = 90;
         attributes.binaryVersion = 90;
         place.put(attributes)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaFuncSetAttribute(function: usize, _attribute: c_int, _value: c_int) -> Error {
-    answer("cudaFuncSetAttribute", || {
+    fn cudaFuncSetAttribute(function: usize, _attribute: c_int, _value: c_int) {
         kernel::name(function).map(|_| ())
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaFuncSetCacheConfig(function: usize, _configuration: c_int) -> Error {
-    answer("cudaFuncSetCacheConfig", || {
-        kernel::name(function).map(|_| ())
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaKernelSetAttributeForDevice(
-    kernel: usize,
-    _attribute: c_int,
-    _value: c_int,
-    device: c_int,
-) -> Error {
-    answer("cudaKernelSetAttributeForDevice", || {
+    fn cudaKernelSetAttributeForDevice(
+        kernel: usize,
+        _attribute: c_int,
+        _value: c_int,
+        device: c_int,
+    ) {
         device::check(device)?;
         kernel::name(kernel).map(|_| ())
-    })
+    }
 }
 
 #[unsafe(no_mangle)]

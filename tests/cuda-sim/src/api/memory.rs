@@ -4,8 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use super::Out;
 use crate::bindings::cudaMemoryType as MemoryType;
-use crate::error::{Error, answer};
-use crate::registry::Region;
+use crate::error::Error;
 use crate::work::Work;
 use crate::{capture_rules, device, host_memory, memory, stream};
 
@@ -16,14 +15,13 @@ const HOST_REGISTER_FLAGS: c_uint = 15;
 /// `cudaInvalidDeviceId`.
 const NO_DEVICE: c_int = -2;
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaHostAlloc(address: Out<usize>, bytes: usize, flags: c_uint) -> Error {
-    answer("cudaHostAlloc", || {
+entries! {
+    fn cudaHostAlloc(address: Out<usize>, bytes: usize, flags: c_uint) {
         if address.is_null() || flags & !HOST_ALLOC_FLAGS != 0 {
             return Err(Error::cudaErrorInvalidValue);
         }
-        address.put(host_memory::host_alloc(bytes, flags)?)
-    })
+        address.put(host_memory::host_alloc(bytes)?)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -31,107 +29,61 @@ extern "C" fn cudaMallocHost(address: Out<usize>, bytes: usize) -> Error {
     cudaHostAlloc(address, bytes, 0)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaFreeHost(address: usize) -> Error {
-    answer("cudaFreeHost", || host_memory::host_free(address))
-}
+entries! {
+    fn cudaFreeHost(address: usize) { host_memory::host_free(address) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaHostRegister(address: usize, bytes: usize, flags: c_uint) -> Error {
-    answer("cudaHostRegister", || {
+    fn cudaHostRegister(address: usize, bytes: usize, flags: c_uint) {
         if flags & !HOST_REGISTER_FLAGS != 0 {
             return Err(Error::cudaErrorInvalidValue);
         }
-        host_memory::host_register(address, bytes, flags)
-    })
-}
+        host_memory::host_register(address, bytes)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaHostUnregister(address: usize) -> Error {
-    answer("cudaHostUnregister", || {
-        host_memory::host_unregister(address)
-    })
-}
+    fn cudaHostUnregister(address: usize) { host_memory::host_unregister(address) }
 
-/// The page-locked region that holds an address.
-fn page_locked(address: usize) -> Result<Region, Error> {
-    memory::find(address)
-        .filter(|region| !region.kind.is_device())
-        .ok_or(Error::cudaErrorInvalidValue)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaHostGetDevicePointer(
-    device_address: Out<usize>,
-    address: usize,
-    flags: c_uint,
-) -> Error {
-    answer("cudaHostGetDevicePointer", || {
-        if flags != 0 {
+    fn cudaHostGetDevicePointer(device_address: Out<usize>, address: usize, flags: c_uint) {
+        if flags != 0 || !memory::is_page_locked(address) {
             return Err(Error::cudaErrorInvalidValue);
         }
-        page_locked(address)?;
         device_address.put(address)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaHostGetFlags(flags: Out<c_uint>, address: usize) -> Error {
-    answer("cudaHostGetFlags", || {
-        flags.put(page_locked(address)?.flags)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMalloc(address: Out<usize>, bytes: usize) -> Error {
-    answer("cudaMalloc", || {
+    fn cudaMalloc(address: Out<usize>, bytes: usize) {
         if address.is_null() {
             return Err(Error::cudaErrorInvalidValue);
         }
         capture_rules::unsafe_call()?;
         address.put(memory::device_alloc(bytes)?)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaFree(address: usize) -> Error {
-    answer("cudaFree", || {
+    fn cudaFree(address: usize) {
         capture_rules::unsafe_call()?;
         memory::device_free(address)
-    })
-}
+    }
 
-/// The memory is there at once, which is earlier than CUDA promises; in a capture it would have to
-/// come with each launch, which is not simulated.
-#[unsafe(no_mangle)]
-extern "C" fn cudaMallocAsync(address: Out<usize>, bytes: usize, stream: usize) -> Error {
-    answer("cudaMallocAsync", || {
+    /// The memory is there at once, which is earlier than CUDA promises; in a capture it would have to
+    /// come with each launch, which is not simulated.
+    fn cudaMallocAsync(address: Out<usize>, bytes: usize, stream: usize) {
         let stream = stream::resolve(stream)?;
         if stream.capture().is_some() {
             return Err(Error::cudaErrorNotSupported);
         }
         address.put(memory::device_alloc(bytes)?)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaFreeAsync(address: usize, stream: usize) -> Error {
-    answer("cudaFreeAsync", || {
+    fn cudaFreeAsync(address: usize, stream: usize) {
         let stream = stream::resolve(stream)?;
         if !memory::is_device_allocation(address) {
             return Err(Error::cudaErrorInvalidValue);
         }
         stream::submit(&stream, Work::FreeDevice(address)).map(|_| ())
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemGetInfo(free: Out<usize>, total: Out<usize>) -> Error {
-    answer("cudaMemGetInfo", || {
+    fn cudaMemGetInfo(free: Out<usize>, total: Out<usize>) {
         let (free_bytes, total_bytes) = device::memory(device::activate_current()?)?;
         free.put(free_bytes)?;
         total.put(total_bytes)
-    })
+    }
 }
 
 /// `cudaPointerAttributes` as far as CUDA 12 and 13 agree; 13 has reserved words after it, which
@@ -145,10 +97,9 @@ pub(crate) struct PointerAttributes {
     host_pointer: usize,
 }
 
-/// It takes the current device's context, which PyTorch minds (`CUDAHooks::isPinnedPtr`).
-#[unsafe(no_mangle)]
-extern "C" fn cudaPointerGetAttributes(place: Out<PointerAttributes>, address: usize) -> Error {
-    answer("cudaPointerGetAttributes", || {
+entries! {
+    /// It takes the current device's context, which PyTorch minds (`CUDAHooks::isPinnedPtr`).
+    fn cudaPointerGetAttributes(place: Out<PointerAttributes>, address: usize) {
         device::activate_current()?;
         let attributes = |memory_type, device, device_pointer, host_pointer| PointerAttributes {
             memory_type,
@@ -173,5 +124,5 @@ extern "C" fn cudaPointerGetAttributes(place: Out<PointerAttributes>, address: u
                 address,
             ),
         })
-    })
+    }
 }

@@ -3,6 +3,17 @@
 //! Signatures are those of CUDA 12 and 13; where a name means different things in the two, the
 //! loaded libcudart decides (`loaded`). Handles and addresses come in as numbers.
 
+/// Define entry points of the runtime, each exported by its name. Faults, hazards and the log know it by that name, too.
+macro_rules! entries {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($argument: $kind),*) -> $crate::error::Error {
+            $crate::error::answer(stringify!($name), || $body)
+        }
+    )*};
+}
+
 mod blas;
 mod capture;
 mod control;

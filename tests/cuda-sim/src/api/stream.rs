@@ -4,10 +4,10 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use super::Out;
-use crate::error::{Error, answer};
+use crate::error::Error;
 use crate::stream;
 use crate::work::{HostCall, Work};
-use crate::{device, event, waiting};
+use crate::{event, waiting};
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaStreamCreate(handle: Out<usize>) -> Error {
@@ -19,101 +19,40 @@ extern "C" fn cudaStreamCreateWithFlags(handle: Out<usize>, flags: c_uint) -> Er
     cudaStreamCreateWithPriority(handle, flags, 0)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamCreateWithPriority(
-    handle: Out<usize>,
-    flags: c_uint,
-    priority: c_int,
-) -> Error {
-    answer("cudaStreamCreateWithPriority", || {
+entries! {
+    fn cudaStreamCreateWithPriority(handle: Out<usize>, flags: c_uint, priority: c_int) {
         handle.put(stream::create(flags, priority)?)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamDestroy(handle: usize) -> Error {
-    answer("cudaStreamDestroy", || stream::destroy(handle))
-}
+    fn cudaStreamDestroy(handle: usize) { stream::destroy(handle) }
+    fn cudaStreamSynchronize(handle: usize) { waiting::synchronize(&stream::resolve(handle)?) }
+    fn cudaStreamQuery(handle: usize) { waiting::query(&stream::resolve(handle)?) }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamSynchronize(handle: usize) -> Error {
-    answer("cudaStreamSynchronize", || {
-        waiting::synchronize(&stream::resolve(handle)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamQuery(handle: usize) -> Error {
-    answer("cudaStreamQuery", || {
-        waiting::query(&stream::resolve(handle)?)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamWaitEvent(handle: usize, event: usize, flags: c_uint) -> Error {
-    answer("cudaStreamWaitEvent", || {
+    fn cudaStreamWaitEvent(handle: usize, event: usize, flags: c_uint) {
         event::wait(&stream::resolve(handle)?, &event::resolve(event)?, flags)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetPriority(handle: usize, priority: Out<c_int>) -> Error {
-    answer("cudaStreamGetPriority", || {
+    fn cudaStreamGetPriority(handle: usize, priority: Out<c_int>) {
         priority.put(stream::resolve(handle)?.priority)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetFlags(handle: usize, flags: Out<c_uint>) -> Error {
-    answer("cudaStreamGetFlags", || {
-        flags.put(stream::resolve(handle)?.flags)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetDevice(handle: usize, device: Out<c_int>) -> Error {
-    answer("cudaStreamGetDevice", || {
-        device.put(stream::resolve(handle)?.device)
-    })
-}
-
-/// The handle is the identity; the legacy default streams of different devices need more.
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamGetId(handle: usize, id: Out<u64>) -> Error {
-    answer("cudaStreamGetId", || {
-        let stream = stream::resolve(handle)?;
-        let device = u64::from(device::current().unsigned_abs());
-        let own = stream.handle as u64;
-        id.put(if stream.is_legacy() {
-            own | device << 8
-        } else {
-            own
-        })
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaLaunchHostFunc(
-    handle: usize,
-    function: Option<extern "C" fn(*mut c_void)>,
-    data: usize,
-) -> Error {
-    answer("cudaLaunchHostFunc", || {
+    fn cudaLaunchHostFunc(
+        handle: usize,
+        function: Option<extern "C" fn(*mut c_void)>,
+        data: usize,
+    ) {
         let function = function.ok_or(Error::cudaErrorInvalidValue)?;
         let call = move || function(std::ptr::with_exposed_provenance_mut(data));
         let work = Work::Call(HostCall(Arc::new(call)));
         stream::submit(&stream::resolve(handle)?, work).map(|_| ())
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamAddCallback(
-    handle: usize,
-    callback: Option<extern "C" fn(usize, Error, *mut c_void)>,
-    data: usize,
-    _flags: c_uint,
-) -> Error {
-    answer("cudaStreamAddCallback", || {
+    fn cudaStreamAddCallback(
+        handle: usize,
+        callback: Option<extern "C" fn(usize, Error, *mut c_void)>,
+        data: usize,
+        _flags: c_uint,
+    ) {
         let callback = callback.ok_or(Error::cudaErrorInvalidValue)?;
         let call = move || {
             let data = std::ptr::with_exposed_provenance_mut(data);
@@ -121,5 +60,5 @@ extern "C" fn cudaStreamAddCallback(
         };
         let work = Work::Call(HostCall(Arc::new(call)));
         stream::submit(&stream::resolve(handle)?, work).map(|_| ())
-    })
+    }
 }

@@ -4,202 +4,52 @@ use std::ffi::c_int;
 
 use crate::bindings::cudaMemcpyKind as CopyKind;
 use crate::device;
-use crate::error::{Error, answer};
-use crate::transfer::{Call, copy, set};
+use crate::transfer::{At, copy, copy_bytes, set};
 use crate::work::Area;
 
-/// The legacy default stream, where synchronous calls run.
-pub(super) const DEFAULT: usize = 0;
+entries! {
+    fn cudaMemcpy(to: usize, from: usize, bytes: usize, kind: CopyKind) {
+        copy_bytes(to, from, bytes, kind, At::Now)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpy(to: usize, from: usize, bytes: usize, kind: CopyKind) -> Error {
-    answer("cudaMemcpy", || {
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            DEFAULT,
-            Call::Sync,
-        )
-    })
-}
+    fn cudaMemcpyAsync(to: usize, from: usize, bytes: usize, kind: CopyKind, stream: usize) {
+        copy_bytes(to, from, bytes, kind, At::On(stream))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyAsync(
-    to: usize,
-    from: usize,
-    bytes: usize,
-    kind: CopyKind,
-    stream: usize,
-) -> Error {
-    answer("cudaMemcpyAsync", || {
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            stream,
-            Call::Async,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyPeer(
-    to: usize,
-    to_device: c_int,
-    from: usize,
-    from_device: c_int,
-    bytes: usize,
-) -> Error {
-    answer("cudaMemcpyPeer", || {
+    fn cudaMemcpyPeerAsync(
+        to: usize,
+        to_device: c_int,
+        from: usize,
+        from_device: c_int,
+        bytes: usize,
+        stream: usize,
+    ) {
         device::check(to_device)?;
         device::check(from_device)?;
         let kind = CopyKind::cudaMemcpyDeviceToDevice;
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            DEFAULT,
-            Call::Sync,
-        )
-    })
-}
+        copy_bytes(to, from, bytes, kind, At::On(stream))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyPeerAsync(
-    to: usize,
-    to_device: c_int,
-    from: usize,
-    from_device: c_int,
-    bytes: usize,
-    stream: usize,
-) -> Error {
-    answer("cudaMemcpyPeerAsync", || {
-        device::check(to_device)?;
-        device::check(from_device)?;
-        let kind = CopyKind::cudaMemcpyDeviceToDevice;
-        copy(
-            Area::line(to, bytes),
-            Area::line(from, bytes),
-            kind,
-            stream,
-            Call::Async,
-        )
-    })
-}
+    fn cudaMemcpy2DAsync(
+        to: usize,
+        to_pitch: usize,
+        from: usize,
+        from_pitch: usize,
+        width: usize,
+        rows: usize,
+        kind: CopyKind,
+        stream: usize,
+    ) {
+        let target = Area::rows(to, to_pitch, width, rows);
+        let source = Area::rows(from, from_pitch, width, rows);
+        copy(target, source, kind, At::On(stream))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpy2D(
-    to: usize,
-    to_pitch: usize,
-    from: usize,
-    from_pitch: usize,
-    width: usize,
-    rows: usize,
-    kind: CopyKind,
-) -> Error {
-    answer("cudaMemcpy2D", || {
-        let target = Area {
-            address: to,
-            pitch: to_pitch,
-            width,
-            rows,
-        };
-        let source = Area {
-            address: from,
-            pitch: from_pitch,
-            width,
-            rows,
-        };
-        copy(target, source, kind, DEFAULT, Call::Sync)
-    })
-}
+    fn cudaMemset(to: usize, value: c_int, bytes: usize) {
+        set(Area::line(to, bytes), value as u8, At::Now)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpy2DAsync(
-    to: usize,
-    to_pitch: usize,
-    from: usize,
-    from_pitch: usize,
-    width: usize,
-    rows: usize,
-    kind: CopyKind,
-    stream: usize,
-) -> Error {
-    answer("cudaMemcpy2DAsync", || {
-        let target = Area {
-            address: to,
-            pitch: to_pitch,
-            width,
-            rows,
-        };
-        let source = Area {
-            address: from,
-            pitch: from_pitch,
-            width,
-            rows,
-        };
-        copy(target, source, kind, stream, Call::Async)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemset(to: usize, value: c_int, bytes: usize) -> Error {
-    answer("cudaMemset", || {
-        set(Area::line(to, bytes), value as u8, DEFAULT, Call::Sync)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemsetAsync(to: usize, value: c_int, bytes: usize, stream: usize) -> Error {
-    answer("cudaMemsetAsync", || {
-        set(Area::line(to, bytes), value as u8, stream, Call::Async)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemset2D(
-    to: usize,
-    pitch: usize,
-    value: c_int,
-    width: usize,
-    rows: usize,
-) -> Error {
-    answer("cudaMemset2D", || {
-        set(
-            Area {
-                address: to,
-                pitch,
-                width,
-                rows,
-            },
-            value as u8,
-            DEFAULT,
-            Call::Sync,
-        )
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemset2DAsync(
-    to: usize,
-    pitch: usize,
-    value: c_int,
-    width: usize,
-    rows: usize,
-    stream: usize,
-) -> Error {
-    answer("cudaMemset2DAsync", || {
-        set(
-            Area {
-                address: to,
-                pitch,
-                width,
-                rows,
-            },
-            value as u8,
-            stream,
-            Call::Async,
-        )
-    })
+    fn cudaMemsetAsync(to: usize, value: c_int, bytes: usize, stream: usize) {
+        set(Area::line(to, bytes), value as u8, At::On(stream))
+    }
 }

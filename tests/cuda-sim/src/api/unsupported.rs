@@ -1,19 +1,16 @@
-//! Entry points that PyTorch and its libraries import and that are not simulated.
+//! Entry points that PyTorch and its libraries import, and some that they do not, and that are not simulated.
 //!
 //! They answer `cudaErrorNotSupported` and store it, as CUDA does on a device without the feature.
 //! Any other name reaches libcudart, which answers that it has no driver.
 
-use crate::error::{Error, answer};
+use crate::error::Error;
 
 /// Define entry points that only refuse. Their arguments are not looked at, so they are not
 /// declared; the C calling convention leaves arguments to the caller.
 macro_rules! refuse {
-    ($($name:ident)*) => {$(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name() -> Error {
-            answer(stringify!($name), || Err(Error::cudaErrorNotSupported))
-        }
-    )*};
+    ($($name:ident)*) => {
+        entries! { $(fn $name() { Err(Error::cudaErrorNotSupported) })* }
+    };
 }
 
 // Managed memory and hints about it.
@@ -48,6 +45,15 @@ refuse! {
     cudaGraphConditionalHandleCreate_v2 cudaGraphExecUpdate cudaGraphInstantiateWithParams
     cudaGraphDebugDotPrint cudaStreamBeginCaptureToGraph cudaGraphKernelNodeGetParams
     cudaGraphKernelNodeSetParams
+}
+
+// What other programs may call: no release of PyTorch imports it.
+refuse! {
+    cudaMemcpy2D cudaMemset2D cudaMemset2DAsync cudaMemcpyPeer cudaMemcpyFromSymbol
+    cudaMemcpyFromSymbolAsync cudaMemcpyToSymbolAsync cudaGetSymbolSize cudaGraphGetRootNodes
+    cudaGraphNodeGetType cudaGraphUpload cudaGraphCreate cudaUserObjectRetain cudaStreamGetDevice
+    cudaStreamGetFlags cudaStreamGetId cudaDeviceGetByPCIBusId cudaDeviceDisablePeerAccess
+    cudaSetDeviceFlags cudaGetDeviceFlags cudaHostGetFlags cudaFuncSetCacheConfig
 }
 
 // Copies of other shapes.

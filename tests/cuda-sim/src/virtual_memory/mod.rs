@@ -8,6 +8,7 @@
 
 mod book;
 
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, OnceLock};
 
 use book::{Book, aligned};
@@ -15,16 +16,16 @@ pub(crate) use book::{GRANULARITY, Mapping, Physical};
 
 use crate::error::{Error, Status, lock};
 use crate::registry::{Kind, Region};
-use crate::stats::STATS;
 use crate::{device, memory, pages};
 
 static BOOK: Mutex<Book> = Mutex::new(Book::new());
 
 /// The file that holds all physical memory.
-fn file() -> Status<i32> {
-    static FILE: OnceLock<Option<i32>> = OnceLock::new();
+fn file() -> Status<BorrowedFd<'static>> {
+    static FILE: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let opened = FILE.get_or_init(|| pages::memory_file().ok());
-    opened.ok_or(Error::cudaErrorMemoryAllocation)
+    let file = opened.as_ref().ok_or(Error::cudaErrorMemoryAllocation)?;
+    Ok(file.as_fd())
 }
 
 /// `cuMemAddressReserve`: a range of addresses with nothing behind them.
@@ -89,7 +90,6 @@ pub(crate) fn map(mapping: Mapping) -> Status {
         book.unmap(mapping);
         return Err(Error::cudaErrorMemoryAllocation);
     }
-    STATS.device_maps.add(1);
     Ok(())
 }
 
@@ -112,7 +112,6 @@ pub(crate) fn set_access(base: usize, bytes: usize, to: i32, allowed: bool) -> S
                 bytes: mapping.bytes,
                 kind: Kind::Mapped,
                 device,
-                flags: 0,
             };
             memory::insert(region).map_err(|_| Error::cudaErrorUnknown)?;
         }
@@ -127,7 +126,6 @@ pub(crate) fn unmap(base: usize, bytes: usize) -> Status {
         memory::remove(mapping.base, Kind::Mapped);
         pages::hide(mapping.base, mapping.bytes).map_err(|_| Error::cudaErrorMemoryAllocation)?;
         give_back(book.unmap(mapping));
-        STATS.device_unmaps.add(1);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Pinned blocks that are freed before anything else happens: each is pinned, or cut, for one copy or for none.
 
-use super::{Examples, Finding, Watch};
-use crate::advise::world::{Counts, World};
+use super::{Finding, Seen, Watch};
+use crate::advise::world::World;
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
@@ -11,23 +11,11 @@ const PART: u64 = 4;
 
 #[derive(Default)]
 pub(super) struct Brief {
-    requests: u64,
     requested: u64,
     /// The last request, if nothing but uses of its block came since.
     last: Option<u64>,
-    count: u64,
     unused: u64,
-    bytes: u64,
-    examples: Examples,
-}
-
-impl Brief {
-    pub(super) fn new(counts: &Counts) -> Self {
-        Self {
-            requests: counts.requests,
-            ..Self::default()
-        }
-    }
+    seen: Seen,
 }
 
 impl Watch for Brief {
@@ -39,11 +27,9 @@ impl Watch for Brief {
             }
             Op::Free { id, .. } if self.last == Some(id) => {
                 self.last = None;
-                self.count += 1;
-                self.bytes = self.bytes.saturating_add(item.bytes);
                 if let Some(block) = world.live.get(&id) {
                     self.unused += u64::from(block.stream.is_none());
-                    self.examples.add(block.line);
+                    self.seen.add(block.line, item.bytes);
                 }
             }
             Op::Use { id, .. } if self.last == Some(id) => {}
@@ -57,27 +43,23 @@ impl Watch for Brief {
         }
     }
 
-    fn finding(&mut self, _world: &World) -> Option<Finding> {
-        let little = self.count < LEAST.0 || self.bytes < LEAST.1;
-        if little || self.bytes < self.requested / PART {
+    fn finding(&mut self, world: &World) -> Option<Finding> {
+        let little = self.seen.count < LEAST.0 || self.seen.bytes < LEAST.1;
+        if little || self.seen.bytes < self.requested / PART {
             return None;
         }
-        Some(Finding {
-            id: "pinned_and_freed_at_once",
-            what: "Pinned memory is freed as soon as it was taken",
-            evidence: format!(
+        Some(self.seen.found(
+            "pinned_and_freed_at_once",
+            "Pinned memory is freed as soon as it was taken",
+            format!(
                 "{} of {}, {} in all, before anything else happened; {} of them no stream used",
-                self.count,
-                show::count(self.requests, "request"),
-                show::bytes(self.bytes),
+                self.seen.count,
+                show::count(world.counts.requests, "request"),
+                show::bytes(self.seen.bytes),
                 self.unused,
             ),
-            count: self.count,
-            bytes: self.bytes,
-            lines: self.examples.0.clone(),
-            to_do: "pin once and copy from there with non_blocking=True: memory that is pinned for one copy is first copied \
-                    to by the processor, which takes longer than a copy that is not pinned saves"
-                .to_owned(),
-        })
+            "pin once and copy from there with non_blocking=True: memory that is pinned for one copy is first copied \
+                    to by the processor, which takes longer than a copy that is not pinned saves",
+        ))
     }
 }

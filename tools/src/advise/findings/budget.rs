@@ -1,6 +1,6 @@
 //! Memory at the ceiling: what is live comes close to the budget, or the allocator unpins and pins in turns.
 
-use super::{Examples, Finding, Watch};
+use super::{Finding, Seen, Watch};
 use crate::advise::world::World;
 use crate::show;
 use pinbuddy_events::{Item, Op};
@@ -48,9 +48,7 @@ pub(super) fn of_the_group(limit: u64) -> Ceiling {
 pub(super) struct Ceiling {
     limit: Limit,
     above: bool,
-    times: u64,
-    most: u64,
-    examples: Examples,
+    seen: Seen,
 }
 
 impl Ceiling {
@@ -71,30 +69,28 @@ impl Watch for Ceiling {
             return;
         };
         let live = world.live_bytes.saturating_add(bytes);
-        self.most = self.most.max(live);
+        self.seen.bytes = self.seen.bytes.max(live);
         if !self.above && live > near {
             self.above = true;
-            self.times += 1;
-            self.examples.add(item.line);
+            self.seen.add(item.line, 0);
         }
     }
 
     fn finding(&mut self, _world: &World) -> Option<Finding> {
-        (self.times > 0).then(|| Finding {
-            id: self.limit.id,
-            what: self.limit.what,
-            evidence: format!(
-                "{} above {} of {} ({}), {} live at most",
-                show::count(self.times, "time"),
-                self.limit.tenths.0,
-                self.limit.name,
-                show::bytes(self.limit.bytes),
-                show::bytes(self.most),
-            ),
-            count: self.times,
-            bytes: self.most,
-            lines: self.examples.0.clone(),
-            to_do: self.limit.to_do.to_owned(),
+        (self.seen.count > 0).then(|| {
+            self.seen.found(
+                self.limit.id,
+                self.limit.what,
+                format!(
+                    "{} above {} of {} ({}), {} live at most",
+                    show::count(self.seen.count, "time"),
+                    self.limit.tenths.0,
+                    self.limit.name,
+                    show::bytes(self.limit.bytes),
+                    show::bytes(self.seen.bytes),
+                ),
+                self.limit.to_do,
+            )
         })
     }
 }
@@ -104,10 +100,8 @@ impl Watch for Ceiling {
 pub(super) struct Turns {
     pinned: u64,
     most: u64,
-    in_all: u64,
     unpinned_last: bool,
-    turns: u64,
-    examples: Examples,
+    seen: Seen,
 }
 
 /// Fewer turns are phases.
@@ -118,11 +112,10 @@ impl Watch for Turns {
         match item.event.op {
             Op::SegmentAlloc { bytes } => {
                 self.pinned = self.pinned.saturating_add(bytes);
-                self.in_all = self.in_all.saturating_add(bytes);
+                self.seen.bytes = self.seen.bytes.saturating_add(bytes);
                 self.most = self.most.max(self.pinned);
                 if std::mem::take(&mut self.unpinned_last) {
-                    self.turns += 1;
-                    self.examples.add(item.line);
+                    self.seen.add(item.line, 0);
                 }
             }
             Op::SegmentFree { bytes } => {
@@ -134,24 +127,20 @@ impl Watch for Turns {
     }
 
     fn finding(&mut self, _world: &World) -> Option<Finding> {
-        if self.turns < LEAST || self.in_all / 3 < self.most {
+        if self.seen.count < LEAST || self.seen.bytes / 3 < self.most {
             return None;
         }
-        Some(Finding {
-            id: "pinned_and_unpinned_in_turns",
-            what: "The allocator gives memory back and gets it again in turns",
-            evidence: format!(
+        Some(self.seen.found(
+            "pinned_and_unpinned_in_turns",
+            "The allocator gives memory back and gets it again in turns",
+            format!(
                 "{}; {} came from the driver in all, at most {} at once",
-                show::count(self.turns, "turn"),
-                show::bytes(self.in_all),
+                show::count(self.seen.count, "turn"),
+                show::bytes(self.seen.bytes),
                 show::bytes(self.most),
             ),
-            count: self.turns,
-            bytes: self.in_all,
-            lines: self.examples.0.clone(),
-            to_do: "do not empty the cache in the loop, and keep away from the memory limit: each turn waits for the driver \
-                    and for all streams"
-                .to_owned(),
-        })
+            "do not empty the cache in the loop, and keep away from the memory limit: each turn waits for the driver \
+                    and for all streams",
+        ))
     }
 }

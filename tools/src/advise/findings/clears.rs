@@ -4,8 +4,8 @@ use pinbuddy_replay::policy::Policy as _;
 use pinbuddy_replay::policy::stock::Stock;
 use pinbuddy_replay::replay::Replay;
 
-use super::{Examples, Finding, Watch};
-use crate::advise::world::{Counts, World};
+use super::{Finding, Seen, Watch};
+use crate::advise::world::World;
 use crate::show;
 use pinbuddy_events::{Item, Op};
 use pinbuddy_replay::step::Step;
@@ -18,17 +18,17 @@ struct After {
     pins: u64,
 }
 
+#[derive(Default)]
 pub(super) struct Clears {
-    iterations: u64,
     stock: Replay<Stock>,
     /// The last clear: what was pinned right after it, and how many pins there had been.
     last: Option<(u64, u64, After)>,
-    costly: u64,
+    /// What was given back, and in how many pins it came again.
     sum: After,
     /// Iterations with a costly clear.
     within: u64,
     latest: Option<u64>,
-    examples: Examples,
+    seen: Seen,
     line: u64,
 }
 
@@ -36,20 +36,6 @@ pub(super) struct Clears {
 const LEAST: u64 = 1 << 20;
 
 impl Clears {
-    pub(super) fn new(counts: &Counts) -> Self {
-        Self {
-            iterations: counts.iterations,
-            stock: Replay::new(Stock::default()),
-            last: None,
-            costly: 0,
-            sum: After::default(),
-            within: 0,
-            latest: None,
-            examples: Examples::default(),
-            line: 0,
-        }
-    }
-
     /// The time after the last clear is over.
     fn settle(&mut self, iteration: u64) {
         let Some((.., after)) = self.last.take() else {
@@ -58,11 +44,9 @@ impl Clears {
         if after.given_back < LEAST || after.pinned < LEAST {
             return;
         }
-        self.costly += 1;
+        self.seen.add(self.line, after.pinned);
         self.sum.given_back += after.given_back;
-        self.sum.pinned += after.pinned;
         self.sum.pins += after.pins;
-        self.examples.add(self.line);
         if self.latest != Some(iteration) {
             self.latest = Some(iteration);
             self.within += 1;
@@ -105,36 +89,35 @@ impl Watch for Clears {
     fn finding(&mut self, world: &World) -> Option<Finding> {
         self.settle(world.iterations);
         // Between two phases, or before the first iteration, it is as it should be.
-        let enough = if self.iterations >= 2 {
+        let enough = if world.counts.iterations >= 2 {
             self.within >= 2
         } else {
-            self.costly >= 3
+            self.seen.count >= 3
         };
         if !enough {
             return None;
         }
-        let (each, pins) = (self.sum.pinned / self.costly, self.sum.pins / self.costly);
-        let inside = match self.iterations {
+        let (each, pins) = (
+            self.seen.bytes / self.seen.count,
+            self.sum.pins / self.seen.count,
+        );
+        let inside = match world.counts.iterations {
             0 | 1 => String::new(),
             all => format!(" in {} of {all} iterations", self.within),
         };
-        Some(Finding {
-            id: "clears_inside_iterations",
-            what: "The cache is emptied inside the loop, and the same memory is pinned again",
-            evidence: format!(
+        Some(self.seen.found(
+            "clears_inside_iterations",
+            "The cache is emptied inside the loop, and the same memory is pinned again",
+            format!(
                 "{}{inside}; after each one stock pins {} again on average, in {}, and gives back {}; emptying also waits \
                  for all streams",
-                show::count(self.costly, "empty_cache call"),
+                show::count(self.seen.count, "empty_cache call"),
                 show::bytes(each),
                 show::count(pins, "call"),
-                show::bytes(self.sum.given_back / self.costly),
+                show::bytes(self.sum.given_back / self.seen.count),
             ),
-            count: self.costly,
-            bytes: self.sum.pinned,
-            lines: self.examples.0.clone(),
-            to_do: "empty the cache between phases only (after initialisation, between training and evaluation), never in \
-                    the loop"
-                .to_owned(),
-        })
+            "empty the cache between phases only (after initialisation, between training and evaluation), never in \
+                    the loop",
+        ))
     }
 }

@@ -1,7 +1,7 @@
 //! Many equal blocks at once, and then one that is as long as all of them: a list that is gathered into and then
 //! concatenated.
 
-use super::{Examples, Finding, Watch};
+use super::{Finding, Seen, Watch};
 use crate::advise::world::World;
 use crate::show;
 use pinbuddy_events::{Item, Op};
@@ -18,11 +18,9 @@ pub(super) struct Gathered {
     /// The last requests, as long as they are equal: their bytes, and their ids.
     bytes: u64,
     list: Vec<u64>,
-    times: u64,
-    /// The most that lists and their sum had at once.
-    most: u64,
+    /// How often, and the most that lists and their sum had at once.
+    seen: Seen,
     parts: u64,
-    examples: Examples,
 }
 
 impl Watch for Gathered {
@@ -37,10 +35,9 @@ impl Watch for Gathered {
         let parts = self.list.len() as u64;
         let is_sum = parts >= BLOCKS && Some(bytes) == self.bytes.checked_mul(parts);
         if is_sum && bytes >= SHORTEST && self.list.iter().all(|it| world.live.contains_key(it)) {
-            self.times += 1;
-            self.most = self.most.max(bytes.saturating_mul(2));
+            self.seen.add(item.line, 0);
+            self.seen.bytes = self.seen.bytes.max(bytes.saturating_mul(2));
             self.parts = self.parts.max(parts);
-            self.examples.add(item.line);
         }
         self.bytes = bytes;
         self.list.clear();
@@ -48,20 +45,16 @@ impl Watch for Gathered {
     }
 
     fn finding(&mut self, _world: &World) -> Option<Finding> {
-        (self.times >= LEAST).then(|| Finding {
-            id: "gathered_into_a_list",
-            what: "Many equal blocks are followed by one as long as all of them, as where a list is gathered and concatenated",
-            evidence: format!(
+        (self.seen.count >= LEAST).then(|| self.seen.found(
+            "gathered_into_a_list",
+            "Many equal blocks are followed by one as long as all of them, as where a list is gathered and concatenated",
+            format!(
                 "{}, up to {} at a time, up to {} for the list and its sum",
-                show::count(self.times, "time"),
+                show::count(self.seen.count, "time"),
                 show::count(self.parts, "block"),
-                show::bytes(self.most),
+                show::bytes(self.seen.bytes),
             ),
-            count: self.times,
-            bytes: self.most,
-            lines: self.examples.0.clone(),
-            to_do: "gather into one tensor (all_gather_into_tensor), or take the long block first and fill slices of it"
-                .to_owned(),
-        })
+            "gather into one tensor (all_gather_into_tensor), or take the long block first and fill slices of it",
+        ))
     }
 }

@@ -1,7 +1,7 @@
 //! Memory that grows without end: the least that is live in a while rises all the time, though blocks come and go.
 
-use super::{Finding, Watch};
-use crate::advise::world::{Counts, World};
+use super::{Finding, Seen, Watch};
+use crate::advise::world::World;
 use crate::show;
 use pinbuddy_events::Item;
 
@@ -10,32 +10,18 @@ const PARTS: u64 = 32;
 
 #[derive(Default)]
 pub(super) struct Growth {
-    events: u64,
-    iterations: u64,
-    churns: bool,
     /// Of each part, the least that was live, and the line where that was.
     least: Vec<(u64, u64)>,
     part: u64,
 }
 
-impl Growth {
-    pub(super) fn new(counts: &Counts) -> Self {
-        Self {
-            events: counts.events.max(1),
-            iterations: counts.iterations,
-            churns: counts.requests >= 256 && counts.frees >= counts.requests / 2,
-            ..Self::default()
-        }
-    }
-}
-
 impl Watch for Growth {
     fn see(&mut self, item: &Item, world: &World) {
         // Parts of so many iterations, or else of so many events.
-        let part = if self.iterations >= PARTS {
-            world.iterations * PARTS / self.iterations
-        } else {
-            item.line * PARTS / self.events
+        let all = &world.counts;
+        let part = match all.iterations {
+            PARTS.. => world.iterations * PARTS / all.iterations,
+            _ => item.line * PARTS / all.events.max(1),
         };
         let now = (world.live_bytes, item.line);
         match self.least.last_mut() {
@@ -45,10 +31,11 @@ impl Watch for Growth {
         self.part = part;
     }
 
-    fn finding(&mut self, _world: &World) -> Option<Finding> {
+    fn finding(&mut self, world: &World) -> Option<Finding> {
         // The begin fills up, and the end tidies up.
-        let parts = self.least.len();
-        if !self.churns || parts < 16 {
+        let (all, parts) = (&world.counts, self.least.len());
+        let churns = all.requests >= 256 && all.frees >= all.requests / 2;
+        if !churns || parts < 16 {
             return None;
         }
         let middle = &self.least[parts / 3..parts - 2];
@@ -59,30 +46,31 @@ impl Watch for Growth {
             return None;
         }
         let each = grown / middle.len() as u64;
-        let per = if self.iterations >= PARTS {
-            let iterations = self.iterations.div_ceil(PARTS).max(1);
+        let per = if all.iterations >= PARTS {
+            let iterations = all.iterations.div_ceil(PARTS);
             format!("about {} an iteration", show::bytes(each / iterations))
         } else {
             format!(
                 "about {} for every {} events",
                 show::bytes(each),
-                self.events / PARTS
+                all.events / PARTS
             )
         };
-        Some(Finding {
-            id: "grows_without_end",
-            what: "Pinned memory grows without end",
-            evidence: format!(
+        let seen = Seen {
+            count: middle.len() as u64,
+            bytes: grown,
+            lines: vec![from.1, to.1],
+        };
+        Some(seen.found(
+            "grows_without_end",
+            "Pinned memory grows without end",
+            format!(
                 "the least that is live rises from {} to {}, {per}, while blocks come and go",
                 show::bytes(from.0),
                 show::bytes(to.0),
             ),
-            count: middle.len() as u64,
-            bytes: grown,
-            lines: vec![from.1, to.1],
-            to_do: "look for what keeps tensors alive: lists that are appended to, graphs that are kept, caches without a \
-                    limit"
-                .to_owned(),
-        })
+            "look for what keeps tensors alive: lists that are appended to, graphs that are kept, caches without a \
+                    limit",
+        ))
     }
 }

@@ -17,9 +17,10 @@ mod unread;
 
 use serde::Serialize;
 
-use super::world::{Counts, World};
+use super::world::World;
 use pinbuddy_events::Item;
 
+use crate::flow::Beside;
 use crate::input::About;
 
 /// Something wrong.
@@ -50,26 +51,26 @@ pub(super) trait Watch {
     fn finding(&mut self, world: &World) -> Option<Finding>;
 }
 
-/// All of them, for a trace with these counts.
-pub(super) fn watches(counts: &Counts, about: &About) -> Vec<Box<dyn Watch>> {
+/// All of them, for a trace in which streams are said to use blocks so often.
+pub(super) fn watches(uses: u64, about: &About) -> Vec<Box<dyn Watch>> {
     let mut all: Vec<Box<dyn Watch>> = vec![
-        Box::new(clears::Clears::new(counts)),
-        Box::new(growth::Growth::new(counts)),
-        Box::new(small::Small::new(counts)),
+        Box::new(clears::Clears::default()),
+        Box::new(growth::Growth::default()),
+        Box::new(small::Small::default()),
         Box::new(budget::Turns::default()),
     ];
     // Rounded sizes are all powers of two, and so are sums of them.
     if about.exact_sizes {
-        all.push(Box::new(powers::Powers::new(counts)));
+        all.push(Box::new(powers::Powers::default()));
         all.push(Box::new(gathered::Gathered::default()));
     }
-    if about.uses && (about.recorded || counts.uses > 0) {
-        all.push(Box::new(unread::Unread::new(counts)));
-        all.push(Box::new(brief::Brief::new(counts)));
+    if about.uses && (about.recorded || uses > 0) {
+        all.push(Box::new(unread::Unread::default()));
+        all.push(Box::new(brief::Brief::default()));
     }
     if about.recorded {
-        all.push(Box::new(stuck::Stuck::new(counts)));
-        all.push(Box::new(slow::Slow::new(counts)));
+        all.push(Box::new(stuck::Stuck::default()));
+        all.push(Box::new(slow::Slow::default()));
     }
     let budget = about.budget.map(budget::set);
     let limits = budget
@@ -95,18 +96,48 @@ pub(super) fn found(watches: &mut [Box<dyn Watch>], world: &World) -> Vec<Findin
     found
 }
 
-/// Some of many lines.
-#[derive(Debug, Default)]
-struct Examples(Vec<u64>);
+/// What a watch has seen: how often, how many bytes it is about, and some lines that show it.
+#[derive(Default)]
+struct Seen {
+    count: u64,
+    bytes: u64,
+    lines: Vec<u64>,
+}
 
-impl Examples {
-    const MOST: usize = 5;
+impl Seen {
+    const MOST_LINES: usize = 5;
 
-    fn add(&mut self, line: u64) {
-        if self.0.len() < Self::MOST {
-            self.0.push(line);
+    fn add(&mut self, line: u64, bytes: u64) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.lines.len() < Self::MOST_LINES {
+            self.lines.push(line);
         }
     }
+
+    fn found(
+        &self,
+        id: &'static str,
+        what: &'static str,
+        evidence: String,
+        to_do: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            id,
+            what,
+            evidence,
+            count: self.count,
+            bytes: self.bytes,
+            lines: self.lines.clone(),
+            to_do: to_do.into(),
+        }
+    }
+}
+
+/// Whose an event is: 0 for pinbuddy, 1 for PyTorch's own lists.
+fn allocator(beside: &mut Option<Beside>, item: &Item, world: &World) -> usize {
+    let beside = beside.get_or_insert_with(|| Beside::new(world.counts.threshold));
+    usize::from(beside.has(item))
 }
 
 #[cfg(test)]

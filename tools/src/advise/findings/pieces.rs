@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Examples, Finding, Watch};
+use super::{Finding, Seen, Watch};
 use crate::advise::world::World;
 use crate::show;
 use pinbuddy_events::{Item, Op};
@@ -26,8 +26,7 @@ pub(super) struct Pieces {
     most: u64,
     live: u64,
     /// Segments that were reserved though as much was free.
-    times: u64,
-    examples: Examples,
+    seen: Seen,
 }
 
 impl Watch for Pieces {
@@ -36,8 +35,7 @@ impl Watch for Pieces {
             Op::SegmentAlloc { bytes } => {
                 let free = self.reserved.saturating_sub(world.live_bytes);
                 if self.reserved > 0 && free >= bytes {
-                    self.times += 1;
-                    self.examples.add(item.line);
+                    self.seen.add(item.line, 0);
                 }
                 self.reserved = self.reserved.saturating_add(bytes);
                 self.most = self.most.max(self.reserved);
@@ -56,25 +54,22 @@ impl Watch for Pieces {
     fn finding(&mut self, _world: &World) -> Option<Finding> {
         let above = self.most.saturating_sub(self.live);
         let is_far = self.most / TWENTIETHS * 20 > self.live && above >= LEAST;
-        if !is_far || self.times == 0 || self.sizes.len() < SIZES {
+        if !is_far || self.seen.count == 0 || self.sizes.len() < SIZES {
             return None;
         }
-        Some(Finding {
-            id: "reserved_far_above_requested",
-            what: "Device memory lies in pieces: sizes vary, and much more is reserved than is in use",
-            evidence: format!(
+        self.seen.bytes = above;
+        Some(self.seen.found(
+            "reserved_far_above_requested",
+            "Device memory lies in pieces: sizes vary, and much more is reserved than is in use",
+            format!(
                 "{} reserved at most, {} in use at most, {SIZES} sizes or more above {}; {} reserved though as much was free",
                 show::bytes(self.most),
                 show::bytes(self.live),
                 show::bytes(SMALLEST),
-                show::count_of(self.times, "segment was", "segments were"),
+                show::count_of(self.seen.count, "segment was", "segments were"),
             ),
-            count: self.times,
-            bytes: above,
-            lines: self.examples.0.clone(),
-            to_do: "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, unless memory is shared between processes; where \
-                    requests come again, a plan for device memory leaves still less idle"
-                .to_owned(),
-        })
+            "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, unless memory is shared between processes; where \
+                    requests come again, a plan for device memory leaves still less idle",
+        ))
     }
 }

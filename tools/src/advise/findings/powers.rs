@@ -3,21 +3,18 @@
 
 use std::collections::HashMap;
 
-use super::{Examples, Finding, Watch};
-use crate::advise::world::{Counts, World};
+use super::{Finding, Seen, Watch};
+use crate::advise::world::World;
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
 #[derive(Default)]
 pub(super) struct Powers {
-    threshold: u64,
-    largest_live: u64,
-    count: u64,
     wasted: u64,
-    most_wasted: u64,
+    /// How many, and the most that was wasted at once.
+    seen: Seen,
     /// How many requests of each size there were.
     sizes: HashMap<u64, u64>,
-    examples: Examples,
 }
 
 /// Sizes that are counted.
@@ -26,45 +23,33 @@ const MOST_SIZES: usize = 4096;
 /// Less than so much is not worth a word.
 const LEAST: u64 = 16 << 20;
 
-impl Powers {
-    pub(super) fn new(counts: &Counts) -> Self {
-        Self {
-            threshold: counts.threshold,
-            largest_live: counts.largest_live,
-            ..Self::default()
-        }
-    }
-
-    /// What stock pins for nothing, if `bytes` is at most a quarter above a power of two.
-    fn waste(&self, bytes: u64) -> Option<u64> {
-        let pinned = bytes.next_power_of_two();
-        let just_above = bytes < self.threshold && bytes <= pinned / 8 * 5 && bytes >= 4096;
-        just_above.then_some(pinned - bytes)
-    }
+/// What stock pins for nothing, if `bytes` is at most a quarter above a power of two.
+fn waste(bytes: u64, world: &World) -> Option<u64> {
+    let pinned = bytes.next_power_of_two();
+    let just_above = bytes < world.counts.threshold && bytes <= pinned / 8 * 5 && bytes >= 4096;
+    just_above.then_some(pinned - bytes)
 }
-
 impl Watch for Powers {
-    fn see(&mut self, item: &Item, _world: &World) {
+    fn see(&mut self, item: &Item, world: &World) {
         match item.event.op {
             Op::Request { bytes, .. } => {
-                let Some(waste) = self.waste(bytes) else {
+                let Some(waste) = waste(bytes, world) else {
                     return;
                 };
-                self.count += 1;
+                self.seen.add(item.line, 0);
                 self.wasted += waste;
-                self.most_wasted = self.most_wasted.max(self.wasted);
-                self.examples.add(item.line);
+                self.seen.bytes = self.seen.bytes.max(self.wasted);
                 if self.sizes.len() < MOST_SIZES || self.sizes.contains_key(&bytes) {
                     *self.sizes.entry(bytes).or_default() += 1;
                 }
             }
-            Op::Free { .. } => self.wasted -= self.waste(item.bytes).unwrap_or(0),
+            Op::Free { .. } => self.wasted -= waste(item.bytes, world).unwrap_or(0),
             _ => {}
         }
     }
 
-    fn finding(&mut self, _world: &World) -> Option<Finding> {
-        if self.most_wasted < LEAST.max(self.largest_live / 100) {
+    fn finding(&mut self, world: &World) -> Option<Finding> {
+        if self.seen.bytes < LEAST.max(world.counts.largest_live / 100) {
             return None;
         }
         let (size, times) = self
@@ -77,23 +62,20 @@ impl Watch for Powers {
         } else {
             String::new()
         };
-        Some(Finding {
-            id: "just_above_a_power_of_two",
-            what: "Requests below the threshold are a little longer than powers of two, to which stock rounds up",
-            evidence: format!(
+        Some(self.seen.found(
+            "just_above_a_power_of_two",
+            "Requests below the threshold are a little longer than powers of two, to which stock rounds up",
+            format!(
                 "{}; the most frequent size is {} ({size} bytes, {times} times), for which stock pins {}; at most {} were \
                  pinned for nothing at once",
-                show::count(self.count, "request"),
+                show::count(self.seen.count, "request"),
                 show::bytes(*size),
                 show::bytes(size.next_power_of_two()),
-                show::bytes(self.most_wasted),
+                show::bytes(self.seen.bytes),
             ),
-            count: self.count,
-            bytes: self.most_wasted,
-            lines: self.examples.0.clone(),
-            to_do: format!(
+            format!(
                 "PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1 (torch 2.13 and later; in 2.13.0 not without pinbuddy) for those above 1 MiB{smaller}"
             ),
-        })
+        ))
     }
 }

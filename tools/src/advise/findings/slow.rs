@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Finding, Watch};
-use crate::advise::world::{Block, Counts, World};
+use super::{Finding, Seen, Watch, allocator};
+use crate::advise::world::{Block, World};
 use crate::flow::Beside;
 use crate::show;
 use pinbuddy_events::{Item, Op};
@@ -18,9 +18,9 @@ const LONG: u64 = 8;
 const LEAST: (u64, u64) = (16, 64 << 20);
 const PART: u64 = 4;
 
+#[derive(Default)]
 pub(super) struct Slow {
-    beside: Beside,
-    largest_live: u64,
+    beside: Option<Beside>,
     /// Requests so far, to pinbuddy and to PyTorch's own lists.
     asked: [u64; 2],
     /// Freed and not safe: the block, when it was freed, and the requests so far.
@@ -32,17 +32,6 @@ pub(super) struct Slow {
 }
 
 impl Slow {
-    pub(super) fn new(counts: &Counts) -> Self {
-        Self {
-            beside: Beside::new(counts.threshold),
-            largest_live: counts.largest_live,
-            asked: [0; 2],
-            pending: HashMap::new(),
-            waited: Vec::new(),
-            longest: 0,
-        }
-    }
-
     /// The most bytes that waited long at once.
     fn most(&self) -> u64 {
         let ends = |it: &(Block, u64, u64)| [(it.1, true, it.0.bytes), (it.2, false, it.0.bytes)];
@@ -59,7 +48,7 @@ impl Slow {
 
 impl Watch for Slow {
     fn see(&mut self, item: &Item, world: &World) {
-        let allocator = usize::from(self.beside.has(item));
+        let allocator = allocator(&mut self.beside, item, world);
         match item.event.op {
             Op::Request { .. } => self.asked[allocator] += 1,
             Op::Free {
@@ -83,9 +72,9 @@ impl Watch for Slow {
         }
     }
 
-    fn finding(&mut self, _world: &World) -> Option<Finding> {
+    fn finding(&mut self, world: &World) -> Option<Finding> {
         let (count, most) = (self.waited.len() as u64, self.most());
-        if count < LEAST.0 || most < LEAST.1 || most < self.largest_live / PART {
+        if count < LEAST.0 || most < LEAST.1 || most < world.counts.largest_live / PART {
             return None;
         }
         let mut streams: BTreeMap<u32, u64> = BTreeMap::new();
@@ -95,23 +84,24 @@ impl Watch for Slow {
         let slowest = streams.into_iter().max_by_key(|it| it.1);
         let named =
             slowest.map(|(stream, blocks)| format!("; {blocks} of them for stream {stream}"));
-        Some(Finding {
-            id: "waits_long_for_a_stream",
-            what: "Freed memory waits long for a stream, and serves no request meanwhile",
-            evidence: format!(
+        let seen = Seen {
+            count,
+            bytes: most,
+            lines: self.waited.iter().take(5).map(|it| it.1).collect(),
+        };
+        Some(seen.found(
+            "waits_long_for_a_stream",
+            "Freed memory waits long for a stream, and serves no request meanwhile",
+            format!(
                 "{} waited while {LONG} or more requests were served, up to {}, {} at once{}; at most {} live in all",
                 show::count(count, "block"),
                 show::time(self.longest),
                 show::bytes(most),
                 named.unwrap_or_default(),
-                show::bytes(self.largest_live),
+                show::bytes(world.counts.largest_live),
             ),
-            count,
-            bytes: most,
-            lines: self.waited.iter().take(5).map(|it| it.1).collect(),
-            to_do: "wait for the copies or collectives of a stream before much more is queued on it, and free what they have \
-                    used last, so that it serves the next ones"
-                .to_owned(),
-        })
+            "wait for the copies or collectives of a stream before much more is queued on it, and free what they have \
+                    used last, so that it serves the next ones",
+        ))
     }
 }

@@ -1,16 +1,13 @@
 //! Many small pinned blocks that live for almost all of the program.
 
-use super::{Examples, Finding, Watch};
-use crate::advise::world::{Block, Counts, World};
+use super::{Finding, Seen, Watch};
+use crate::advise::world::{Block, World};
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
 #[derive(Default)]
 pub(super) struct Small {
-    events: u64,
-    count: u64,
-    bytes: u64,
-    examples: Examples,
+    seen: Seen,
 }
 
 /// The longest that is small.
@@ -20,20 +17,11 @@ const LONGEST: u64 = 1 << 20;
 const LEAST: u64 = 256;
 
 impl Small {
-    pub(super) fn new(counts: &Counts) -> Self {
-        Self {
-            events: counts.events,
-            ..Self::default()
-        }
-    }
-
-    fn add(&mut self, block: &Block, until: u64) {
+    fn add(&mut self, block: &Block, until: u64, world: &World) {
         // Most of the trace, and from its first half on.
-        let lived = until - block.line;
-        if block.bytes <= LONGEST && lived >= self.events / 2 && block.line <= self.events / 2 {
-            self.count += 1;
-            self.bytes += block.bytes;
-            self.examples.add(block.line);
+        let (lived, half) = (until - block.line, world.counts.events / 2);
+        if block.bytes <= LONGEST && lived >= half && block.line <= half {
+            self.seen.add(block.line, block.bytes);
         }
     }
 }
@@ -43,7 +31,7 @@ impl Watch for Small {
         if let Op::Free { id, .. } = item.event.op
             && let Some(block) = world.live.get(&id)
         {
-            self.add(block, item.line);
+            self.add(block, item.line, world);
         }
     }
 
@@ -51,26 +39,22 @@ impl Watch for Small {
         let mut left: Vec<&Block> = world.live.values().collect();
         left.sort_unstable_by_key(|it| it.line);
         for block in left {
-            self.add(block, world.line);
+            self.add(block, world.line, world);
         }
-        if self.count < LEAST {
+        if self.seen.count < LEAST {
             return None;
         }
-        Some(Finding {
-            id: "many_small_long_lived_blocks",
-            what: "Many small pinned blocks live for most of the program",
-            evidence: format!(
+        Some(self.seen.found(
+            "many_small_long_lived_blocks",
+            "Many small pinned blocks live for most of the program",
+            format!(
                 "{} of at most {}, {} in all, {} on average",
-                show::count(self.count, "block"),
+                show::count(self.seen.count, "block"),
                 show::bytes(LONGEST),
-                show::bytes(self.bytes),
-                show::bytes(self.bytes / self.count),
+                show::bytes(self.seen.bytes),
+                show::bytes(self.seen.bytes / self.seen.count),
             ),
-            count: self.count,
-            bytes: self.bytes,
-            lines: self.examples.0.clone(),
-            to_do: "take one pinned buffer and give out slices of it, then empty the cache once"
-                .to_owned(),
-        })
+            "take one pinned buffer and give out slices of it, then empty the cache once",
+        ))
     }
 }

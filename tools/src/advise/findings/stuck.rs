@@ -5,16 +5,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Finding, Watch};
-use crate::advise::world::{Block, Counts, World};
+use super::{Finding, Seen, Watch, allocator};
+use crate::advise::world::{Block, World};
 use crate::flow::Beside;
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
+#[derive(Default)]
 pub(super) struct Stuck {
-    events: u64,
-    lost: u64,
-    beside: Beside,
+    beside: Option<Beside>,
     /// The line of the last request to each allocator: to pinbuddy, and to PyTorch's own lists.
     asked: [u64; 2],
     /// Freed and not safe: the block, the line of its free, and whose it is.
@@ -24,21 +23,9 @@ pub(super) struct Stuck {
 /// Fewer, or less, may be the end of the recording.
 const LEAST: (u64, u64) = (4, 1 << 20);
 
-impl Stuck {
-    pub(super) fn new(counts: &Counts) -> Self {
-        Self {
-            events: counts.events,
-            lost: counts.lost,
-            beside: Beside::new(counts.threshold),
-            asked: [0; 2],
-            pending: HashMap::new(),
-        }
-    }
-}
-
 impl Watch for Stuck {
     fn see(&mut self, item: &Item, world: &World) {
-        let allocator = usize::from(self.beside.has(item));
+        let allocator = allocator(&mut self.beside, item, world);
         match item.event.op {
             Op::Request { .. } => self.asked[allocator] = item.line,
             Op::Free {
@@ -55,9 +42,11 @@ impl Watch for Stuck {
         }
     }
 
-    fn finding(&mut self, _world: &World) -> Option<Finding> {
+    fn finding(&mut self, world: &World) -> Option<Finding> {
         // What was freed shortly before its allocator was last asked may be safe now.
-        let late = self.asked.map(|it| it.saturating_sub(self.events / 4));
+        let late = self
+            .asked
+            .map(|it| it.saturating_sub(world.counts.events / 4));
         let is_stuck = |it: &&(Block, u64, usize)| it.1 <= late[it.2];
         let known = self.pending.values().filter(is_stuck);
         let late = known.clone().map(|it| late[it.2]).max().unwrap_or(0);
@@ -66,7 +55,7 @@ impl Watch for Stuck {
         let bytes: u64 = stuck.iter().map(|it| it.1.bytes).sum();
         let count = stuck.len() as u64;
         // Each dropped event may have been one that said so.
-        if count < LEAST.0.max(self.lost.saturating_mul(2)) || bytes < LEAST.1 {
+        if count < LEAST.0.max(world.counts.lost.saturating_mul(2)) || bytes < LEAST.1 {
             return None;
         }
         let mut streams: BTreeMap<u32, u64> = BTreeMap::new();
@@ -83,20 +72,21 @@ impl Watch for Stuck {
         } else {
             format!("; {}", named.join(", "))
         };
-        Some(Finding {
-            id: "a_stream_never_completes",
-            what: "Freed memory that no request can have, since a stream that used it never completes",
-            evidence: format!(
+        let seen = Seen {
+            count,
+            bytes,
+            lines: stuck.iter().take(5).map(|it| it.0).collect(),
+        };
+        Some(seen.found(
+            "a_stream_never_completes",
+            "Freed memory that no request can have, since a stream that used it never completes",
+            format!(
                 "{}, {} in all, freed before line {late} and not safe by the end{named}",
                 show::count(count, "block"),
                 show::bytes(bytes),
             ),
-            count,
-            bytes,
-            lines: stuck.iter().take(5).map(|it| it.0).collect(),
-            to_do: "look for work on that stream that waits for something that never comes (an unmatched collective or \
-                    event), or for a free inside a graph's capture"
-                .to_owned(),
-        })
+            "look for work on that stream that waits for something that never comes (an unmatched collective or \
+                    event), or for a free inside a graph's capture",
+        ))
     }
 }
