@@ -4,7 +4,6 @@ mod clears;
 mod device_never_worse;
 mod device_plans;
 mod device_programs;
-mod device_searches;
 mod exact_lists;
 mod idle;
 mod never_worse;
