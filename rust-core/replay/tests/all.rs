@@ -5,7 +5,6 @@ mod device_never_worse;
 mod device_plans;
 mod device_programs;
 mod exact_lists;
-mod idle;
 mod never_worse;
 mod other_inputs;
 mod plans;
