@@ -187,15 +187,6 @@ impl Blocks {
         within.take_while(move |it| it.0 == stream).map(|it| it.3)
     }
 
-    /// Free blocks of a stream of fewer bytes, the largest first.
-    pub(super) fn below(&self, pool: Pool, stream: u32, bytes: u64) -> impl Iterator<Item = Id> {
-        let range = self
-            .of(pool)
-            .free
-            .range((stream, 0, 0, 0)..(stream, bytes, 0, 0));
-        range.rev().map(|it| it.3)
-    }
-
     /// Unmapped parts of a stream's expandable segments, by address.
     pub(super) fn unmapped(&self, pool: Pool, stream: u32) -> impl Iterator<Item = Id> {
         let from = Bound::Included((stream, 0, 0));

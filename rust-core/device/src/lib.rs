@@ -1,7 +1,6 @@
 //! PyTorch's allocator of device memory (`c10::cuda::CUDACachingAllocator`, 2.15), as a model.
 //!
 //! ```text
-//!   driver    what the device has left, and addresses
 //!   blocks    parts of segments, their neighbours, and what is free in each pool: bookkeeping
 //!   torch     the allocator: rounding, best fit, splitting, merging, what is given back and when
 //!   ranges    expandable segments: a range of addresses for each stream and pool, mapped page by page
@@ -9,17 +8,16 @@
 //!   replay    feeds events to a model and measures
 //! ```
 //!
-//! Memory belongs to the stream that it was asked for, a request may be refused, and the driver is asked for whole
+//! Memory belongs to the stream that it was asked for, and the driver, which always has more, is asked for whole
 //! segments. What streams do takes no time here: whoever feeds a model says when a block's events are complete. Knows
 //! neither files nor how plans are made: the planner tries its plans here.
 //!
-//! Not modelled: pools of graphs and of users, garbage collection, `roundup_power2_divisions`, and fractions of a
-//! device. None does anything by default.
+//! Not modelled: a full device; and what does nothing by default, which is pools of graphs and of users, garbage
+//! collection, `max_split_size_mb`, `roundup_power2_divisions`, and fractions of a device.
 
 #![forbid(unsafe_code)]
 
 mod blocks;
-mod driver;
 pub mod planned;
 mod ranges;
 pub mod replay;
@@ -72,10 +70,6 @@ pub enum Act {
     Iter,
 }
 
-/// A request that was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfMemory;
-
 /// What an allocator holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -96,11 +90,7 @@ pub struct Usage {
 /// An allocator of device memory.
 pub trait Device: Debug {
     /// A request of `bytes` bytes, 1 or more; the block is called `block` until it is freed and complete.
-    ///
-    /// # Errors
-    ///
-    /// The device has not enough memory, even after everything that is idle was given back.
-    fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory>;
+    fn allocate(&mut self, block: u32, bytes: u64, stream: u32);
 
     /// The block is used on a stream.
     fn use_on(&mut self, block: u32, stream: u32);
@@ -125,44 +115,6 @@ pub trait Device: Debug {
     fn audit(&self) -> Result<(), String>;
 }
 
-/// How the allocator is set, and what the device has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// `expandable_segments:True`.
-    pub expandable: bool,
-    /// Blocks of at least this many bytes are not split (`max_split_size_mb`).
-    pub max_split_size: u64,
-    /// Bytes that the driver can give.
-    pub capacity: u64,
-    /// Addresses that an expandable segment reserves; 9/8 of the device's memory.
-    pub range: u64,
-}
-
-/// Addresses for any program.
-const ENDLESS: u64 = 1 << 50;
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            expandable: false,
-            max_split_size: u64::MAX,
-            capacity: u64::MAX,
-            range: ENDLESS,
-        }
-    }
-}
-
-impl Settings {
-    /// The settings with a limit: a device of `total` bytes, of which `free` are left to this allocator.
-    pub fn on_a_device(self, total: u64, free: u64) -> Self {
-        Self {
-            capacity: free,
-            range: total + total / 8,
-            ..self
-        }
-    }
-}
-
 /// Which model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -184,12 +136,9 @@ impl Kind {
         }
     }
 
-    /// The model, on a device without a limit.
+    /// The model, with nothing reserved.
     pub fn model(self) -> Torch {
-        Torch::new(Settings {
-            expandable: self == Self::TorchExpandable,
-            ..Settings::default()
-        })
+        Torch::new(self == Self::TorchExpandable)
     }
 }
 

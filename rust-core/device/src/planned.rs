@@ -12,7 +12,7 @@ use pinbuddy_slots::{Layout, Lent, Mistake, Slots};
 use serde::Serialize;
 
 use super::place;
-use super::{Device, LENT_FROM, MIB, OutOfMemory, Torch, Usage};
+use super::{Device, LENT_FROM, MIB, Torch, Usage};
 
 /// A run numbers so many streams of a device; none after them has a plan.
 pub const MOST_STREAMS: usize = 64;
@@ -118,32 +118,27 @@ impl Planned {
         })
     }
 
-    fn planned(&mut self, bytes: u64, stream: u32) -> Result<Option<(usize, At)>, OutOfMemory> {
+    fn planned(&mut self, bytes: u64, stream: u32) -> Option<(usize, At)> {
         if self.memory.is_empty() {
-            return Ok(None);
+            return None;
         }
         let number = self.streams.number(stream);
-        let Some(memory) = self.memory.get_mut(number) else {
-            return Ok(None);
-        };
-        let Some(slots) = &mut memory.slots else {
-            return Ok(None);
-        };
+        let memory = self.memory.get_mut(number)?;
+        let slots = memory.slots.as_mut()?;
         // As a run does without asking, once all streams have their numbers.
         if bytes > self.longest {
-            return Ok(None);
+            return None;
         }
         let first = memory.first;
-        let mut take = |slots: &mut Slots, region: usize| -> Result<(), OutOfMemory> {
+        let mut take = |slots: &mut Slots, region: usize| {
             let block = first + region as u32;
             let bytes = (slots.lengths()[region] as u64).max(SHORTEST);
-            self.below.allocate(block, bytes, stream)?;
+            self.below.allocate(block, bytes, stream);
             slots.pinned(region, (block as usize + 1) << 40);
-            Ok(())
         };
         for region in slots.regions_with_slots()..slots.lengths().len() {
             if slots.missing().any(|it| it.0 == region) {
-                take(slots, region)?;
+                take(slots, region);
             }
         }
         let needs = |(slot, region)| Lent::Needs(slot, region);
@@ -158,12 +153,12 @@ impl Planned {
             Some(Lent::Slot(it)) => Some(At::Slot(it.slot)),
             Some(Lent::Place(it)) => Some(At::Borrowed(it.address)),
             Some(Lent::Needs(slot, region)) => {
-                take(slots, region)?;
+                take(slots, region);
                 slots.serve_needed(slot).map(|it| At::Slot(it.slot))
             }
             None => None,
         };
-        Ok(at.map(|it| (number, it)))
+        at.map(|it| (number, it))
     }
 
     /// The block was freed, and other streams still use it.
@@ -192,9 +187,9 @@ impl Planned {
 }
 
 impl Device for Planned {
-    fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory> {
+    fn allocate(&mut self, block: u32, bytes: u64, stream: u32) {
         if bytes >= self.threshold
-            && let Some((number, at)) = self.planned(bytes, stream)?
+            && let Some((number, at)) = self.planned(bytes, stream)
         {
             *place(&mut self.live, block) = Some(Live {
                 stream,
@@ -203,9 +198,9 @@ impl Device for Planned {
                 shared: false,
                 freed: false,
             });
-            return Ok(());
+            return;
         }
-        self.below.allocate(self.regions + block, bytes, stream)
+        self.below.allocate(self.regions + block, bytes, stream);
     }
 
     fn use_on(&mut self, block: u32, stream: u32) {

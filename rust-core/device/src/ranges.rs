@@ -8,6 +8,9 @@ use super::MIB;
 use super::blocks::{Block, Id, Pool, State};
 use super::torch::Torch;
 
+/// Addresses of a range: enough for any program. PyTorch reserves 9/8 of the device's memory.
+const RANGE: u64 = 1 << 50;
+
 impl Pool {
     /// Bytes of a page.
     fn page(self) -> u64 {
@@ -19,23 +22,23 @@ impl Pool {
 }
 
 impl Torch {
-    /// A free block of at least so many bytes, in no list, with memory mapped for it. What was mapped for it stays if
-    /// the driver has no more.
-    pub(super) fn expand(&mut self, pool: Pool, stream: u32, bytes: u64) -> Option<Id> {
+    /// A free block of at least so many bytes, in no list, with memory mapped for it.
+    pub(super) fn expand(&mut self, pool: Pool, stream: u32, bytes: u64) -> Id {
         let mut candidate = self.roomiest(pool, stream, bytes);
         if self.blocks.get(candidate).state == State::Unmapped {
             let length = self.blocks.get(candidate).bytes.min(bytes);
-            self.map(candidate, length)?;
+            self.map(candidate, length);
         }
         while self.blocks.get(candidate).bytes < bytes {
             let block = self.blocks.get(candidate);
-            let (missing, after) = (bytes - block.bytes, block.after?);
+            let missing = bytes - block.bytes;
+            let after = block.after.expect("room behind it, as was looked for");
             let length = self.blocks.get(after).bytes.min(missing);
-            self.map(after, length)?;
+            self.map(after, length);
             candidate = after;
         }
         self.blocks.unlist(candidate);
-        Some(candidate)
+        candidate
     }
 
     /// The lowest block from which on so many bytes are free or unmapped; of a new range, if there is none.
@@ -64,8 +67,8 @@ impl Torch {
     }
 
     fn new_range(&mut self, pool: Pool, stream: u32) -> Id {
-        let bytes = self.settings.range.next_multiple_of(pool.page());
-        let address = self.driver.reserve(bytes);
+        let bytes = RANGE.next_multiple_of(pool.page());
+        let address = self.reserve(bytes);
         let id = self.blocks.add(Block {
             address,
             bytes,
@@ -81,10 +84,10 @@ impl Torch {
     }
 
     /// Map the pages of the first `bytes` bytes of an unmapped block, and make one of it and its free neighbours.
-    fn map(&mut self, id: Id, bytes: u64) -> Option<()> {
+    fn map(&mut self, id: Id, bytes: u64) {
         let block = *self.blocks.get(id);
         let mapped = bytes.next_multiple_of(block.pool.page());
-        self.take(mapped, mapped / block.pool.page())?;
+        self.take(mapped, mapped / block.pool.page());
         self.blocks.unlist(id);
         if mapped < block.bytes {
             let rest = self.blocks.cut(id, mapped);
@@ -93,7 +96,6 @@ impl Torch {
         self.blocks.get_mut(id).state = State::Free;
         self.blocks.merge(id);
         self.blocks.list(id);
-        Some(())
     }
 
     /// Unmap the whole pages of a free block. A range with nothing mapped is gone.

@@ -7,30 +7,25 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{Act, Device, OutOfMemory};
+use super::{Act, Device};
 
 /// What sizes are rounded up to.
 const UNIT: u64 = 512;
 
 /// One act on a model.
-///
-/// # Errors
-///
-/// A request was refused.
-pub fn apply(model: &mut dyn Device, act: Act) -> Result<(), OutOfMemory> {
+pub fn apply(model: &mut dyn Device, act: Act) {
     match act {
         Act::Alloc {
             block,
             bytes,
             stream,
-        } => return model.allocate(block, bytes, stream),
+        } => model.allocate(block, bytes, stream),
         Act::Use { block, stream } => model.use_on(block, stream),
         Act::Free { block } => model.free(block),
         Act::Complete { block } => model.complete(block),
         Act::Clear => model.clear(),
         Act::Iter => {}
     }
-    Ok(())
 }
 
 /// The outcome of a replay. Sizes are in bytes.
@@ -38,7 +33,7 @@ pub fn apply(model: &mut dyn Device, act: Act) -> Result<(), OutOfMemory> {
 pub struct Outcome {
     /// Requests served.
     pub allocations: u64,
-    /// Requests refused.
+    /// Requests refused: none, since the models' device is never full.
     pub refused: u64,
     /// The most that was requested and not freed at one moment.
     pub peak_requested: u64,
@@ -62,7 +57,6 @@ pub struct Replay<D> {
     model: D,
     requests: Requests,
     allocations: u64,
-    refused: u64,
     first_step: Option<u64>,
 }
 
@@ -133,7 +127,6 @@ impl<D: Device> Replay<D> {
             model,
             requests: Requests::default(),
             allocations: 0,
-            refused: 0,
             first_step: None,
         }
     }
@@ -143,7 +136,7 @@ impl<D: Device> Replay<D> {
         &self.model
     }
 
-    /// Replays one act. What becomes of a block that was refused is left out.
+    /// Replays one act.
     pub fn step(&mut self, act: Act) {
         match act {
             Act::Alloc {
@@ -151,13 +144,8 @@ impl<D: Device> Replay<D> {
                 bytes,
                 stream,
             } => {
-                if self.model.allocate(block, bytes, stream).is_ok() {
-                    self.allocations += 1;
-                    self.requests.alloc(block, bytes, stream);
-                } else {
-                    self.refused += 1;
-                }
-                return;
+                self.allocations += 1;
+                self.requests.alloc(block, bytes, stream);
             }
             Act::Use { block, stream } => {
                 let request = self.requests.of(block);
@@ -171,8 +159,7 @@ impl<D: Device> Replay<D> {
                 self.first_step.get_or_insert(taken);
             }
         }
-        // Requests alone are refused.
-        let _ = apply(&mut self.model, act);
+        apply(&mut self.model, act);
     }
 
     /// The outcome of all acts so far.
@@ -186,7 +173,7 @@ impl<D: Device> Replay<D> {
         let reserved = usage.peak_reserved;
         Outcome {
             allocations: self.allocations,
-            refused: self.refused,
+            refused: 0,
             peak_requested,
             bound,
             peak_reserved: reserved,

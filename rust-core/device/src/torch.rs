@@ -5,14 +5,12 @@
 //! to a stream; the best fit serves, and among equals the one in the
 //! oldest segment, at the lowest address. It is split if more than 1 MiB would be left over, or
 //! 512 bytes in the small pool and in expandable segments. Freed blocks merge with free neighbours at once, but for
-//! those that other streams use: they are looked at again at the next request. When the driver has no memory, cached
-//! segments are given back, and the request is tried once more.
+//! those that other streams use: they are looked at again at the next request.
 
 use super::MIB;
 use super::blocks::{Block, Blocks, Id, Pool, State};
-use super::driver::Driver;
 use super::place;
-use super::{Device, OutOfMemory, Settings, Usage};
+use super::{Device, Usage};
 
 /// What sizes are rounded up to.
 const UNIT: u64 = 512;
@@ -24,14 +22,16 @@ const SEGMENT: u64 = 2 * MIB;
 const LARGE: u64 = 10 * MIB;
 /// Segments of the large pool below.
 const SHARED: u64 = 20 * MIB;
-/// A block that is too large to be split may be so much larger than the request that it serves.
-const SLACK: u64 = 20 * MIB;
+/// Where addresses begin.
+const FIRST: u64 = 1 << 46;
 
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Torch {
-    pub(super) settings: Settings,
-    pub(super) driver: Driver,
+    /// Whether `expandable_segments:True` is set.
+    expandable: bool,
+    /// Where the next addresses begin.
+    next: u64,
     pub(super) blocks: Blocks,
     /// By the program's number.
     live: Vec<Option<Live>>,
@@ -49,10 +49,10 @@ struct Live {
 
 impl Torch {
     /// With nothing reserved.
-    pub fn new(settings: Settings) -> Self {
+    pub(super) fn new(expandable: bool) -> Self {
         Self {
-            settings,
-            driver: Driver::new(settings.capacity),
+            expandable,
+            next: FIRST,
             blocks: Blocks::default(),
             live: Vec::new(),
             complete: Vec::new(),
@@ -61,18 +61,22 @@ impl Torch {
     }
 
     /// Take memory of the driver's, in so many calls.
-    pub(super) fn take(&mut self, bytes: u64, calls: u64) -> Option<()> {
-        if !self.driver.take(bytes) {
-            return None;
-        }
+    pub(super) fn take(&mut self, bytes: u64, calls: u64) {
         self.usage.reserved += bytes;
         self.usage.peak_reserved = self.usage.peak_reserved.max(self.usage.reserved);
         self.usage.taken += calls;
-        Some(())
+    }
+
+    /// Addresses that nothing else has: newer ones are higher, since ties between blocks of one size go by the age of
+    /// their segments.
+    pub(super) fn reserve(&mut self, bytes: u64) -> u64 {
+        let address = self.next;
+        // After 2^64 bytes of ranges they come again.
+        self.next = self.next.wrapping_add(bytes);
+        address
     }
 
     pub(super) fn give_back(&mut self, bytes: u64, calls: u64) {
-        self.driver.give_back(bytes);
         self.usage.reserved -= bytes;
         self.usage.given_back += calls;
     }
@@ -87,7 +91,7 @@ impl Torch {
     fn best_fit(&self, pool: Pool, stream: u32, bytes: u64) -> Option<Id> {
         let mut fits = self.blocks.fits(pool, stream, bytes);
         let mut found = fits.next()?;
-        if self.settings.expandable {
+        if self.expandable {
             // The end of a range counts as large as it can grow, so that what cannot grow is taken first.
             for next in fits {
                 if self.room(next) >= self.room(found) {
@@ -96,13 +100,7 @@ impl Torch {
                 found = next;
             }
         }
-        let (length, limit) = (self.blocks.get(found).bytes, self.settings.max_split_size);
-        let fits = if bytes < limit {
-            length < limit
-        } else {
-            length < bytes.saturating_add(SLACK)
-        };
-        fits.then_some(found)
+        Some(found)
     }
 
     /// A block's bytes, with the unmapped ones behind it.
@@ -116,8 +114,8 @@ impl Torch {
     }
 
     /// A block of new memory, in no list.
-    fn fresh(&mut self, pool: Pool, stream: u32, bytes: u64) -> Option<Id> {
-        if self.settings.expandable {
+    fn fresh(&mut self, pool: Pool, stream: u32, bytes: u64) -> Id {
+        if self.expandable {
             return self.expand(pool, stream, bytes);
         }
         let length = match pool {
@@ -125,9 +123,9 @@ impl Torch {
             Pool::Large if bytes < LARGE => SHARED,
             Pool::Large => bytes.next_multiple_of(SEGMENT),
         };
-        self.take(length, 1)?;
-        let address = self.driver.reserve(length);
-        Some(self.blocks.add(Block {
+        self.take(length, 1);
+        let address = self.reserve(length);
+        self.blocks.add(Block {
             address,
             bytes: length,
             stream,
@@ -136,42 +134,16 @@ impl Torch {
             range: None,
             before: None,
             after: None,
-        }))
+        })
     }
 
     fn splits(&self, block: &Block, bytes: u64) -> bool {
         let rest = block.bytes - bytes;
-        if block.pool == Pool::Small || self.settings.expandable {
+        if block.pool == Pool::Small || self.expandable {
             rest >= UNIT
         } else {
-            bytes < self.settings.max_split_size && rest > SMALL
+            rest > SMALL
         }
-    }
-
-    /// Give back as few of the blocks that are too large to be split as make room; false if they do not.
-    fn release_oversize(&mut self, pool: Pool, stream: u32, bytes: u64) -> bool {
-        let limit = self.settings.max_split_size;
-        // PyTorch leaves expandable segments out.
-        if limit == u64::MAX || self.settings.expandable {
-            return false;
-        }
-        let wanted = bytes.max(limit);
-        let large_enough = self.blocks.fits(pool, stream, wanted).next();
-        if let Some(id) = large_enough {
-            self.release(id);
-            return true;
-        }
-        let below: Vec<Id> = self.blocks.below(pool, stream, wanted).collect();
-        let mut released = 0;
-        for id in below {
-            let length = self.blocks.get(id).bytes;
-            if released >= wanted || length < limit {
-                break;
-            }
-            released += length;
-            self.release(id);
-        }
-        released >= wanted
     }
 
     /// Give back a free block that is a whole segment.
@@ -223,7 +195,7 @@ impl Torch {
 }
 
 impl Device for Torch {
-    fn allocate(&mut self, block: u32, bytes: u64, stream: u32) -> Result<(), OutOfMemory> {
+    fn allocate(&mut self, block: u32, bytes: u64, stream: u32) {
         self.reap();
         let bytes = bytes.next_multiple_of(UNIT);
         let pool = if bytes <= SMALL {
@@ -231,17 +203,10 @@ impl Device for Torch {
         } else {
             Pool::Large
         };
-        let mut found = self
-            .cached(pool, stream, bytes)
-            .or_else(|| self.fresh(pool, stream, bytes));
-        if found.is_none() && self.release_oversize(pool, stream, bytes) {
-            found = self.fresh(pool, stream, bytes);
-        }
-        if found.is_none() {
-            self.release_all();
-            found = self.fresh(pool, stream, bytes);
-        }
-        let id = found.ok_or(OutOfMemory)?;
+        let id = match self.cached(pool, stream, bytes) {
+            Some(found) => found,
+            None => self.fresh(pool, stream, bytes),
+        };
         if self.splits(self.blocks.get(id), bytes) {
             let rest = self.blocks.cut(id, bytes);
             self.blocks.list(rest);
@@ -251,7 +216,6 @@ impl Device for Torch {
         self.usage.allocated += chosen.bytes;
         self.usage.active += chosen.bytes;
         *place(&mut self.live, block) = Some(Live { id, shared: false });
-        Ok(())
     }
 
     fn use_on(&mut self, block: u32, stream: u32) {

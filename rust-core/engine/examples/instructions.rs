@@ -4,14 +4,10 @@
 //! between two numbers of pairs is what the pairs cost. Nothing is random and no clock is read, so
 //! every run executes the same instructions.
 
-#[path = "../benches/pool/mod.rs"]
-mod pool;
-
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use pinbuddy_core::{Block, GRANULE};
-use pool::{adopt, engine, take};
+use pinbuddy_core::{Block, Config, Decision, Engine, GRANULE, NewSegment, Region};
 
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
@@ -93,5 +89,30 @@ fn churn(pairs: usize) {
         let place = n * 61 % blocks.len();
         engine.release(blocks[place]).expect("a live block");
         blocks[place] = take(&mut engine, size(n * 11 + 5));
+    }
+}
+
+/// An engine on made-up addresses, with `count` idle segments.
+fn engine(segment_bytes: usize, count: usize) -> Engine {
+    let mut engine = Engine::new(Config {
+        segment_bytes,
+        threshold_bytes: 0,
+    });
+    (0..count).for_each(|_| adopt(&mut engine, segment_bytes));
+    engine
+}
+
+/// One more segment, behind the others.
+fn adopt(engine: &mut Engine, bytes: usize) {
+    let base = (1 << 40) + engine.stats().pinned_bytes.current as usize;
+    let segment = NewSegment::new(Region { base, bytes }).expect("a region");
+    engine.adopt(segment).expect("room for one more");
+}
+
+/// A block that the engine has.
+fn take(engine: &mut Engine, bytes: usize) -> Block {
+    match engine.request(black_box(bytes)) {
+        Decision::Block(block) => block,
+        other => panic!("{bytes} bytes: {other:?}"),
     }
 }

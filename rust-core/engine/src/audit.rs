@@ -1,13 +1,12 @@
 //! A full recheck of the engine's state.
 //!
-//! Trusts only the records of blocks. Recounts free granules, their runs and covers, every sum in the
+//! Trusts only the records of blocks. Recounts free granules, their runs, every sum in the
 //! buddy trees, every count and statistic, with none of the code that maintains them; `indexes` does
 //! the same for the indexes. Nothing in production calls it.
 //!
 //! The engine cannot see what I4 to I7 and I9 are about: the bridge keeps these.
 
 use crate::buddy::BuddyTree;
-use crate::cover::{Buddy, cover};
 use crate::engine::Engine;
 use crate::error::Violation;
 use crate::kind::SegmentKind;
@@ -30,7 +29,7 @@ fn audit_segment(id: SegmentId, segment: &Segment) -> Result<(), Violation> {
     match &segment.space {
         Space::Leftmost(tree) => {
             free.resize(tree.span() as usize, false);
-            audit_buddies(id, tree, &free)?;
+            audit_granules(id, tree, &free)?;
             audit_sums(id, tree, &free)
         }
         Space::Shortest(runs) => audit_runs(id, runs, &free),
@@ -88,35 +87,17 @@ fn free_by_records(id: SegmentId, segment: &Segment) -> Result<Vec<bool>, Violat
     Ok(free)
 }
 
-/// The tree's free buddies hold the granules that the records leave free (I1), and are the
-/// covers of the free runs, that is, merged as far as can be (I3).
-fn audit_buddies(segment_id: SegmentId, tree: &BuddyTree, free: &[bool]) -> Result<(), Violation> {
-    let found = free_buddies(tree);
-    let mut by_tree = vec![false; free.len()];
-    for buddy in &found {
-        by_tree[buddy.offset as usize..][..buddy.granules() as usize].fill(true);
-    }
-    if let Some(granule) = (0..free.len()).find(|&granule| by_tree[granule] != free[granule]) {
-        return Err(Violation::Ownership {
-            segment: segment_id,
+/// The tree holds free the granules that the records leave free (I1).
+fn audit_granules(segment: SegmentId, tree: &BuddyTree, free: &[bool]) -> Result<(), Violation> {
+    let by_tree = free_by_tree(tree);
+    match (0..free.len()).find(|&granule| by_tree[granule] != free[granule]) {
+        None => Ok(()),
+        Some(granule) => Err(Violation::Ownership {
+            segment,
             granule: granule as u32,
             tree: by_tree[granule],
             records: free[granule],
-        });
-    }
-    let expected: Vec<Buddy> = runs(free).flat_map(|(from, to)| cover(from..to)).collect();
-    let longer = found.len().max(expected.len());
-    match (0..longer).find(|&n| found.get(n) != expected.get(n)) {
-        None => Ok(()),
-        Some(n) => {
-            let pair = |buddy: &Buddy| (buddy.offset, buddy.order);
-            let (found, expected) = (found.get(n).map(pair), expected.get(n).map(pair));
-            Err(Violation::NotMerged {
-                segment: segment_id,
-                found,
-                expected,
-            })
-        }
+        }),
     }
 }
 
@@ -135,26 +116,26 @@ fn audit_runs(id: SegmentId, found: &Runs, free: &[bool]) -> Result<(), Violatio
     })
 }
 
-/// The tree's free buddies from first to last: the covers of the free runs of its topmost plain
-/// nodes and, within words, of the runs of set bits.
-fn free_buddies(tree: &BuddyTree) -> Vec<Buddy> {
-    let mut buddies = Vec::new();
+/// Which granules are free in its topmost plain nodes and in its words.
+fn free_by_tree(tree: &BuddyTree) -> Vec<bool> {
+    let mut free = vec![false; tree.span() as usize];
     tree.visit(&mut |start, length, node, word| {
+        let free = &mut free[start as usize..][..length as usize];
         if let Some(word) = word {
-            let bits: Vec<bool> = (0..length).map(|bit| word >> bit & 1 == 1).collect();
-            buddies.extend(runs(&bits).flat_map(|(from, to)| cover(start + from..start + to)));
+            for (bit, free) in (0_u32..).zip(free) {
+                *free = word >> bit & 1 == 1;
+            }
         } else if !node.is_mixed() {
-            let runs = node.plain_runs(length);
-            buddies.extend(
-                runs.into_iter()
-                    .flat_map(|r| cover(start + r.start..start + r.end)),
-            );
+            for run in node.plain_runs(length) {
+                free[run.start as usize..run.end as usize].fill(true);
+            }
         }
     });
-    buddies
+    free
 }
 
-/// Every node that is not stale sums up its granules (I3).
+/// Every node that is not stale sums up its granules, and is mixed only if it must be: two free buddies are one node, which
+/// is not mixed (I3).
 fn audit_sums(id: SegmentId, tree: &BuddyTree, free: &[bool]) -> Result<(), Violation> {
     let mut result = Ok(());
     tree.visit(&mut |start, length, found, _| {
@@ -292,7 +273,5 @@ fn same(what: &'static str, found: u64, expected: u64) -> Result<(), Violation> 
 
 mod indexes;
 
-#[cfg(test)]
-mod seeded;
 #[cfg(test)]
 mod tests;

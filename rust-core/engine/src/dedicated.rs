@@ -54,37 +54,3 @@ impl IdleDedicated {
         self.fits.iter()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fit(granules: u32, age: u64) -> Fit {
-        Fit {
-            granules: Granules::new(granules),
-            age,
-            slot: age as u32,
-        }
-    }
-
-    #[test]
-    fn the_smallest_that_holds_it_is_found_the_oldest_of_equals() {
-        let mut idle = IdleDedicated::default();
-        for (age, granules) in (0..).zip([300, 200, 250, 200]) {
-            idle.insert(fit(granules, age));
-        }
-        let found = |idle: &IdleDedicated, least, most| {
-            idle.find(Granules::new(least), Granules::new(most))
-                .map(|fit| fit.age)
-        };
-        assert_eq!(found(&idle, 150, 1000), Some(1));
-        assert_eq!(found(&idle, 200, 200), Some(1));
-        assert_eq!(found(&idle, 201, 249), None);
-        assert_eq!(found(&idle, 201, 250), Some(2));
-        assert_eq!(found(&idle, 150, 199), None);
-        assert_eq!(found(&idle, 301, 1000), None);
-        assert!(idle.remove(&fit(200, 1)) && !idle.remove(&fit(200, 1)));
-        assert_eq!(found(&idle, 150, 1000), Some(3));
-        assert_eq!(idle.iter().count(), 3);
-    }
-}

@@ -158,17 +158,7 @@ pub enum Violation {
         /// The other.
         second: SegmentId,
     },
-    /// I3: the free buddies of the tree are not the covers of the free runs.
-    #[error("I3: free buddy {found:?} of segment {segment}, where its free runs have {expected:?}")]
-    NotMerged {
-        /// The segment.
-        segment: SegmentId,
-        /// Offset and order of the tree's buddy, where there is one.
-        found: Option<(u32, u32)>,
-        /// Offset and order of the buddy that the free runs call for, where there is one.
-        expected: Option<(u32, u32)>,
-    },
-    /// I3: a node of the tree does not sum up its granules.
+    /// I3: a node of the tree does not sum up its granules: free buddies that did not merge are a node that is needlessly mixed.
     #[error(
         "I3: the node at granule {granule}, length {length}, of segment {segment}: {what} is {found}, not {expected}"
     )]

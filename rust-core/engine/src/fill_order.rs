@@ -169,59 +169,6 @@ mod tests {
         order
     }
 
-    fn found(order: &FillOrder, length: u32) -> Option<usize> {
-        found_by(order, length, Class::Small)
-    }
-
-    fn found_by(order: &FillOrder, length: u32, class: Class) -> Option<usize> {
-        order.find(length, class).map(|place| order.slot_at(place))
-    }
-
-    #[test]
-    fn the_fullest_that_fits_comes_first() {
-        let order = order(&[(100, Small, 90), (50, Small, 50), (70, Small, 10)]);
-        assert_eq!(found(&order, 40), Some(1));
-        assert_eq!(found(&order, 60), Some(0)); // slot 2 has 70 free, fragmented
-        assert_eq!(found(&order, 91), None);
-    }
-
-    #[test]
-    fn an_idle_segment_is_the_last_choice_even_if_it_is_small() {
-        let order = order(&[(30, Idle, 30), (1000, Small, 1000), (20, Idle, 20)]);
-        assert_eq!(found(&order, 10), Some(1));
-        assert_eq!(found(&order, 1000), Some(1));
-        let order = self::order(&[(30, Idle, 30), (1000, Small, 5), (20, Idle, 20)]);
-        assert_eq!(found(&order, 10), Some(2));
-        assert_eq!(found(&order, 25), Some(0));
-        assert_eq!(found(&order, 31), None);
-    }
-
-    #[test]
-    fn a_class_finds_its_own_and_idle_ones_only() {
-        let order = order(&[
-            (40, Small, 40),
-            (10, Large, 10),
-            (60, Large, 20),
-            (90, Large, 90),
-            (50, Idle, 50),
-            (200, Small, 5),
-        ]);
-        assert_eq!(found_by(&order, 10, Class::Large), Some(1));
-        assert_eq!(found_by(&order, 11, Class::Large), Some(2));
-        assert_eq!(found_by(&order, 21, Class::Large), Some(3)); // slot 2: fragmented
-        assert_eq!(found_by(&order, 91, Class::Large), None);
-        assert_eq!(found_by(&order, 40, Class::Small), Some(0));
-        assert_eq!(found_by(&order, 41, Class::Small), Some(4)); // past all large ones
-        assert_eq!(found_by(&order, 51, Class::Small), None);
-        assert_eq!(order.find_in_use(41, Class::Small), Err(2)); // not the idle one
-    }
-
-    #[test]
-    fn of_equals_the_oldest_comes_first() {
-        let order = order(&[(10, Idle, 10), (10, Idle, 10), (10, Idle, 10)]);
-        assert_eq!(found(&order, 10), Some(0));
-    }
-
     #[test]
     fn an_update_moves_to_where_it_belongs() {
         let mut order = order(&[

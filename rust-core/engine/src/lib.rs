@@ -44,7 +44,6 @@
 mod arena;
 mod audit;
 mod buddy;
-mod cover;
 mod dedicated;
 mod demand;
 mod engine;
@@ -66,7 +65,6 @@ mod units;
 mod view;
 mod word;
 
-pub use cover::{Buddy, Cover, cover};
 pub use engine::{Cached, Decision, Engine};
 pub use error::{AdoptError, Misuse, Violation};
 pub use gauge::Gauge;

@@ -274,17 +274,6 @@ mod tests {
     use super::*;
     use crate::units::GRANULE;
 
-    fn segment(granules: u32, tail: usize) -> Segment {
-        let granules = Granules::new(granules);
-        Segment::new(
-            Region {
-                base: 0x1234,
-                bytes: granules.bytes() + tail,
-            },
-            granules,
-        )
-    }
-
     fn block(start: usize, length: usize) -> Block {
         let segment = SegmentId::new(0, 0);
         Block {
@@ -295,20 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn a_block_lives_pends_and_goes() {
-        let mut segment = segment(10, 0);
-        assert_eq!(segment.take(Granules::new(4)), Some(Granules::new(0)));
-        assert_eq!((segment.free_granules(), segment.live.blocks), (6, 1));
-        segment.defer(block(0, 4)).unwrap();
-        assert_eq!((segment.free_granules(), segment.live.blocks), (6, 0));
-        assert!(!segment.is_idle());
-        assert_eq!(segment.release(block(0, 4)), Ok(State::Pending));
-        assert_eq!((segment.longest(), segment.is_idle()), (10, true));
-    }
-
-    #[test]
     fn false_claims_are_refused_and_change_nothing() {
-        let mut segment = segment(10, 0);
+        let granules = Granules::new(10);
+        let region = Region {
+            base: 0x1234,
+            bytes: granules.bytes(),
+        };
+        let mut segment = Segment::new(region, granules);
         segment.take(Granules::new(4)).unwrap();
         let before = segment.view(SegmentId::new(0, 0), SegmentKind::Small);
         let id = before.id;
@@ -342,35 +324,5 @@ mod tests {
         let gone = not_at(0);
         assert_eq!(segment.release(block(0, 4)), Err(gone));
         assert_eq!(segment.defer(block(0, 4)), Err(gone));
-    }
-
-    #[test]
-    fn deferring_twice_is_misuse() {
-        let mut segment = segment(10, 0);
-        segment.take(Granules::new(4)).unwrap();
-        segment.defer(block(0, 4)).unwrap();
-        let twice = segment.defer(block(0, 4));
-        assert!(
-            matches!(twice, Err(Misuse::AlreadyPending { offset: 0, .. })),
-            "{twice:?}"
-        );
-        assert_eq!((segment.live.blocks, segment.pending.blocks), (0, 1));
-    }
-
-    #[test]
-    fn a_view_adds_up_to_the_region() {
-        let mut segment = segment(10, 100);
-        segment.take(Granules::new(4)).unwrap();
-        segment.take(Granules::new(1)).unwrap();
-        segment.defer(block(0, 4)).unwrap();
-        let view = segment.view(SegmentId::new(0, 0), SegmentKind::Small);
-        assert_eq!((view.base, view.bytes), (0x1234, 10 * GRANULE + 100));
-        assert_eq!(
-            (view.live_bytes, view.pending_bytes),
-            (GRANULE, 4 * GRANULE)
-        );
-        assert_eq!((view.free_bytes, view.tail_bytes), (5 * GRANULE, 100));
-        assert_eq!(view.longest_free_run_bytes, 5 * GRANULE);
-        assert_eq!((view.live_blocks, view.pending_blocks), (1, 1));
     }
 }

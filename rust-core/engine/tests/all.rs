@@ -1,6 +1,4 @@
 //! The integration tests of this crate, in one program: each file is a module, and what they share is compiled and linked once.
 
-mod cached;
 mod classes;
-mod exact_fit;
 mod phases;

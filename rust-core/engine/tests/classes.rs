@@ -1,8 +1,6 @@
 //! Why small and large blocks are kept apart: what stays pinned once large blocks are freed.
 
-use pinbuddy_core::{
-    Block, Config, Decision, Engine, IdleSegment, NewSegment, Region, SegmentKind,
-};
+use pinbuddy_core::{Block, Config, Decision, Engine, NewSegment, Region, SegmentKind};
 
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
@@ -68,37 +66,6 @@ fn once_large_blocks_go_only_what_small_ones_need_stays_pinned() {
         mixed >= 10 * apart,
         "{mixed} stay pinned where classes keep {apart}"
     );
-}
-
-/// DataLoader queues beside checkpoint shards longer than a segment: the shards reuse the regions that
-/// were pinned for them, and leave the queues' segments whole.
-#[test]
-fn requests_longer_than_a_segment_find_their_regions_again() {
-    let mut engine = Engine::new(Config {
-        segment_bytes: 64 * MIB,
-        threshold_bytes: 4 * MIB,
-    });
-    let shards = [500 * MIB, 70 * MIB, 129 * MIB + MIB / 2, 71 * MIB];
-    for round in 0..3 {
-        let blocks = shards.map(|bytes| take(&mut engine, bytes, 0));
-        let queue = [5 * MIB, 8 * MIB].map(|bytes| take(&mut engine, bytes, 0));
-        for block in blocks.into_iter().chain(queue) {
-            engine.release(block).unwrap();
-        }
-        assert_eq!(engine.stats().segments.allocated, 6, "round {round}");
-        engine.audit().unwrap();
-    }
-    // 500 + 70 + 129.5 + 71 MiB, and 5 + 8 for the queue.
-    let stats = engine.stats();
-    assert_eq!(stats.dedicated_bytes, 1541 << 19);
-    assert_eq!(stats.pinned_bytes.current, 1567 << 19);
-    // Dedicated regions are taken first.
-    let idle = engine.take_idle(500 * MIB);
-    assert_eq!(idle.len(), 1);
-    assert_eq!(idle[0].region().bytes, 500 * MIB);
-    let rest = engine.take_idle(usize::MAX);
-    let dedicated: Vec<bool> = rest.iter().map(IdleSegment::is_dedicated).collect();
-    assert_eq!(dedicated, [true, true, true, false, false]);
 }
 
 #[test]

@@ -33,8 +33,6 @@ pub(crate) struct Cursor {
     clue: [u64; CLUE],
     /// Where the sequence has which sizes in a row: made when the lane is lost for the first time.
     places: Option<HashMap<[u64; CLUE], Vec<u32>>>,
-    /// Entries that were left out.
-    pub(crate) skipped: u64,
 }
 
 impl Cursor {
@@ -50,7 +48,6 @@ impl Cursor {
             misses: 0,
             clue: [0; CLUE],
             places: None,
-            skipped: 0,
         }
     }
 
@@ -59,17 +56,16 @@ impl Cursor {
         self.clue.rotate_left(1);
         self.clue[CLUE - 1] = bytes;
         let next = self.next;
-        if let Some((at, _)) = self.ahead(next, 1, bytes) {
+        if let Some(at) = self.ahead(next, 1, bytes) {
             self.before = None;
             return Some(self.found(at));
         }
         // The entry that was left out, or the one behind it: another request stood for the first.
         let back = self.before.take();
-        if let Some((at, _)) = back.and_then(|before| self.ahead(before, 2, bytes)) {
+        if let Some(at) = back.and_then(|before| self.ahead(before, 2, bytes)) {
             return Some(self.found(at));
         }
-        if let Some((at, skipped)) = self.ahead(next, LOOK_AHEAD, bytes) {
-            self.skipped += skipped as u64;
+        if let Some(at) = self.ahead(next, LOOK_AHEAD, bytes) {
             self.before = Some(next);
             return Some(self.found(at));
         }
@@ -92,13 +88,13 @@ impl Cursor {
         Some(self.found(place))
     }
 
-    /// The first of `count` entries from `from` on that has this size, and how many come before it.
-    fn ahead(&self, from: usize, count: usize, bytes: u64) -> Option<(usize, usize)> {
+    /// The first of `count` entries from `from` on that has this size.
+    fn ahead(&self, from: usize, count: usize, bytes: u64) -> Option<usize> {
         let mut at = from;
-        for skipped in 0..count {
+        for _ in 0..count {
             at = self.wrapped(at);
             if *self.sizes.get(at)? == bytes {
-                return Some((at, skipped));
+                return Some(at);
             }
             at += 1;
         }

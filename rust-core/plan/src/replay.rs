@@ -20,10 +20,6 @@ pub struct Replayed {
     pub hits: u64,
     /// Requests that found a slot whose bytes were not free. They count as missed, too.
     pub busy: u64,
-    /// Of the first of those, its number and that of the request that had the bytes, counted from 0.
-    pub overlap: Option<(u32, u32)>,
-    /// Entries that cursors left out.
-    pub skipped: u64,
     /// Requests without a slot, counted from 0, in order.
     pub missed: Vec<u32>,
     /// Of those, the ones for which there was no room.
@@ -86,7 +82,6 @@ fn replay_with(
             replay.ends.push(Reverse((request.over, number, place)));
         }
     }
-    replay.replayed.skipped = cursors.iter().map(|it| it.skipped).sum();
     replay.replayed
 }
 
@@ -134,24 +129,21 @@ impl Replay<'_> {
         slot: Option<Slot>,
         granted: &mut dyn FnMut(u32, Slot),
     ) -> Option<Place> {
-        let other = slot.and_then(|slot| self.taken.other(slot));
-        if let (Some(slot), None) = (slot, other) {
+        let free = slot.filter(|slot| self.taken.is_free(*slot));
+        if let Some(slot) = free {
             self.replayed.hits += 1;
             granted(number, slot);
-            return Some(self.taken.take(slot, number));
+            return Some(self.taken.take(slot));
         }
         self.replayed.missed.push(number);
-        if let Some(other) = other {
-            self.replayed.busy += 1;
-            self.replayed.overlap.get_or_insert((number, other));
-        }
+        self.replayed.busy += u64::from(slot.is_some());
         let beside = self.beside.as_mut()?;
         if beside.request(number) {
             return None;
         }
         let idle = self.taken.idle(bytes);
         self.replayed.unserved += u64::from(idle.is_none());
-        idle.map(|slot| self.taken.take(slot, number))
+        idle.map(|slot| self.taken.take(slot))
     }
 }
 
@@ -164,9 +156,9 @@ fn cursor(plan: &Plan, lane: &Lane) -> Cursor {
 /// A region, and bytes from its begin.
 type Place = (u32, u64);
 
-/// Bytes that are taken: where they begin; where they end and whose they are.
+/// Bytes that are taken: where they begin and where they end.
 struct Taken {
-    map: BTreeMap<Place, (u64, u32)>,
+    map: BTreeMap<Place, u64>,
     /// The lengths of regions that slots name; 0 of others.
     lengths: Vec<u64>,
     comparisons: u64,
@@ -185,16 +177,16 @@ impl Taken {
         }
     }
 
-    /// Who has some of a slot's bytes.
-    fn other(&self, slot: Slot) -> Option<u32> {
+    /// Whether nobody has any of a slot's bytes.
+    fn is_free(&self, slot: Slot) -> bool {
         let end = (slot.region, slot.offset + slot.bytes);
-        let (&(region, _), &(until, other)) = self.map.range(..end).next_back()?;
-        (region == slot.region && until > slot.offset).then_some(other)
+        let before = self.map.range(..end).next_back();
+        before.is_none_or(|(&(region, _), &until)| region != slot.region || until <= slot.offset)
     }
 
-    fn take(&mut self, slot: Slot, number: u32) -> Place {
+    fn take(&mut self, slot: Slot) -> Place {
         let place = (slot.region, slot.offset);
-        self.map.insert(place, (slot.offset + slot.bytes, number));
+        self.map.insert(place, slot.offset + slot.bytes);
         place
     }
 
@@ -208,7 +200,7 @@ impl Taken {
             let ends = self.map.range((region, 0)..(region + 1, 0));
             let mut free_from = 0;
             let gaps = ends
-                .map(|(&(_, from), &(to, _))| (from, to))
+                .map(|(&(_, from), &to)| (from, to))
                 .chain([(length, length)]);
             let gaps = gaps.map(|(from, to)| (from - std::mem::replace(&mut free_from, to), from));
             let (gap, end) = gaps.filter(|&(gap, _)| gap >= bytes).min()?;

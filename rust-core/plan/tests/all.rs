@@ -9,5 +9,4 @@ mod placement;
 mod programs;
 mod promise;
 mod random_programs;
-mod runtime;
 mod several;

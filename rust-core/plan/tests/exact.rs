@@ -127,6 +127,23 @@ fn what_is_never_freed_needs_no_room() {
     assert!((1..=16 * MIB).contains(&room), "{room}");
 }
 
+/// The optimizer's state is made in the first iteration; the interpreter frees it at the end.
+#[test]
+fn what_is_freed_when_the_program_ends_is_kept_for_good() {
+    let mut program = Program::default();
+    let mut state = Vec::new();
+    for iteration in 0..8 {
+        let live = [5, 9, 6, 12].map(|mib| program.ask(mib * MIB));
+        live.into_iter().for_each(|id| program.over(id));
+        if iteration == 0 {
+            state.extend([20, 31, 22].map(|mib| program.ask(mib * MIB)));
+        }
+    }
+    assert_eq!(assert_exact(&program.record()).regions, [105 * MIB]);
+    state.into_iter().for_each(|id| program.over(id));
+    assert_eq!(assert_exact(&program.record()).regions, [105 * MIB]);
+}
+
 #[test]
 fn requests_at_random_need_little_more_than_their_largest_set() {
     const SEEDS: u64 = 4;

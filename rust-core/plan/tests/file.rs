@@ -1,8 +1,7 @@
 //! Plan files: what is written is read, and nothing else is.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use pinbuddy_plan::file::{Error, Facts, GRANULE, Lane, MOST_REGION, MadeFor, Plan, Slot};
-use proptest::prelude::*;
+use pinbuddy_plan::file::{Error, Facts, GRANULE, Lane, MadeFor, Plan, Slot};
 
 fn text(plan: &Plan) -> String {
     let mut out = Vec::new();
@@ -51,106 +50,6 @@ fn small() -> Plan {
             efficiency: 0.762,
             seconds: 1.5,
         },
-    }
-}
-
-fn slot(regions: &[u64]) -> impl Strategy<Value = Slot> + use<> {
-    let regions = regions.to_vec();
-    (0..regions.len(), any::<u64>(), any::<u64>()).prop_map(move |(region, bytes, offset)| {
-        let granules = regions[region] / GRANULE;
-        let long = bytes % granules + 1;
-        let at = offset % (granules - long + 1);
-        Slot::from((long * GRANULE, region as u32, at * GRANULE))
-    })
-}
-
-#[expect(clippy::too_many_lines, reason = "every field of a plan")]
-fn plans() -> impl Strategy<Value = Plan> {
-    let regions = prop::collection::vec(
-        (1..=MOST_REGION / GRANULE).prop_map(|it| it * GRANULE),
-        1..4,
-    );
-    let slots = regions.prop_flat_map(|regions| {
-        let slots = prop::collection::vec(slot(&regions), 1..12);
-        (Just(regions), slots)
-    });
-    slots.prop_flat_map(|(regions, slots)| {
-        let entries = || prop::collection::vec(0..slots.len() as u32, 0..9);
-        let lane = (entries(), entries(), any::<bool>()).prop_map(|(prologue, period, all)| {
-            let turns = if all { period.len().max(1) as u32 } else { 1 };
-            let clears = if all {
-                vec![prologue.len() as u32]
-            } else {
-                vec![]
-            };
-            Lane {
-                prologue,
-                period,
-                turns,
-                clears,
-            }
-        });
-        let lanes = prop::collection::vec(lane, 0..4);
-        let thousandth = (0_u32..1_000_000).prop_map(|it| f64::from(it) / 1000.0);
-        (
-            Just(regions),
-            Just(slots),
-            lanes,
-            "[ -~é\\PC]{0,20}",
-            any::<[u64; 4]>(),
-            thousandth,
-        )
-            .prop_map(
-                |(
-                    regions,
-                    slots,
-                    lanes,
-                    torch,
-                    [requests, peak, lower_bound, iterations],
-                    number,
-                )| Plan {
-                    made_for: MadeFor {
-                        torch,
-                        ..made_for()
-                    },
-                    regions,
-                    slots,
-                    lanes,
-                    classes: [0, 1, 8, 1024][requests as usize % 4],
-                    facts: Facts {
-                        requests,
-                        iterations,
-                        peak,
-                        lower_bound,
-                        gap_percent: number,
-                        efficiency: number / 1024.0,
-                        seconds: number,
-                    },
-                },
-            )
-    })
-}
-
-proptest! {
-    #[test]
-    fn what_is_written_is_read(plan in plans()) {
-        let again = Plan::read(&text(&plan)).unwrap();
-        prop_assert_eq!(text(&again), text(&plan));
-        prop_assert_eq!((again.regions, again.slots, again.lanes), (plan.regions, plan.slots, plan.lanes));
-        prop_assert_eq!((again.made_for, again.classes), (plan.made_for, plan.classes));
-    }
-
-    #[test]
-    fn a_changed_byte_is_noticed(plan in plans(), at in any::<prop::sample::Index>(), byte in 0_u8..128) {
-        let good = text(&plan);
-        let mut bytes = good.clone().into_bytes();
-        bytes[at.index(good.len())] = byte;
-        if let Ok(text) = String::from_utf8(bytes)
-            && let Ok(again) = Plan::read(&text)
-        {
-            // White space, or nothing at all.
-            prop_assert_eq!(self::text(&again), good);
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::{BufReader, Write as _};
 use pinbuddy_events::Whose;
 use pinbuddy_replay::device::history::History;
 use pinbuddy_replay::device::replay::Replay;
-use pinbuddy_replay::device::{Kind, Settings, Torch};
+use pinbuddy_replay::device::{Kind, Torch};
 use pinbuddy_snapshot::Snapshot;
 use serde_json::json;
 
@@ -21,11 +21,7 @@ fn main() -> Result<(), String> {
     let file = File::open(&path).map_err(|why| format!("{path}: {why}"))?;
     let snapshot = Snapshot::read(BufReader::new(file)).map_err(|why| format!("{path}: {why}"))?;
     let history = History::of(snapshot.entries(Whose::Device(0)));
-    let settings = Settings {
-        expandable,
-        ..Settings::default()
-    };
-    let agreement = history.compare(settings);
+    let agreement = history.compare(Kind::ALL[usize::from(expandable)]);
     let mut models = BTreeMap::new();
     for kind in Kind::ALL {
         let mut replay: Replay<Torch> = Replay::new(kind.model());

@@ -13,9 +13,9 @@ use std::process::Command;
 use pinbuddy_events::Whose;
 use pinbuddy_plan::Options;
 use pinbuddy_plan::device::DeviceRecord;
+use pinbuddy_replay::device::Kind;
 use pinbuddy_replay::device::history::{Agreement, History};
 use pinbuddy_replay::device::replay::Replay;
-use pinbuddy_replay::device::{Kind, Settings};
 use pinbuddy_snapshot::Snapshot;
 
 /// Acts of a program that is worth a comparison.
@@ -75,11 +75,7 @@ fn check(program: &str, seed: u32) {
 fn compared(name: &str, expandable: bool, arguments: &[&str]) -> History {
     let (history, reported) = run(name, expandable, arguments);
     assert!(history.acts.len() > ACTS, "{name}");
-    let settings = Settings {
-        expandable,
-        ..Settings::default()
-    };
-    let agreement = history.compare(settings);
+    let agreement = history.compare(Kind::ALL[usize::from(expandable)]);
     let Agreement { peak, end, .. } = agreement;
     assert_eq!([peak.1, end.1], reported, "{name}: the history is whole");
     assert_eq!(agreement.differs, None, "{name}");

@@ -21,7 +21,7 @@ use xtask_wheel::provenance::{Inputs, Named};
 const FILES: [&str; 5] = ["Cargo.toml", "Cargo.lock", "LICENSE", "NOTICE", EXAMPLE.0];
 
 /// Files that only tests and measurements use.
-const TESTS: [&str; 4] = ["benches", "examples", "tests", "tests.rs"];
+const TESTS: [&str; 3] = ["examples", "tests", "tests.rs"];
 
 /// Gathers them.
 pub fn gather(

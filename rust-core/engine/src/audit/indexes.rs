@@ -117,6 +117,3 @@ fn audit_dedicated(arena: &Arena) -> Result<(), Violation> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

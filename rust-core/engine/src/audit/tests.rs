@@ -1,8 +1,199 @@
-//! Broken states, each of which the audit must see.
+//! Broken states, each of which the audit must see; a program with assertions ends there.
 
 use super::*;
-use crate::units::{Block, GRANULE, Granules};
-use crate::{Config, Decision};
+use crate::dedicated::Fit;
+use crate::fill_order::Entry;
+use crate::units::{Block, GRANULE, Granules, Home};
+use crate::{Config, Decision, Stats};
+
+type Break = fn(&mut Engine, SegmentId);
+
+/// What is wrong, how it came in [`engine`], and what is found.
+const DEFECTS: [(&str, Break, &str); 22] = [
+    (
+        "a block that was freed twice",
+        |engine, id| tree(engine, id).free(10..30),
+        "I1: granule 10 of segment 0.0: free in the tree true, in no block false",
+    ),
+    (
+        "memory that nobody has and nobody gets",
+        |engine, id| tree(engine, id).take(500..600),
+        "I1: granule 500 of segment 0.0: free in the tree false, in no block true",
+    ),
+    (
+        "a free granule past the segment's end",
+        |engine, id| tree(engine, id).free(1000..1001),
+        "I1: granule 1000 of segment 0.0: free in the tree true, in no block false",
+    ),
+    (
+        "a block in another",
+        |engine, id| set(engine, id, 5, 20),
+        "I2: the block at granule 5 of segment 0.0 overlaps the one that ends at 10",
+    ),
+    (
+        "a block past the segment's end",
+        |engine, id| set(engine, id, 990, 20),
+        "I2: a block ends at granule 1010 of segment 0.0, which has 1000",
+    ),
+    (
+        "free buddies that did not merge",
+        |engine, id| {
+            // The root and its first half must be mixed; at 256..512 nothing is taken.
+            in_use(engine, id, &[100, 600]);
+            tree(engine, id).corrupt_unmerge(256);
+        },
+        "I3: the node at granule 256, length 256, of segment 0.0: mixed is 1, not 0",
+    ),
+    (
+        "a node that is mixed for nothing",
+        |engine, id| tree(engine, id).corrupt_unmerge(0),
+        "I3: the node at granule 0, length 1024, of segment 0.0: mixed is 1, not 0",
+    ),
+    (
+        "a lost record",
+        |engine, id| segment(engine, id).records.clear(g(0)),
+        "I8: live blocks of segment 0.0: 1, counted 0",
+    ),
+    (
+        "a granule too many",
+        |engine, id| segment(engine, id).live.granules += 1,
+        "I8: live granules of segment 0.0: 11, counted 10",
+    ),
+    (
+        "a pending block that is no longer counted",
+        |engine, id| segment(engine, id).pending = Tally::default(),
+        "I8: pending blocks of segment 0.0: 0, counted 1",
+    ),
+    (
+        "pending granules that are no longer counted",
+        |engine, id| segment(engine, id).pending.granules = 0,
+        "I8: pending granules of segment 0.0: 0, counted 20",
+    ),
+    (
+        "a pending block that is recorded as live",
+        |engine, id| set(engine, id, 10, 20),
+        "I8: live blocks of segment 0.0: 1, counted 2",
+    ),
+    (
+        "segments that overlap",
+        |engine, id| segment(engine, id).corrupt_base(0x2000_0000 - 1),
+        "I2: segments 0.0 and 1.0 overlap",
+    ),
+    (
+        "an order that is not sorted",
+        |engine, _| engine.arena.here.order.corrupt_by_swapping(0, 1),
+        "the fill order is wrong at place 1: not sorted",
+    ),
+    (
+        "an order that missed a block",
+        |engine, _| {
+            let stale = engine.arena.here.order.entries()[0];
+            engine.request(GRANULE);
+            engine.arena.here.order.update(0, stale);
+        },
+        "the fill order is wrong at place 0: a segment has no true entry",
+    ),
+    (
+        "an order without a segment",
+        |engine, _| engine.arena.here.order.retain(|slot| slot == 0),
+        "the fill order is wrong at place 1: a segment has no true entry",
+    ),
+    (
+        "an order with a segment too many",
+        |engine, _| {
+            let entry = Entry::new(1000, SegmentKind::Idle, 1000, 9, 9);
+            engine.arena.here.order.insert(entry);
+        },
+        "the fill order is wrong at place 2: an entry has no segment",
+    ),
+    (
+        "a segment in another home's order",
+        |engine, id| segment(engine, id).home = Home(1),
+        "the fill order is wrong at place 0: a segment has no true entry",
+    ),
+    (
+        "a home that missed a block",
+        |engine, _| engine.demands.of_mut(Home::default()).active -= GRANULE as u64,
+        "I8: active bytes of a home: 118784, counted 122880",
+    ),
+    (
+        "a home with a segment too many",
+        |engine, _| engine.demands.of_mut(Home::default()).pinned += 1,
+        "I8: pinned bytes of a home: 8192006, counted 8192005",
+    ),
+    (
+        "statistics that missed a block",
+        |engine, _| engine.stats.active_bytes.current -= GRANULE as u64,
+        "I8: active bytes: 118784, counted 122880",
+    ),
+    (
+        "statistics with a block too many",
+        |engine, _| engine.stats.active_blocks.current += 1,
+        "I8: active blocks: 3, counted 2",
+    ),
+];
+
+/// The same of [`dedicated`], by the first of its regions, which has a block.
+const DEDICATED: [(&str, Break, &str); 7] = [
+    (
+        "an idle dedicated region that is not listed",
+        |engine, _| {
+            unlist(engine);
+        },
+        "the dedicated index is wrong about slot 1: an idle dedicated region has no true entry",
+    ),
+    (
+        "a dedicated region of another size",
+        |engine, _| {
+            let granules = g(999);
+            let entry = unlist(engine);
+            engine
+                .arena
+                .here
+                .dedicated
+                .insert(Fit { granules, ..entry });
+        },
+        "the dedicated index is wrong about slot 1: an idle dedicated region has no true entry",
+    ),
+    (
+        "a dedicated region that is listed twice",
+        |engine, _| {
+            let entry = unlist(engine);
+            for age in [entry.age, 7] {
+                engine.arena.here.dedicated.insert(Fit { age, ..entry });
+            }
+        },
+        "the dedicated index is wrong about slot 1: an entry is of no idle dedicated region",
+    ),
+    (
+        "a dedicated region that is listed and in use",
+        list,
+        "the dedicated index is wrong about slot 0: an entry is of no idle dedicated region",
+    ),
+    (
+        "a dedicated region that is listed and pending",
+        |engine, id| {
+            list(engine, id);
+            engine.defer(first_block(id)).unwrap();
+        },
+        "the dedicated index is wrong about slot 0: an entry is of no idle dedicated region",
+    ),
+    (
+        "two blocks in a dedicated region",
+        |engine, id| {
+            segment(engine, id).take(g(1)).unwrap();
+        },
+        "segment 0.0 is not what its kind says: Dedicated",
+    ),
+    (
+        "a block behind a dedicated region's start",
+        |engine, id| {
+            segment(engine, id).take(g(1)).unwrap();
+            segment(engine, id).release(first_block(id)).unwrap();
+        },
+        "segment 0.0 is not what its kind says: Dedicated",
+    ),
+];
 
 const fn g(count: u32) -> Granules {
     Granules::new(count)
@@ -10,193 +201,143 @@ const fn g(count: u32) -> Granules {
 
 /// Two segments of 1000 granules, the first with a live block at 0..10 and a pending one at
 /// 10..30; the audit finds nothing wrong.
-pub(super) fn engine() -> (Engine, SegmentId) {
+fn engine() -> (Engine, SegmentId) {
     let mut engine = Engine::new(Config {
         segment_bytes: 1000 * GRANULE,
         threshold_bytes: 0,
     });
     engine.adopt_region(0x1000_0000, 1000 * GRANULE);
     engine.adopt_region(0x2000_0000, 1000 * GRANULE + 5);
-    let mut take = |granules| match engine.request(granules * GRANULE) {
-        Decision::Block(block) => block,
-        other => panic!("{other:?}"),
-    };
-    let (live, pending): (Block, Block) = (take(10), take(20));
+    let (live, pending) = (take(&mut engine, 10), take(&mut engine, 20));
     engine.defer(pending).unwrap();
     assert_eq!(engine.audit(), Ok(()));
     (engine, live.segment)
 }
 
-/// The violation that the audit finds after `break_it` on the first segment.
-fn broken(break_it: impl FnOnce(&mut Segment)) -> Violation {
-    let (mut engine, id) = engine();
-    break_it(&mut engine.arena.corrupt(id).segment);
-    engine.audit().expect_err("the audit sees nothing")
+/// Two dedicated regions of 1000 granules, the first with a block; the audit finds nothing wrong.
+fn dedicated() -> (Engine, SegmentId) {
+    let mut engine = Engine::new(Config {
+        segment_bytes: GRANULE,
+        threshold_bytes: 0,
+    });
+    let ids = [0x1000_0000, 0x2000_0000].map(|base| engine.adopt_region(base, 1000 * GRANULE));
+    assert_eq!(take(&mut engine, 900), first_block(ids[0]));
+    assert_eq!(engine.audit(), Ok(()));
+    (engine, ids[0])
 }
 
-pub(super) fn tree(segment: &mut Segment) -> &mut BuddyTree {
-    match &mut segment.space {
+fn take(engine: &mut Engine, granules: usize) -> Block {
+    match engine.request(granules * GRANULE) {
+        Decision::Block(block) => block,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The block of [`dedicated`].
+fn first_block(segment: SegmentId) -> Block {
+    Block {
+        segment,
+        offset: 0,
+        bytes: 900 * GRANULE,
+    }
+}
+
+fn segment(engine: &mut Engine, id: SegmentId) -> &mut Segment {
+    &mut engine.arena.corrupt(id).segment
+}
+
+fn tree(engine: &mut Engine, id: SegmentId) -> &mut BuddyTree {
+    match &mut segment(engine, id).space {
         Space::Leftmost(tree) => tree,
         Space::Shortest(_) => panic!("the segment has no tree"),
     }
 }
 
-#[test]
-fn a_granule_both_free_and_in_a_block_is_seen() {
-    let violation = broken(|segment| tree(segment).free(5..6));
-    assert!(
-        matches!(
-            violation,
-            Violation::Ownership {
-                granule: 5,
-                tree: true,
-                ..
-            }
-        ),
-        "{violation}"
-    );
+/// Records a live block, and changes nothing else.
+fn set(engine: &mut Engine, id: SegmentId, start: u32, length: u32) {
+    let records = &mut segment(engine, id).records;
+    records.set(g(start), g(length), State::Live);
+}
+
+/// Blocks of one granule there, rightly.
+fn in_use(engine: &mut Engine, id: SegmentId, starts: &[u32]) {
+    for &start in starts {
+        tree(engine, id).take(start..start + 1);
+        set(engine, id, start, 1);
+        segment(engine, id).live.add(g(1));
+    }
+}
+
+/// The entry of the idle dedicated region, which is no longer listed.
+fn unlist(engine: &mut Engine) -> Fit {
+    let entry = *engine.arena.here.dedicated.iter().next().unwrap();
+    assert!(engine.arena.here.dedicated.remove(&entry));
+    entry
+}
+
+/// Lists a dedicated region as idle.
+fn list(engine: &mut Engine, id: SegmentId) {
+    let entry = engine.arena.corrupt(id).fit(id.slot());
+    engine.arena.here.dedicated.insert(entry);
 }
 
 #[test]
-fn a_granule_neither_free_nor_in_a_block_is_seen() {
-    let violation = broken(|segment| tree(segment).take(999..1000));
-    assert!(
-        matches!(
-            violation,
-            Violation::Ownership {
-                granule: 999,
-                tree: false,
-                ..
-            }
-        ),
-        "{violation}"
-    );
-}
-
-#[test]
-fn a_free_granule_beyond_the_end_is_seen() {
-    let violation = broken(|segment| tree(segment).free(1000..1001));
-    assert!(
-        matches!(violation, Violation::Ownership { granule: 1000, .. }),
-        "{violation}"
-    );
-}
-
-#[test]
-fn overlapping_blocks_are_seen() {
-    let violation = broken(|segment| segment.records.set(g(9), g(1), State::Live));
-    assert!(
-        matches!(
-            violation,
-            Violation::BlocksOverlap {
-                granule: 9,
-                end: 10,
-                ..
-            }
-        ),
-        "{violation}"
-    );
-}
-
-#[test]
-fn a_block_that_leaves_its_segment_is_seen() {
-    let violation = broken(|segment| segment.records.set(g(999), g(2), State::Live));
-    assert!(
-        matches!(violation, Violation::BlockLeavesSegment { end: 1001, .. }),
-        "{violation}"
-    );
-}
-
-#[test]
-fn a_lost_record_and_wrong_counts_are_seen() {
-    let count = |violation| match violation {
-        Violation::SegmentCount { what, .. } => what,
-        other => panic!("{other}"),
-    };
-    assert_eq!(
-        count(broken(|segment| segment.records.clear(g(0)))),
-        "live blocks"
-    );
-    assert_eq!(
-        count(broken(|segment| segment.live.granules += 1)),
-        "live granules"
-    );
-    assert_eq!(
-        count(broken(|segment| segment.pending.blocks = 0)),
-        "pending blocks"
-    );
-    assert_eq!(
-        count(broken(|segment| segment.pending.granules = 0)),
-        "pending granules"
-    );
-    let as_live = |segment: &mut Segment| segment.records.set(g(10), g(20), State::Live);
-    assert_eq!(count(broken(as_live)), "live blocks");
-}
-
-#[test]
-fn free_buddies_that_did_not_merge_are_seen() {
-    // The buddy at 256..512 is free, so the tree must not show parts of it.
-    let violation = broken(|segment| tree(segment).corrupt_unmerge(256));
-    assert!(
-        matches!(
-            violation,
-            Violation::NotMerged {
-                found: Some((256, 6)),
-                expected: Some((256, 8)),
-                ..
-            }
-        ),
-        "{violation}"
-    );
-}
-
-#[test]
-fn a_wrong_sum_is_seen() {
-    for (expected, longest, prefix, suffix) in [
-        ("longest", 800, 0, 0),
-        ("prefix", 799, 1, 0),
-        ("suffix", 799, 0, 1),
-    ] {
-        let violation = broken(|segment| {
-            // Two more blocks make the root mixed: then its children describe the granules, and its sums
-            // are only sums. Unbroken, its longest run is 201..1000.
-            for start in [100, 200] {
-                tree(segment).take(start..start + 1);
-                segment.records.set(g(start), g(1), State::Live);
-                segment.live.add(g(1));
-            }
-            let root = tree(segment).corrupt_root();
-            *root = root.corrupt_sums(longest, prefix, suffix);
-        });
-        match violation {
-            Violation::Summary {
-                granule: 0,
-                length: 1024,
-                what,
-                ..
-            } => assert_eq!(what, expected),
-            other => panic!("{other}"),
-        }
+fn each_defect_is_found() {
+    let in_segments = DEFECTS.map(|it| (it, engine()));
+    let in_regions = DEDICATED.map(|it| (it, dedicated()));
+    for ((name, break_it, said), (mut engine, id)) in in_segments.into_iter().chain(in_regions) {
+        break_it(&mut engine, id);
+        let found = engine.audit().map_err(|it| it.to_string());
+        assert_eq!(found, Err(said.to_owned()), "{name}");
     }
 }
 
 #[test]
-fn a_node_that_is_needlessly_mixed_is_seen() {
-    let violation = broken(|segment| tree(segment).corrupt_unmerge(0));
-    assert!(
-        matches!(violation, Violation::Summary { what: "mixed", .. }),
-        "{violation}"
-    );
+fn a_kind_that_is_not_true_is_seen() {
+    use SegmentKind::{Dedicated, Idle, Large, Small};
+    let wrong = |(mut engine, segment): (Engine, SegmentId), kind, allowed: &[SegmentKind]| {
+        engine.arena.corrupt(segment).kind = kind;
+        let is_seen = engine.audit() == Err(Violation::Kind { segment, kind });
+        assert_eq!(is_seen, !allowed.contains(&kind), "{segment} as {kind:?}");
+    };
+    let other = |(engine, first): (Engine, SegmentId)| {
+        let second = engine.segments().find(|view| view.id != first).unwrap().id;
+        (engine, second)
+    };
+    for kind in [Small, Large, Idle, Dedicated] {
+        // Either class may be true of a segment in use: the order then has no true entry.
+        wrong(engine(), kind, &[Small, Large]);
+        wrong(other(engine()), kind, &[Idle]);
+        wrong(dedicated(), kind, &[Dedicated]);
+        wrong(other(dedicated()), kind, &[Dedicated]);
+    }
+}
+
+#[test]
+fn a_wrong_sum_is_seen() {
+    for (what, longest, prefix, suffix) in [
+        ("longest is 800, not 799", 800, 0, 0),
+        ("prefix is 1, not 0", 799, 1, 0),
+        ("suffix is 1, not 0", 799, 0, 1),
+    ] {
+        let (mut engine, id) = engine();
+        // Two more blocks make the root mixed: then its children describe the granules, and its sums
+        // are only sums. Unbroken, its longest run is 201..1000.
+        in_use(&mut engine, id, &[100, 200]);
+        let root = tree(&mut engine, id).corrupt_root();
+        *root = root.corrupt_sums(longest, prefix, suffix);
+        let found = engine.audit().unwrap_err().to_string();
+        let node = "I3: the node at granule 0, length 1024, of segment 0.0";
+        assert_eq!(found, format!("{node}: {what}"));
+    }
 }
 
 #[test]
 fn each_wrong_statistic_is_seen() {
-    type Break = fn(&mut crate::Stats);
-    let breaks: [(&str, Break); 7] = [
+    type Change = fn(&mut Stats);
+    let breaks: [(&str, Change); 5] = [
         ("pinned bytes", |stats| stats.pinned_bytes.current += 1),
         ("segments", |stats| stats.segments.current += 1),
-        ("active bytes", |stats| stats.active_bytes.current -= 1),
-        ("active blocks", |stats| stats.active_blocks.current += 1),
         ("pending bytes", |stats| stats.pending_bytes.current -= 1),
         ("pending blocks", |stats| stats.pending_blocks.current = 0),
         ("dedicated bytes", |stats| stats.dedicated_bytes = 1),

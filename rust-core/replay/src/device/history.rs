@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use pinbuddy_snapshot::{Action, Entry};
 
-use super::{Act, Device as _, Settings, Torch};
+use super::{Act, Device as _, Kind};
 
 /// Other streams, of which a snapshot does not speak: no request is on it.
 const ELSEWHERE: u32 = u32::MAX;
@@ -62,12 +62,11 @@ impl History {
     }
 
     /// Replays it on a model.
-    pub fn compare(&self, settings: Settings) -> Agreement {
-        let mut model = Torch::new(settings);
+    pub fn compare(&self, kind: Kind) -> Agreement {
+        let mut model = kind.model();
         let mut differs = None;
         for (number, (act, seen)) in self.acts.iter().zip(&self.reserved).enumerate() {
-            // What is refused here was not refused there, and shows in what is reserved.
-            let _ = super::replay::apply(&mut model, *act);
+            super::replay::apply(&mut model, *act);
             let reserved = model.usage().reserved;
             if reserved != *seen && differs.is_none() {
                 differs = Some((number, reserved, *seen));

@@ -10,9 +10,7 @@ pub mod compare;
 pub mod history;
 pub mod training;
 
-pub use pinbuddy_device::{
-    Act, Device, Kind, OutOfMemory, Settings, Torch, Usage, planned, replay,
-};
+pub use pinbuddy_device::{Act, Device, Kind, Torch, Usage, planned, replay};
 
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,7 @@ impl World {
     /// Whether nothing happens by itself, nor when a request of stock's has events queried.
     #[inline]
     pub(crate) fn is_still(&self) -> bool {
-        self.worker.at == NEVER && self.looks == NEVER && self.pending.is_empty()
+        self.worker.at == NEVER && self.pending.is_empty()
     }
 
     /// A request of stock's, after which it has asked this of the driver, if that has changed.

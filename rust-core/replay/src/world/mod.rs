@@ -93,9 +93,6 @@ pub struct World {
     driver: Nanos,
     lanes: Vec<Lane>,
     worker: Worker,
-    /// When the background looks for memory that nobody uses, and how often.
-    looks: Nanos,
-    interval: Nanos,
     /// By the block's number.
     blocks: Vec<Held>,
     pending: Pending<Held>,
@@ -119,15 +116,10 @@ pub struct World {
 }
 
 impl World {
-    /// A process with so many threads and nothing pinned.
+    /// A process with so many threads and nothing pinned. Nothing goes back because it is unused: `idle` does nothing.
     pub fn new(settings: Settings, machine: Machine, threads: usize) -> Self {
-        let interval = settings
-            .idle
-            .map_or(0, |it| Settings::looks_each(it).as_nanos() as Nanos);
         Self {
             machine,
-            looks: if interval > 0 { interval } else { NEVER },
-            interval,
             threshold: settings.threshold_bytes,
             provisioner: Provisioner::new(settings),
             stock: Stock::default(),
@@ -166,7 +158,7 @@ impl World {
     pub fn next_event(&self) -> Nanos {
         let lanes = self.lanes.iter().map(|it| it.at);
         let first = lanes.min().unwrap_or(NEVER);
-        first.min(self.worker.at).min(self.looks)
+        first.min(self.worker.at)
     }
 
     /// Lets the next event happen, if it does by `until`; returns a thread that was served by it.
@@ -180,10 +172,6 @@ impl World {
         if self.worker.at == at {
             self.poll_worker();
             self.tend_worker();
-            return None;
-        }
-        if self.looks == at {
-            self.look();
             return None;
         }
         let lane = self.lanes.iter().position(|it| it.at == at)?;
@@ -216,15 +204,6 @@ impl World {
         let idle = self.provisioner.clear();
         self.unpin(idle);
         self.changed();
-        self.tend_worker();
-    }
-
-    /// The background looks for memory that nobody uses.
-    fn look(&mut self) {
-        self.looks = self.now + self.interval;
-        self.reap();
-        self.flush();
-        self.provisioner.let_go_unused(self.time());
         self.tend_worker();
     }
 

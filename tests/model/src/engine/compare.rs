@@ -29,7 +29,17 @@ impl Model {
         let idle = pinned as u64 - sum(false).0 - sum(true).0;
         assert_eq!(stats.idle_bytes, idle);
         assert_eq!([stats.hits, stats.misses, stats.pass_through], self.answers);
-        for gauge in [stats.pinned_bytes, stats.active_bytes, stats.pending_bytes] {
+        // A caller that caches blocks has the totals of one that does not, and peaks of no more than was pinned.
+        assert_eq!(
+            (stats.active_blocks.allocated, stats.active_bytes.allocated),
+            self.handed_out
+        );
+        assert!(stats.active_bytes.peak <= stats.pinned_bytes.peak);
+        let active = [stats.active_blocks, stats.active_bytes];
+        for gauge in [stats.pinned_bytes, stats.pending_bytes]
+            .into_iter()
+            .chain(active)
+        {
             assert_eq!(gauge.current, gauge.allocated - gauge.freed);
             assert!(gauge.peak >= gauge.current);
         }

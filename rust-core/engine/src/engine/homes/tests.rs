@@ -32,54 +32,6 @@ fn block(engine: &mut Engine, granules: usize) -> Option<Block> {
     }
 }
 
-/// The address of a block, without its offset in a region.
-fn region(engine: &Engine, block: Option<Block>) -> Option<usize> {
-    Some(engine.address(block?) & !0x0fff_ffff)
-}
-
-#[test]
-fn a_request_gets_memory_of_its_own_home_alone() {
-    let mut engine = engine();
-    for (home, short, long) in [
-        (FAR, 0x2000_0000, 0x4000_0000),
-        (NEAR, 0x1000_0000, 0x3000_0000),
-    ] {
-        engine.turn_to(home);
-        let first = block(&mut engine, 60);
-        assert_eq!(region(&engine, first), Some(short));
-        let beside = engine.request_beside(GRANULE, Cached::default());
-        assert_eq!(region(&engine, beside), Some(short));
-        let dedicated = block(&mut engine, 200);
-        assert_eq!(region(&engine, dedicated), Some(long));
-        assert_eq!(
-            (block(&mut engine, 60), block(&mut engine, 200)),
-            (None, None)
-        );
-        assert_eq!(engine.request_beside(60 * GRANULE, Cached::default()), None);
-    }
-    engine.audit().unwrap();
-}
-
-#[test]
-fn memory_elsewhere_is_another_homes_and_counts_there() {
-    let mut engine = engine();
-    engine.turn_to(FAR);
-    let first = block(&mut engine, 80).unwrap();
-    let stolen = engine.request_elsewhere(80 * GRANULE);
-    assert_eq!(region(&engine, stolen), Some(0x1000_0000));
-    assert_eq!(engine.request_elsewhere(80 * GRANULE), None);
-    let long = engine.request_elsewhere(150 * GRANULE);
-    assert_eq!(region(&engine, long), Some(0x3000_0000));
-    let active: Vec<u64> = engine.demands.iter().map(|it| it.1.active).collect();
-    assert_eq!(active, [230, 80].map(|granules| granules * GRANULE as u64));
-    // It is still the turn of the same home, and a block goes back to where it lies.
-    assert_eq!(engine.release(first), Ok(()));
-    assert_eq!(engine.release(stolen.unwrap()), Ok(()));
-    let again = block(&mut engine, 80);
-    assert_eq!(region(&engine, again), Some(0x2000_0000));
-    engine.audit().unwrap();
-}
-
 /// What one home needs is not what the other needed a moment ago.
 #[test]
 fn homes_that_take_turns_need_both_their_sets() {
