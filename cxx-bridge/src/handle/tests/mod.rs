@@ -16,9 +16,7 @@ mod planned;
 mod planned_children;
 mod planned_clears;
 mod refusals;
-mod renew;
 mod serving;
-mod threads;
 mod waits;
 mod warming;
 mod wrong_plans;
@@ -81,12 +79,6 @@ fn exact(max_mb: &str) -> Tested {
         ("BUDDY_GROWTH", "exact"),
         ("BUDDY_MAX_MB", max_mb),
     ])
-}
-
-/// Requests so many MiB while the allocator's caches have so many, in no block that stock could use for the request.
-fn request_beside(handle: Tested, mib: usize, cached: usize) -> Option<Grant> {
-    let (bytes, alike) = (cached * MIB, 0);
-    handle.request_beside(mib * MIB, Home::default(), Cached { bytes, alike })
 }
 
 /// What is pinned, in MiB, in ascending order.
