@@ -104,13 +104,3 @@ fn shared_memory_has_a_mode_of_its_own_and_newer_kernels_one_for_each_size() {
         assert_eq!((of(modes, true), of(modes, false)), (new, old), "{modes:?}");
     }
 }
-
-#[test]
-fn a_device_is_found_by_its_address() {
-    let at = |address: &str| format!("sys/bus/pci/devices/{address}/numa_node");
-    let (machine, _folder) =
-        made_up(&[(&at("0000:1b:00.0"), "1\n"), (&at("0000:03:00.0"), "-1\n")]);
-    assert_eq!(machine.node_of("0000:1B:00.0"), Some(1));
-    assert_eq!(machine.node_of("0000:03:00.0"), None);
-    assert_eq!(machine.node_of("0000:ff:00.0"), None);
-}

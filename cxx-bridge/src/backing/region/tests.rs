@@ -79,58 +79,6 @@ fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
     }
 }
 
-/// The exit status of a child that is forked now: 0 if it reads `expected`; then it writes one more.
-fn child_of(mapping: &Mapping, at: usize, expected: u8) -> i32 {
-    let byte = std::ptr::with_exposed_provenance_mut::<u8>(mapping.base() + at);
-    // SAFETY: the child only reads and writes a byte of a mapping and exits; it takes no lock that
-    // another thread of the parent might have held.
-    unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            // The test expects a crash, and wants no core dump.
-            libc::signal(libc::SIGSEGV, libc::SIG_DFL);
-            let right = byte.read_volatile() == expected;
-            byte.write_volatile(expected + 1);
-            libc::_exit(i32::from(!right));
-        }
-        let mut status = 0;
-        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-        if libc::WIFEXITED(status) {
-            libc::WEXITSTATUS(status)
-        } else {
-            -libc::WTERMSIG(status)
-        }
-    }
-}
-
-#[test]
-fn children_read_and_write_what_is_shared_and_crash_at_what_is_hidden() {
-    for (collapses, mode) in [(true, "never"), (false, "never"), (false, "advise")] {
-        let (machine, _folder) = made_up(&[(ENABLED, "[madvise]"), (SHARED, &format!("[{mode}]"))]);
-        let machine = Machine {
-            collapses,
-            ..machine
-        };
-        for fork in ["share", "hide"] {
-            let maker = maker(&[("BUDDY_FORK", fork)], machine.clone());
-            let mapping = made(&maker, 5 * MIB);
-            let at = 4 * MIB + 7;
-            let byte = std::ptr::with_exposed_provenance_mut::<u8>(mapping.base() + at);
-            // SAFETY: it lies in the mapping, which nobody else knows.
-            unsafe { byte.write_volatile(42) };
-            let status = child_of(&mapping, at, 42);
-            // SAFETY: as above; the child has ended.
-            let seen = unsafe { byte.read_volatile() };
-            let expected = match fork {
-                "share" => (0, 43),
-                _ => (-libc::SIGSEGV, 42),
-            };
-            assert_eq!((status, seen), expected, "{fork} {collapses} {mode}");
-            mapping.unmap().unwrap();
-        }
-    }
-}
-
 #[test]
 fn a_kernel_that_puts_nothing_together_gives_shared_memory_in_pages_of_4_kib() {
     let never = [(ENABLED, "[madvise]"), (SHARED, "[never]")];
