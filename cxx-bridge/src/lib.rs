@@ -19,8 +19,6 @@ mod nameless;
 #[doc(hidden)]
 pub mod pending;
 pub mod plan;
-#[doc(hidden)]
-pub mod readers;
 pub mod record;
 mod surroundings;
 mod sync;
