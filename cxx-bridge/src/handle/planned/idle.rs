@@ -17,8 +17,8 @@ use crate::backing::Memory;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unused {
     counts: Counts,
-    /// Blocks lent so far, and those lent now.
-    blocks: (u64, u64),
+    /// Blocks in use.
+    blocks: u64,
     pub(super) since: Duration,
 }
 
@@ -63,7 +63,7 @@ impl<M: Memory> Handle<M> {
 impl State {
     /// The length of an idle region that nobody has used for so long.
     fn next_unused(&mut self, now: Duration, after: Duration) -> Option<usize> {
-        let (counts, blocks) = (self.slots.counts(), self.lent.turns());
+        let (counts, blocks) = (self.slots.counts(), self.stats.active_blocks.current);
         if (counts, blocks) != (self.unused.counts, self.unused.blocks) {
             let since = now;
             self.unused = Unused {
