@@ -19,6 +19,8 @@ mod nameless;
 #[doc(hidden)]
 pub mod pending;
 pub mod plan;
+#[cfg(all(test, feature = "shuttle"))]
+mod races;
 pub mod record;
 mod surroundings;
 mod sync;

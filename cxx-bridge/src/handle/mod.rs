@@ -252,4 +252,4 @@ pub fn block(segment: u32, offset: usize, bytes: usize) -> Block {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -11,8 +11,8 @@ mod ends;
 mod homes;
 mod idle;
 mod live;
-mod numbers;
-mod planned;
+pub(crate) mod numbers;
+pub(crate) mod planned;
 mod planned_children;
 mod planned_clears;
 mod refusals;
@@ -34,10 +34,10 @@ const MIB: usize = 1 << 20;
 const SEGMENT: usize = 64 * MIB;
 const NONE: [usize; 0] = [];
 
-type Tested = &'static Handle<&'static Numbers>;
+pub(crate) type Tested = &'static Handle<&'static Numbers>;
 
 /// A handle with segments of 64 MiB and these settings. Leaked, like the process's handle.
-fn with(variables: &[(&str, &str)]) -> Tested {
+pub(crate) fn with(variables: &[(&str, &str)]) -> Tested {
     on(Numbers::new(1 << 50), variables)
 }
 
@@ -52,7 +52,7 @@ fn on(numbers: Numbers, variables: &[(&str, &str)]) -> Tested {
 }
 
 /// The numbers that a handle is on.
-fn numbers(handle: Tested) -> &'static Numbers {
+pub(crate) fn numbers(handle: Tested) -> &'static Numbers {
     handle.pinner.memory
 }
 

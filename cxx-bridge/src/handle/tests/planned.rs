@@ -13,7 +13,7 @@ pub(super) fn on(layout: &Layout, warm_up: WarmUp, max_mb: usize) -> Tested {
 }
 
 /// The same with these settings.
-pub(super) fn with(layout: &Layout, warm_up: WarmUp, variables: &[(&str, &str)]) -> Tested {
+pub(crate) fn with(layout: &Layout, warm_up: WarmUp, variables: &[(&str, &str)]) -> Tested {
     beside(0, layout, warm_up, variables)
 }
 
