@@ -67,9 +67,11 @@ pub trait Control: Sync {
 }
 
 /// Always goes on.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug)]
-pub struct Foreground;
+pub(crate) struct Foreground;
 
+#[cfg(test)]
 impl Control for Foreground {
     fn go_on(&self) -> bool {
         true

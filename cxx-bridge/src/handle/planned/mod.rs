@@ -292,7 +292,8 @@ impl<M: Memory> Handle<M> {
     }
 
     /// The same, as a value.
-    pub fn request_planned(&'static self, thread: u32, bytes: usize) -> Option<Grant> {
+    #[cfg(test)]
+    pub(crate) fn request_planned(&'static self, thread: u32, bytes: usize) -> Option<Grant> {
         let mut placed = None;
         self.place_planned(thread, bytes, |grant| placed = Some(grant));
         placed
