@@ -10,6 +10,7 @@ use pinbuddy_slots::Counts;
 
 use super::super::Handle;
 use super::super::idle::AFTER_CLEAR;
+use super::pins::AGAIN;
 use super::{Phase, Planned, State};
 use crate::backing::Memory;
 
@@ -54,7 +55,7 @@ impl<M: Memory> Handle<M> {
     #[cold]
     pub(super) fn wake_plan(&'static self, planned: &Planned) {
         let wakes = planned.state.lock().wakes;
-        if wakes && !self.cell.is_closed() && planned.begins_again() {
+        if wakes && !self.cell.is_closed() && planned.begins(AGAIN) {
             self.pin_plan_in_a_thread();
         }
     }
