@@ -67,7 +67,7 @@ fuzz() {
 
 # Interleavings of requests, worker, clear and exit.
 shuttle() {
-    cargo test --locked --package pinbuddy-bridge --features shuttle --test races -- --nocapture --test-threads 1 |
+    cargo test --locked --package pinbuddy-bridge --features shuttle --lib races:: -- --nocapture --test-threads 1 |
         awk '{ print } sub(/.*interleavings: /, "") { programs += 1; all += $1 }
              END { print programs + 0 " programs, " all + 0 " interleavings"; exit !all }'
 }

@@ -19,8 +19,8 @@ mod nameless;
 #[doc(hidden)]
 pub mod pending;
 pub mod plan;
-#[doc(hidden)]
-pub mod readers;
+#[cfg(all(test, feature = "shuttle"))]
+mod races;
 pub mod record;
 mod surroundings;
 mod sync;

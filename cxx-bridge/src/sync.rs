@@ -1,12 +1,15 @@
 //! Locks, flags and threads: the standard library's.
 //!
 //! With the feature `shuttle` they are shuttle's, which runs one thread at a time and chooses which:
-//! `tests/races.rs` tries many such choices. A wait ends there only if somebody wakes the sleeper, so a
+//! `src/races` tries many such choices. A wait ends there only if somebody wakes the sleeper, so a
 //! wake that is missing is found, which a timeout would hide.
 
 use std::io;
 
 use crate::lock;
+
+#[cfg(test)]
+use std::sync::Mutex as Unseen;
 
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::{
@@ -33,10 +36,11 @@ pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
     thread.spawn(run).map(drop)
 }
 
-/// A value that a test sets while threads read it.
+/// A value that a test sets while threads read it. The system's mutex, never held where shuttle may switch: a switch at each
+/// look would spend schedules.
 #[cfg(test)]
 #[derive(Debug, Default)]
-pub(crate) struct Dial<T>(Mutex<T>);
+pub(crate) struct Dial<T>(Unseen<T>);
 
 #[cfg(test)]
 impl<T: Copy> Dial<T> {

@@ -13,6 +13,7 @@ mod limits;
 mod lock;
 mod numa;
 mod pages;
+pub mod smaps;
 
 pub use cgroup::{Cgroup, Group};
 pub use files::{Files, field, kib_field};
@@ -20,4 +21,6 @@ pub use held::{Held, Holder};
 pub use limits::{Limit, Limits, Of};
 pub use lock::LockLimit;
 pub use numa::{Node, is_node, node_of, nodes, nodes_with_memory, nodes_with_processors};
-pub use pages::{POOLS, Pool, TRANSPARENT, huge_page_bytes, page_bytes, transparent_mode};
+pub use pages::{
+    POOLS, Pool, Shared, TRANSPARENT, huge_page_bytes, page_bytes, shared_of_size, transparent_mode,
+};

@@ -62,9 +62,61 @@ pub fn transparent_mode(files: &Files, name: &str) -> Option<String> {
     Some(rest.split_once(']')?.0.to_owned())
 }
 
+/// How shared memory gets transparent huge pages, unless they are turned off for all memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shared {
+    /// At a touch, for memory that asks: `shmem_enabled` is on.
+    Touched,
+    /// By `MADV_COLLAPSE`.
+    Collapsed,
+    /// Turned off, even for memory that asks.
+    Denied,
+    /// Only with `shmem_enabled`: the kernel has no `MADV_COLLAPSE`.
+    TooOld,
+}
+
+impl Shared {
+    /// By `shmem_enabled` for `all` memory and, on newer kernels, for that of the huge pages' `own` size, which may defer to the
+    /// former. `collapses`: whether the kernel has `MADV_COLLAPSE`.
+    pub fn of(all: Option<&str>, own: Option<&str>, collapses: bool) -> Self {
+        let all = all.unwrap_or("never");
+        match (all, own.unwrap_or("inherit")) {
+            // `never` of the size itself refuses MADV_COLLAPSE, too.
+            ("deny", _) | (_, "never") => Self::Denied,
+            ("never", "inherit") if collapses => Self::Collapsed,
+            ("never", "inherit") => Self::TooOld,
+            _ => Self::Touched,
+        }
+    }
+}
+
+/// Where `shmem_enabled` is for huge pages of this size alone, below [`TRANSPARENT`].
+pub fn shared_of_size(huge: usize) -> String {
+    format!("hugepages-{}kB/shmem_enabled", huge >> 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_memory_has_a_mode_of_its_own_and_newer_kernels_one_for_each_size() {
+        use Shared::{Collapsed, Denied, TooOld, Touched};
+        for (all, own, new, old) in [
+            (None, None, Collapsed, TooOld),
+            (Some("never"), None, Collapsed, TooOld),
+            (Some("advise"), None, Touched, Touched),
+            (Some("force"), None, Touched, Touched),
+            (Some("deny"), None, Denied, Denied),
+            (Some("never"), Some("inherit"), Collapsed, TooOld),
+            (Some("never"), Some("advise"), Touched, Touched),
+            (Some("advise"), Some("never"), Denied, Denied),
+            (Some("deny"), Some("always"), Denied, Denied),
+        ] {
+            let of = |collapses| Shared::of(all, own, collapses);
+            assert_eq!((of(true), of(false)), (new, old), "{all:?} {own:?}");
+        }
+    }
 
     #[test]
     fn the_smallest_pages_are_this_machines() {

@@ -4,7 +4,9 @@
 //! A pure function of the settings and the machine. Invariant: the chain ends in small pages, which are
 //! always available.
 
-use super::machine::{Machine, Shared, Transparent};
+use pinbuddy_machine::Shared;
+
+use super::machine::{Machine, Transparent};
 use super::pages::Pages;
 use crate::config::memory::{Fork, HugePages};
 use crate::log::Bytes;

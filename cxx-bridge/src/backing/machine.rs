@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use pinbuddy_machine::{
-    Files, POOLS, Pool, node_of, nodes_with_memory, nodes_with_processors, transparent_mode,
+    Files, POOLS, Pool, Shared, node_of, nodes_with_memory, nodes_with_processors, shared_of_size,
+    transparent_mode,
 };
 
 use crate::launcher;
@@ -40,19 +41,6 @@ pub(super) enum Transparent {
     Absent,
 }
 
-/// How shared memory gets transparent huge pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shared {
-    /// At a touch, for memory that asks: `shmem_enabled` is on.
-    Touched,
-    /// By `MADV_COLLAPSE`.
-    Collapsed,
-    /// Turned off, even for memory that asks.
-    Denied,
-    /// Only with `shmem_enabled`: the kernel has no `MADV_COLLAPSE`.
-    TooOld,
-}
-
 impl Machine {
     /// This machine. A debug build reads files of a made-up one, if `PINBUDDY_SIM_MACHINE` names a folder with its `sys`
     /// and `proc`.
@@ -83,22 +71,9 @@ impl Machine {
 
     /// How shared memory gets huge pages, unless they are turned off for all memory.
     pub(super) fn shared(&self) -> Shared {
+        let own = self.mode(&shared_of_size(self.sizes.large));
         let all = self.mode("shmem_enabled");
-        // Newer kernels have a setting for each size, which may defer to the one for all.
-        let own = format!("hugepages-{}kB/shmem_enabled", self.sizes.large >> 10);
-        let mode = match self.mode(&own).as_deref() {
-            None | Some("inherit") => all.as_deref(),
-            // `never` of the size itself refuses MADV_COLLAPSE, too.
-            Some("never") => Some("deny"),
-            Some(_) if all.as_deref() == Some("deny") => Some("deny"),
-            Some(_) => Some("advise"),
-        };
-        match mode {
-            Some("deny") => Shared::Denied,
-            None | Some("never") if self.collapses => Shared::Collapsed,
-            None | Some("never") => Shared::TooOld,
-            Some(_) => Shared::Touched,
-        }
+        Shared::of(all.as_deref(), own.as_deref(), self.collapses)
     }
 
     /// The word in brackets; `None` if there is no such file.

@@ -37,7 +37,6 @@ use pinbuddy_core::{Home, Region};
 pub use driver::Driver;
 pub use homes::Seen;
 pub use placement::Placement;
-pub(crate) use placement::of as placement_of;
 pub use register::Chain;
 
 /// The device whose context a pin uses if the process has none yet: the current device of the thread
@@ -68,9 +67,11 @@ pub trait Control: Sync {
 }
 
 /// Always goes on.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug)]
-pub struct Foreground;
+pub(crate) struct Foreground;
 
+#[cfg(test)]
 impl Control for Foreground {
     fn go_on(&self) -> bool {
         true

@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn the_devices_own_node_or_the_one_that_was_asked_for() {
         let (two, _folder) = machine("0-1", "1");
-        let gpu = || Some(GPU.to_owned());
+        // As the driver spells it.
+        let gpu = || Some(GPU.to_uppercase());
         assert_eq!(choose(Numa::Auto, &two, gpu), Choice::Node(1));
         assert_eq!(choose(Numa::Node(0), &two, gpu), Choice::Node(0));
     }

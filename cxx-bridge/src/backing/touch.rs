@@ -182,8 +182,6 @@ impl Kernel for Asked<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::super::Foreground;
     use super::*;
     use crate::config::memory::Fork;
@@ -287,54 +285,26 @@ mod tests {
         }
     }
 
-    /// Goes on so many times, then stops; each answer may take some time.
-    struct Asked {
-        left: Dial<usize>,
-        takes: Duration,
-    }
-
-    impl Control for Asked {
+    /// Goes on so many times, then stops.
+    impl Control for Dial<usize> {
         fn go_on(&self) -> bool {
-            thread::sleep(self.takes);
-            self.left.spend()
+            self.spend()
         }
-    }
-
-    fn touched(
-        threads: usize,
-        slices: usize,
-        control: &Asked,
-    ) -> (Result<(), Unfilled>, Duration, usize) {
-        let length = slices * SLICE;
-        let mapping = Mapping::new(length, Pages::Small, Fork::Share).unwrap();
-        let tally = Tally::default();
-        let toucher = Toucher::busy(threads, control, &tally);
-        let result = toucher.touch(&mapping, 0..length, Pages::Small);
-        let pages: Vec<usize> = (0..slices).map(|it| mapping.base() + it * SLICE).collect();
-        let nodes = super::super::mapping::nodes(&pages).unwrap();
-        mapping.unmap().unwrap();
-        (result, tally.idle(), nodes.iter().flatten().count())
     }
 
     #[test]
     fn a_stop_ends_all_threads_between_two_slices() {
         for threads in [1, 3] {
-            let asked = Asked {
-                left: Dial::at(4),
-                takes: Duration::ZERO,
-            };
-            let (result, _, filled) = touched(threads, 16, &asked);
+            let length = 16 * SLICE;
+            let mapping = Mapping::new(length, Pages::Small, Fork::Share).unwrap();
+            let (left, tally) = (Dial::at(4), Tally::default());
+            let toucher = Toucher::busy(threads, &left, &tally);
+            let result = toucher.touch(&mapping, 0..length, Pages::Small);
             assert!(matches!(result, Err(Unfilled::Stopped)), "{result:?}");
-            assert_eq!(filled, 4);
+            let pages: Vec<usize> = (0..16).map(|it| mapping.base() + it * SLICE).collect();
+            let nodes = super::super::mapping::nodes(&pages).unwrap();
+            assert_eq!(nodes.iter().flatten().count(), 4);
+            mapping.unmap().unwrap();
         }
-    }
-
-    #[test]
-    fn what_is_waited_there_is_no_work_and_no_failure() {
-        let takes = Duration::from_millis(30);
-        let left = Dial::at(usize::MAX);
-        let (result, idle, filled) = touched(2, 6, &Asked { left, takes });
-        assert!(result.is_ok() && filled == 6, "{result:?}");
-        assert!(idle >= 2 * takes, "{idle:?}");
     }
 }

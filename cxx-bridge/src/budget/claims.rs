@@ -86,12 +86,6 @@ pub(super) fn now() -> u64 {
     since.map_or(0, |it| it.as_secs())
 }
 
-/// For [`crate::readers`]: who holds how many bytes, by a list of locks.
-pub(crate) fn held_in(locks: &str) -> Vec<(u32, u64)> {
-    let claims = claims(locks, None).into_iter();
-    claims.map(|it| (it.process, it.bytes)).collect()
-}
-
 impl Told {
     /// Gives the ranges the lengths of the numbers. Errors are ignored: then others see the old claim.
     fn tell(&mut self, grew: bool) {

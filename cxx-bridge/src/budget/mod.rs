@@ -17,7 +17,6 @@ mod share;
 use std::path::Path;
 
 pub use account::Account;
-pub(crate) use claims::held_in as claims_in;
 use pinbuddy_machine::{Files, Limit, Limits, Of};
 pub(crate) use quota::Quota;
 

@@ -8,14 +8,6 @@ use super::*;
 const GIB: u64 = 1 << 30;
 const EIGHT: Option<(usize, &str)> = Some((8, "LOCAL_WORLD_SIZE"));
 
-#[test]
-fn a_pin_leaves_as_much_again() {
-    let limits = limits(10 * GIB, Some(6 * GIB), None);
-    assert!(Budget::leaves_enough(3 << 30, &limits));
-    assert!(!Budget::leaves_enough((3 << 30) + 1, &limits));
-    assert!(Budget::leaves_enough(usize::MAX / 4, &Limits::default()));
-}
-
 fn limits(available: u64, cgroup: Option<u64>, locked: Option<u64>) -> Limits {
     Limits {
         available: Some(available),
@@ -81,35 +73,10 @@ fn where_gpus_share_the_memory_the_budget_is_a_quarter_and_says_so() {
 }
 
 #[test]
-fn eight_ranks_on_a_small_node_share_one_half() {
-    let budget = Budget::decide(&limits(24 * GIB, None, None), EIGHT, (0, 0), &[]);
-    assert_eq!(budget.bytes as u64, 24 * GIB / 16);
-    assert_eq!(
-        budget.why,
-        "half of the 24 GiB of MemAvailable, shared by 8 processes (LOCAL_WORLD_SIZE)"
-    );
-}
-
-#[test]
-fn a_chosen_maximum_is_taken_as_it_is() {
-    let budget = Budget::on("/".as_ref(), Some(500), (0, 0), || false, Vec::new);
-    assert_eq!(budget.bytes, 500 * MIB);
-}
-
-#[test]
 fn with_no_limit_known_nothing_is_held_back() {
     assert_eq!(
         Budget::decide(&Limits::default(), EIGHT, (0, 0), &[]).bytes,
         usize::MAX
-    );
-}
-
-#[test]
-fn this_machine_has_a_budget() {
-    let budget = Budget::on("/".as_ref(), None, (0, 0), || false, Vec::new);
-    assert!(
-        budget.bytes < usize::MAX && !budget.why.is_empty(),
-        "{budget:?}"
     );
 }
 

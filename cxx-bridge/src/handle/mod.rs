@@ -141,7 +141,7 @@ impl<M: Memory> Handle<M> {
     }
 
     /// A block of at least `bytes` bytes for a request of this home, while the allocator has `cached` of it in its
-    /// caches. On `None` the allocator releases its cached blocks and calls [`Self::request`].
+    /// caches. On `None` the allocator releases its cached blocks and calls [`Self::request_at`].
     pub fn request_beside(&self, bytes: usize, home: Home, cached: Cached) -> Option<Grant> {
         self.cell.guarded(|| {
             if let Some(grant) = self.request_room(bytes) {
@@ -252,4 +252,4 @@ pub fn block(segment: u32, offset: usize, bytes: usize) -> Block {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -27,7 +27,8 @@ enum Answer {
 
 impl<M: Memory> Handle<M> {
     /// [`Self::request_at`] of the only home.
-    pub fn request(&'static self, bytes: usize) -> Option<Grant> {
+    #[cfg(test)]
+    pub(crate) fn request(&'static self, bytes: usize) -> Option<Grant> {
         self.request_at(bytes, Home::default())
     }
 

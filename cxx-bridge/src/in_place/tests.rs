@@ -151,66 +151,6 @@ fn pages_are_pinned_once_however_many_storages_have_them() {
 }
 
 #[test]
-fn what_is_not_its_own_or_not_within_the_budget_is_refused_whole() {
-    let part = sizes().page / 2;
-    let pins = process(&[(part, MIB), (0, MIB + part), (0, 4 * MIB)]);
-    for storage in [1, 2] {
-        let why = pin(pins, storage, 4).unwrap_err();
-        assert!(why.contains("shares the page at 0x"), "{why}");
-    }
-    assert_eq!(
-        pin(pins, 3, 4 + 2).unwrap_err(),
-        ALREADY,
-        "by somebody else"
-    );
-    pins.world.take(BUDGET - MIB).unwrap();
-    assert_eq!(pin(pins, 3, 4).unwrap_err(), "over the budget");
-    pins.world.put(BUDGET - MIB);
-    assert_eq!(held(pins), nothing(""));
-    pin(pins, 3, 4 * 3).unwrap();
-    assert_eq!(
-        held(pins).2,
-        (4 * MIB).div_ceil(3),
-        "one of three processes"
-    );
-}
-
-#[test]
-fn a_refusal_or_a_stop_half_way_leaves_nothing_pinned() {
-    let pins = process(&[(0, 4 * MIB)]);
-    *pins.world.refusal.lock().unwrap() = Some("no more");
-    assert_eq!(pin(pins, 1, 4).unwrap_err(), "no more");
-    assert_eq!(held(pins), nothing("register"));
-    assert!(pins.unpin(1, 0).unwrap_err().contains("found no pin"));
-    let stopped = pins.begin(1, 4).unwrap();
-    assert!(pins.step(stopped).unwrap());
-    pins.unpin(0, stopped).unwrap();
-    assert_eq!(held(pins), nothing(""), "no device is waited for");
-    assert!(pins.step(stopped).is_err());
-    assert!(pins.dies(stopped, 9), "and its memory may go");
-    pin(pins, 1, 4).unwrap();
-    assert_eq!(held(pins), all(4 * MIB, "register"));
-}
-
-#[test]
-fn a_storage_that_is_pinned_twice_is_unpinned_twice() {
-    let pins = process(&[(0, MIB)]);
-    assert!(pins.unpin(1, 0).unwrap_err().contains("found no pin"));
-    let number = pin(pins, 1, 4).unwrap();
-    assert_eq!(pin(pins, 1, 4 + 2), Ok(number));
-    pins.unpin(1, 0).unwrap();
-    assert_eq!(held(pins), all(MIB, "register"));
-    pins.unpin(0, number).unwrap();
-    assert_eq!(held(pins), nothing("finish, unregister"));
-    assert!(pins.unpin(1, 0).unwrap_err().contains("found no pin"));
-    assert_eq!(
-        pins.unpin(0, number),
-        Ok(()),
-        "of a block whose storage went"
-    );
-}
-
-#[test]
 fn a_storage_that_dies_is_unpinned_once_all_work_is_over() {
     let pins = process(&[(0, MIB), (MIB, 2 * MIB), (2 * MIB, 3 * MIB)]);
     let [first, second, third] = [1, 2, 3].map(|it| pin(pins, it, 4).unwrap());

@@ -136,7 +136,7 @@ mod mutex {
     pub(crate) type SpinLock<T> = Lock<T>;
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::thread;

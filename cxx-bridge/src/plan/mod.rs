@@ -21,8 +21,6 @@ pub(crate) mod record;
 mod renew;
 mod unusable;
 
-use std::path::PathBuf;
-
 use pinbuddy_core::{Growth, Settings, WarmUp};
 use pinbuddy_plan::Plan;
 use pinbuddy_plan::file::{GRANULE, MadeFor};
@@ -72,7 +70,8 @@ pub struct Beside {
 
 impl ToRecord {
     /// This run, where there is no plan yet.
-    pub fn new(path: PathBuf, run: MadeFor) -> Self {
+    #[cfg(test)]
+    pub(crate) fn new(path: std::path::PathBuf, run: MadeFor) -> Self {
         Self::at(Place::named(path), run)
     }
 

@@ -3,9 +3,9 @@
 use std::cell::OnceCell;
 use std::fs;
 
-use pinbuddy_bridge::readers;
+use pinbuddy_machine::claims::claims;
 use pinbuddy_machine::{
-    Cgroup, Files, Limits, POOLS, Pool, node_of, nodes, nodes_with_memory, transparent_mode,
+    Cgroup, Files, Limits, POOLS, Pool, node_of, nodes, nodes_with_memory, smaps, transparent_mode,
 };
 use tempfile::TempDir;
 
@@ -89,8 +89,8 @@ fn split(bytes: &[u8]) -> Vec<&[u8]> {
 pub fn lists(bytes: &[u8]) {
     let low = 0x7f00_0000_0000..0x7f00_1000_0000;
     let high = 0x7f00_4000_0000..0x7f00_5000_0000;
-    readers::smaps(bytes, &[low, high]);
-    for (process, bytes) in readers::locks(&crate::text(bytes)) {
-        assert!(bytes > 0, "{process} holds nothing");
+    smaps::read(bytes, &[low, high]);
+    for claim in claims(&crate::text(bytes), None) {
+        assert!(claim.bytes > 0, "{claim:?}");
     }
 }

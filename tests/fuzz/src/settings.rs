@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use pinbuddy_bridge::config::defaults::Layer;
-use pinbuddy_bridge::config::variables::VARIABLES;
-use pinbuddy_bridge::config::{Config, Origin};
+use pinbuddy_config::defaults::Layer;
+use pinbuddy_config::variables::VARIABLES;
+use pinbuddy_config::{Config, Origin};
 
 /// Reads `bytes` as lines of NAME=VALUE, where a name may be a number, of a variable: no value stops
 /// anything, each that is refused is told of, and sizes can be multiplied.

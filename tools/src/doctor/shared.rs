@@ -1,7 +1,6 @@
 //! Memory that forked children share, which blocks are made of, and whether it gets huge pages.
 //!
-//! The rule is the engine's (cxx-bridge/src/backing/machine.rs): huge pages at the first touch if `shmem_enabled`
-//! allows them, else by collapsing, else none.
+//! The rule is the engine's, [`How`]: huge pages at the first touch if `shmem_enabled` allows them, else by collapsing, else none.
 
 use serde::Serialize;
 
@@ -9,7 +8,10 @@ use super::finding::Finding;
 use super::kernel::Kernel;
 use super::setting::Setting;
 use crate::show::size;
-use pinbuddy_machine::{Files, TRANSPARENT, huge_page_bytes, page_bytes, transparent_mode};
+use pinbuddy_machine::{
+    Files, Shared as How, TRANSPARENT, huge_page_bytes, page_bytes, shared_of_size,
+    transparent_mode,
+};
 
 /// The settings that decide.
 #[derive(Debug, Serialize)]
@@ -28,12 +30,12 @@ impl Shared {
     /// Reads them.
     pub(super) fn read(files: &Files) -> Self {
         let page = page_bytes(files);
-        let huge = huge_page_bytes(files, page) as u64;
+        let huge = huge_page_bytes(files, page);
         Self {
             enabled: transparent_mode(files, "shmem_enabled"),
-            of_size: transparent_mode(files, &of_size(huge)),
+            of_size: transparent_mode(files, &shared_of_size(huge)),
             page_bytes: page as u64,
-            huge_page_bytes: huge,
+            huge_page_bytes: huge as u64,
         }
     }
 
@@ -41,43 +43,37 @@ impl Shared {
     pub(super) fn finding(&self, setting: Setting, kernel: &Kernel, transparent: bool) -> Finding {
         let name = "shared";
         let (page, huge) = (size(self.page_bytes), size(self.huge_page_bytes));
-        let own = of_size(self.huge_page_bytes);
+        let own = shared_of_size(self.huge_page_bytes as usize);
         let line =
             |how: &str| format!("forked children read blocks; outside the pools, pages of {how}");
         if !transparent {
             let how = format!("{page}: there are no transparent huge pages");
             return Finding::ok(name, line(&how));
         }
-        let all = self.enabled.as_deref().unwrap_or("never");
-        let of_size = self.of_size.as_deref().unwrap_or("inherit");
-        let why = match (all, of_size) {
-            ("deny", _) => "shmem_enabled is deny".to_owned(),
-            (_, "never") => format!("{own} is never"),
-            ("never", "inherit") if kernel.collapses => {
-                return Finding::ok(
-                    name,
-                    line(&format!("{huge}, which MADV_COLLAPSE puts together")),
-                );
+        let (all, of_size) = (self.enabled.as_deref(), self.of_size.as_deref());
+        let (why, file) = match How::of(all, of_size, kernel.collapses) {
+            How::Collapsed => {
+                let how = format!("{huge}, which MADV_COLLAPSE puts together");
+                return Finding::ok(name, line(&how));
             }
-            ("never", "inherit") => "no MADV_COLLAPSE (6.1), and shmem_enabled is never".to_owned(),
-            _ => {
-                let word = if of_size == "inherit" { all } else { of_size };
-                return Finding::ok(name, line(&format!("{huge} (shmem_enabled: {word})")));
+            How::Touched => {
+                let word = of_size.filter(|it| *it != "inherit").or(all);
+                let how = format!("{huge} (shmem_enabled: {})", word.unwrap_or_default());
+                return Finding::ok(name, line(&how));
             }
-        };
-        let file = match of_size {
-            "never" if all != "deny" => format!("/{TRANSPARENT}/{own}"),
-            _ => format!("/{TRANSPARENT}/shmem_enabled"),
+            How::TooOld => (
+                "no MADV_COLLAPSE (6.1), and shmem_enabled is never".to_owned(),
+                "shmem_enabled",
+            ),
+            How::Denied if all == Some("deny") => {
+                ("shmem_enabled is deny".to_owned(), "shmem_enabled")
+            }
+            How::Denied => (format!("{own} is never"), &*own),
         };
         Finding::note(name, line(&format!("{page}: {why}")))
-            .machine_root(setting, format!("echo advise > {file}"))
+            .machine_root(setting, format!("echo advise > /{TRANSPARENT}/{file}"))
             .run("export BUDDY_FORK=hide  # where no forked child reads pinned memory")
     }
-}
-
-/// The setting for huge pages of that size only, below [`TRANSPARENT`].
-fn of_size(huge: u64) -> String {
-    format!("hugepages-{}kB/shmem_enabled", huge >> 10)
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use pinbuddy_machine::TRANSPARENT;
-
 use super::super::pages::tests::KERNELS;
 use super::*;
 
@@ -55,62 +53,4 @@ fn the_mode_of_transparent_pages_is_the_word_in_brackets() {
         assert_eq!(made_up(&[(path, text)]).0.transparent(), expected);
     }
     assert_eq!(made_up(&[]).0.transparent(), Transparent::Absent);
-}
-
-#[test]
-fn shared_memory_has_a_mode_of_its_own_and_newer_kernels_one_for_each_size() {
-    let (all, size) = ("shmem_enabled", "hugepages-2048kB/shmem_enabled");
-    let mode = |word: &str| format!("always within_size [{word}] other\n");
-    let of = |modes: &[(&str, &str)], collapses| {
-        let files: Vec<_> = modes
-            .iter()
-            .map(|(name, word)| (format!("{TRANSPARENT}/{name}"), mode(word)))
-            .collect();
-        let files: Vec<_> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
-        let (machine, _folder) = made_up(&files);
-        let machine = Machine {
-            collapses,
-            ..machine
-        };
-        machine.shared()
-    };
-    for (modes, new, old) in [
-        (&[][..], Shared::Collapsed, Shared::TooOld),
-        (&[(all, "never")], Shared::Collapsed, Shared::TooOld),
-        (&[(all, "advise")], Shared::Touched, Shared::Touched),
-        (&[(all, "force")], Shared::Touched, Shared::Touched),
-        (&[(all, "deny")], Shared::Denied, Shared::Denied),
-        (
-            &[(all, "never"), (size, "inherit")],
-            Shared::Collapsed,
-            Shared::TooOld,
-        ),
-        (
-            &[(all, "never"), (size, "advise")],
-            Shared::Touched,
-            Shared::Touched,
-        ),
-        (
-            &[(all, "advise"), (size, "never")],
-            Shared::Denied,
-            Shared::Denied,
-        ),
-        (
-            &[(all, "deny"), (size, "always")],
-            Shared::Denied,
-            Shared::Denied,
-        ),
-    ] {
-        assert_eq!((of(modes, true), of(modes, false)), (new, old), "{modes:?}");
-    }
-}
-
-#[test]
-fn a_device_is_found_by_its_address() {
-    let at = |address: &str| format!("sys/bus/pci/devices/{address}/numa_node");
-    let (machine, _folder) =
-        made_up(&[(&at("0000:1b:00.0"), "1\n"), (&at("0000:03:00.0"), "-1\n")]);
-    assert_eq!(machine.node_of("0000:1B:00.0"), Some(1));
-    assert_eq!(machine.node_of("0000:03:00.0"), None);
-    assert_eq!(machine.node_of("0000:ff:00.0"), None);
 }

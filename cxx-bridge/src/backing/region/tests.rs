@@ -5,11 +5,11 @@
 use std::fs;
 use std::path::Path;
 
+use pinbuddy_machine::{Shared, smaps};
+
 use super::super::Foreground;
-use super::super::machine::Shared;
 use super::super::machine::tests::made_up;
 use super::super::pages::sizes;
-use super::super::placement::{Found, read_smaps};
 use super::*;
 use crate::config::MIB;
 use crate::config::of_pairs as read;
@@ -22,10 +22,12 @@ fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
 
 const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
-fn smaps(mapping: &Mapping) -> Found {
+/// The size of most of its pages, and how much of it has larger ones than the smallest.
+fn pages(mapping: &Mapping, bytes: usize) -> (usize, usize) {
     let text = fs::read("/proc/self/smaps").unwrap();
     let range = mapping.base()..mapping.base() + mapping.len();
-    read_smaps(&*text, std::slice::from_ref(&range))[0]
+    let found = smaps::read(&*text, std::slice::from_ref(&range))[0];
+    found.pages(bytes, sizes().page, sizes().large).unwrap()
 }
 
 /// The flags of the area at this address, as the kernel abbreviates them.
@@ -69,65 +71,13 @@ fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
         assert_eq!(has("sh"), fork == "share", "shared:{flags}");
         assert_eq!(has("dc"), fork == "hide", "not in children:{flags}");
         assert_eq!(maker.hides(), fork == "hide");
-        let (page, huge) = smaps(&mapping).pages(mapping.len(), sizes()).unwrap();
+        let (page, huge) = pages(&mapping, mapping.len());
         if asked == "off" {
             assert_eq!((page, huge), (sizes().page, 0));
         }
         let lies = numa::where_it_lies(mapping.base(), mapping.len());
         assert!(lies.is_none_or(|it| it.percent == 100), "{lies:?}");
         mapping.unmap().unwrap();
-    }
-}
-
-/// The exit status of a child that is forked now: 0 if it reads `expected`; then it writes one more.
-fn child_of(mapping: &Mapping, at: usize, expected: u8) -> i32 {
-    let byte = std::ptr::with_exposed_provenance_mut::<u8>(mapping.base() + at);
-    // SAFETY: the child only reads and writes a byte of a mapping and exits; it takes no lock that
-    // another thread of the parent might have held.
-    unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            // The test expects a crash, and wants no core dump.
-            libc::signal(libc::SIGSEGV, libc::SIG_DFL);
-            let right = byte.read_volatile() == expected;
-            byte.write_volatile(expected + 1);
-            libc::_exit(i32::from(!right));
-        }
-        let mut status = 0;
-        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-        if libc::WIFEXITED(status) {
-            libc::WEXITSTATUS(status)
-        } else {
-            -libc::WTERMSIG(status)
-        }
-    }
-}
-
-#[test]
-fn children_read_and_write_what_is_shared_and_crash_at_what_is_hidden() {
-    for (collapses, mode) in [(true, "never"), (false, "never"), (false, "advise")] {
-        let (machine, _folder) = made_up(&[(ENABLED, "[madvise]"), (SHARED, &format!("[{mode}]"))]);
-        let machine = Machine {
-            collapses,
-            ..machine
-        };
-        for fork in ["share", "hide"] {
-            let maker = maker(&[("BUDDY_FORK", fork)], machine.clone());
-            let mapping = made(&maker, 5 * MIB);
-            let at = 4 * MIB + 7;
-            let byte = std::ptr::with_exposed_provenance_mut::<u8>(mapping.base() + at);
-            // SAFETY: it lies in the mapping, which nobody else knows.
-            unsafe { byte.write_volatile(42) };
-            let status = child_of(&mapping, at, 42);
-            // SAFETY: as above; the child has ended.
-            let seen = unsafe { byte.read_volatile() };
-            let expected = match fork {
-                "share" => (0, 43),
-                _ => (-libc::SIGSEGV, 42),
-            };
-            assert_eq!((status, seen), expected, "{fork} {collapses} {mode}");
-            mapping.unmap().unwrap();
-        }
     }
 }
 
@@ -140,18 +90,13 @@ fn a_kernel_that_puts_nothing_together_gives_shared_memory_in_pages_of_4_kib() {
         ..machine.clone()
     };
     let small = made(&maker(&[], old), 6 * MIB);
-    assert_eq!(
-        smaps(&small).pages(6 * MIB, sizes()),
-        Some((sizes().page, 0))
-    );
+    assert_eq!(pages(&small, 6 * MIB), (sizes().page, 0));
     small.unmap().unwrap();
     if Machine::here().shared() == Shared::Collapsed {
         let maker = maker(&[], machine);
         // The kernel collapses all of it, or a part if memory is fragmented.
         let huge = made(&maker, 64 * MIB + sizes().page);
-        let (_, bytes) = smaps(&huge)
-            .pages(64 * MIB + sizes().page, sizes())
-            .unwrap();
+        let (_, bytes) = pages(&huge, 64 * MIB + sizes().page);
         assert!(
             bytes == 64 * MIB || !maker.said.has_said_nothing(),
             "{bytes}"
@@ -185,10 +130,7 @@ fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
     let bytes = (real + 2) * sizes().large;
     if real < 100 {
         let mapping = made(&maker, bytes);
-        assert_eq!(
-            smaps(&mapping).pages(bytes, sizes()),
-            Some((sizes().page, 0))
-        );
+        assert_eq!(pages(&mapping, bytes), (sizes().page, 0));
         mapping.unmap().unwrap();
     }
     assert!(
@@ -249,10 +191,8 @@ fn huge_pages_go_back_to_the_pool() {
     };
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], Machine::here());
     let mapping = made(&maker, 4 * sizes().large);
-    assert_eq!(
-        smaps(&mapping).pages(mapping.len(), sizes()),
-        Some((sizes().large, 4 * sizes().large))
-    );
+    let all = 4 * sizes().large;
+    assert_eq!(pages(&mapping, all), (sizes().large, all));
     assert_eq!(free(), Some(before - 4));
     mapping.unmap().unwrap();
     assert_eq!(free(), Some(before));

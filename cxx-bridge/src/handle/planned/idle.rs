@@ -10,6 +10,7 @@ use pinbuddy_slots::Counts;
 
 use super::super::Handle;
 use super::super::idle::AFTER_CLEAR;
+use super::pins::AGAIN;
 use super::{Phase, Planned, State};
 use crate::backing::Memory;
 
@@ -17,8 +18,8 @@ use crate::backing::Memory;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unused {
     counts: Counts,
-    /// Blocks lent so far, and those lent now.
-    blocks: (u64, u64),
+    /// Blocks in use.
+    blocks: u64,
     pub(super) since: Duration,
 }
 
@@ -54,7 +55,7 @@ impl<M: Memory> Handle<M> {
     #[cold]
     pub(super) fn wake_plan(&'static self, planned: &Planned) {
         let wakes = planned.state.lock().wakes;
-        if wakes && !self.cell.is_closed() && planned.begins_again() {
+        if wakes && !self.cell.is_closed() && planned.begins(AGAIN) {
             self.pin_plan_in_a_thread();
         }
     }
@@ -63,7 +64,7 @@ impl<M: Memory> Handle<M> {
 impl State {
     /// The length of an idle region that nobody has used for so long.
     fn next_unused(&mut self, now: Duration, after: Duration) -> Option<usize> {
-        let (counts, blocks) = (self.slots.counts(), self.lent.turns());
+        let (counts, blocks) = (self.slots.counts(), self.stats.active_blocks.current);
         if (counts, blocks) != (self.unused.counts, self.unused.blocks) {
             let since = now;
             self.unused = Unused {

@@ -8,12 +8,10 @@
 
 mod clears;
 mod idle;
-mod lent;
 mod misfit;
 mod pins;
 
 use idle::Unused;
-use lent::Lent;
 use pinbuddy_core::{Block, SegmentId, Stats};
 pub(super) use pinbuddy_slots::Part;
 use pinbuddy_slots::{Counts, Slots, Taken};
@@ -58,8 +56,6 @@ struct State {
     phase: Phase,
     /// Regions that could not be pinned since the last clear: no request asks for them again.
     refused: Vec<usize>,
-    lent: Lent,
-    /// All else.
     stats: Stats,
     /// What had been counted when a clear left idle regions to the loop.
     left: Option<Counts>,
@@ -98,7 +94,6 @@ impl Planned {
             slots,
             phase: Phase::Cold,
             refused: Vec::new(),
-            lent: Lent::default(),
             stats: Stats::default(),
             left: None,
             unused: Unused::default(),
@@ -154,15 +149,11 @@ impl Planned {
     }
 
     pub(super) fn reset_peaks(&self) {
-        let mut state = self.state.lock();
-        state.lent.reset_peaks();
-        state.stats.reset_peaks();
+        self.state.lock().stats.reset_peaks();
     }
 
     pub(super) fn reset_accumulated(&self) {
-        let mut state = self.state.lock();
-        state.lent.reset_accumulated();
-        state.stats.reset_accumulated();
+        self.state.lock().stats.reset_accumulated();
     }
 
     /// An iteration of this thread's is over.
@@ -184,7 +175,6 @@ impl Planned {
 impl State {
     fn stats(&self) -> Stats {
         let mut stats = self.stats;
-        self.lent.show(&mut stats);
         stats.idle_bytes = stats.pinned_bytes.current - stats.active_bytes.current;
         stats
     }
@@ -203,7 +193,7 @@ impl State {
     #[inline]
     fn grant(&mut self, taken: Taken) -> Grant {
         let bytes = self.slots.bytes_of(taken.slot);
-        self.lent.block(bytes as u64);
+        self.stats.block_lent(bytes as u64);
         let block = Block {
             segment: SLOT,
             offset: taken.slot as usize,
@@ -217,7 +207,7 @@ impl State {
 
     fn borrow(&mut self, bytes: usize) -> Option<Grant> {
         let borrowed = self.slots.borrow(bytes)?;
-        self.lent.block(borrowed.bytes as u64);
+        self.stats.block_lent(borrowed.bytes as u64);
         let block = Block {
             segment: BORROWED,
             offset: borrowed.address,
@@ -238,7 +228,7 @@ impl State {
             self.slots.give_back(block.offset)
         };
         if was_in_use {
-            self.lent.returned(block.bytes as u64);
+            self.stats.block_returned(block.bytes as u64);
         }
         was_in_use
     }
@@ -302,7 +292,8 @@ impl<M: Memory> Handle<M> {
     }
 
     /// The same, as a value.
-    pub fn request_planned(&'static self, thread: u32, bytes: usize) -> Option<Grant> {
+    #[cfg(test)]
+    pub(crate) fn request_planned(&'static self, thread: u32, bytes: usize) -> Option<Grant> {
         let mut placed = None;
         self.place_planned(thread, bytes, |grant| placed = Some(grant));
         placed

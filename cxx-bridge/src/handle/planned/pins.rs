@@ -13,6 +13,10 @@ use crate::lock::SpinGuard;
 use crate::log::{self, Bytes};
 use crate::sync;
 
+/// The phases in which a request has the plan's regions pinned, and in which they are pinned once more.
+const FIRST: &[Phase] = &[Phase::Cold];
+pub(super) const AGAIN: &[Phase] = &[Phase::Cold, Phase::Returned];
+
 /// The thread that pins the plan's regions; dropping it ends that, after a panic too. A region that was refused is asked
 /// for no more; one that was returned can be.
 #[derive(Debug)]
@@ -34,19 +38,10 @@ impl Planned {
         self.state.lock().phase
     }
 
-    /// Whether nothing is pinned yet and nobody pins: then the caller does.
-    fn begins(&self) -> bool {
-        self.begins_from(|it| it == Phase::Cold)
-    }
-
-    /// Whether regions are not pinned and nobody pins: then the caller does.
-    pub(super) fn begins_again(&self) -> bool {
-        self.begins_from(|it| matches!(it, Phase::Cold | Phase::Returned))
-    }
-
-    fn begins_from(&self, phase: impl FnOnce(Phase) -> bool) -> bool {
+    /// Whether it is in one of these phases, in which nobody pins: then the caller does.
+    pub(super) fn begins(&self, from: &[Phase]) -> bool {
         let mut state = self.state.lock();
-        let begins = phase(state.phase);
+        let begins = from.contains(&state.phase);
         if begins {
             state.phase = Phase::Pinning;
         }
@@ -86,8 +81,8 @@ impl<M: Memory> Handle<M> {
     pub(in crate::handle) fn warm_up_plan(&'static self, wait: bool) {
         if let Some(planned) = &self.planned {
             if wait {
-                self.wait_for_all(planned);
-            } else if planned.begins_again() {
+                self.wait_for_plan(planned, AGAIN);
+            } else if planned.begins(AGAIN) {
                 self.pin_plan_in_a_thread();
             }
         }
@@ -154,35 +149,24 @@ impl<M: Memory> Handle<M> {
         self.watch_idle();
         if planned.waits {
             let waiting = self.request_waits();
-            self.wait_for_plan(planned);
+            self.wait_for_plan(planned, FIRST);
             drop(waiting);
             if self.cell.is_closed() {
                 self.stay_if_closed();
                 return None;
             }
-        } else if planned.begins() {
+        } else if planned.begins(FIRST) {
             self.pin_plan_in_a_thread();
         }
         Some(planned.state.lock())
     }
 
-    /// Pins all regions at first, unless another thread does; returns when nobody pins.
-    fn wait_for_plan(&self, planned: &Planned) {
+    /// Pins all regions that are missing, from one of these phases on, unless another thread does; returns when that is over.
+    fn wait_for_plan(&self, planned: &Planned, from: &[Phase]) {
         let _waiting = background::wait();
-        while matches!(planned.phase(), Phase::Cold | Phase::Pinning) && !self.cell.is_closed() {
-            if planned.begins() {
-                self.pin_missing(planned, self.pinner.memory.device());
-            } else {
-                planned.wait_while_pinning();
-            }
-        }
-    }
-
-    /// Pins all regions that are missing, those that were returned as well; returns when that is over.
-    fn wait_for_all(&self, planned: &Planned) {
-        let _waiting = background::wait();
-        while planned.phase() != Phase::Done && !self.cell.is_closed() {
-            if planned.begins_again() {
+        let lacks = |phase| phase == Phase::Pinning || from.contains(&phase);
+        while lacks(planned.phase()) && !self.cell.is_closed() {
+            if planned.begins(from) {
                 self.pin_missing(planned, self.pinner.memory.device());
             } else {
                 planned.wait_while_pinning();
@@ -195,7 +179,7 @@ impl<M: Memory> Handle<M> {
     fn pin_again(&self, planned: &Planned, region: usize) {
         let (_waiting, _waits) = (background::wait(), self.request_waits());
         while !planned.has(region) && !self.cell.is_closed() {
-            if !planned.begins_again() {
+            if !planned.begins(AGAIN) {
                 planned.wait_while_pinning();
                 if planned.phase() == Phase::Done {
                     return;

@@ -4,20 +4,6 @@ use pinbuddy_core::WarmUp;
 
 use super::planned::{layout, on};
 use super::*;
-use crate::sync::Dial;
-
-#[test]
-fn the_end_of_the_process_stops_a_pin_ahead() {
-    let handle = ahead(100);
-    let _endless = endless(handle, SEGMENT);
-    handle.warm_up(false);
-    until("it pins", || !asked(handle).is_empty());
-    handle.close();
-    assert_eq!(numbers(handle).stopped.get(), 1);
-    assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));
-    let provisioner = handle.cell.even_if_retired().unwrap();
-    assert!(!provisioner.is_at_work() && !provisioner.is_pinning());
-}
 
 #[test]
 fn the_end_of_the_process_stops_a_requests_own_pin_and_keeps_its_thread() {
@@ -78,18 +64,6 @@ fn a_child_serves_nothing_and_takes_no_lock() {
 }
 
 #[test]
-fn a_child_of_a_parent_that_pinned_nothing_has_an_engine() {
-    let handle = sync(1);
-    assert_eq!(handle.request(MIB), None, "below the threshold");
-    assert!(handle.stats().is_some() && handle.report()["state"] == "on");
-    handle.empty_cache();
-    assert!(!handle.enter_child());
-    assert!(handle.is_on() && handle.request(8 * MIB).is_some());
-    assert!(handle.enter_child());
-    assert!(!handle.is_on());
-}
-
-#[test]
 fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
     let handle = sync(1);
     let held = handle.cell.even_if_retired().unwrap();
@@ -116,22 +90,10 @@ fn a_child_made_while_the_driver_starts_waits_for_no_thread_of_its_parent() {
 }
 
 #[test]
-fn what_children_cannot_read_is_said_at_the_first_fork_that_hides_any_of_it() {
+fn of_hidden_memory_that_no_tensor_has_nothing_is_said() {
     let handle = sync(1);
-    let settled = Dial::<usize>::default();
-    let forks = || {
-        handle.made_child(|| {
-            settled.add(1);
-        });
-        (settled.get(), handle.notices.has_told_of_children())
-    };
-    assert_eq!(forks(), (0, false), "nothing was ever pinned");
-    let grant = handle.request(8 * MIB).unwrap();
-    assert_eq!(forks(), (0, false), "children read it");
     numbers(handle).hides.set(true);
-    handle.release(grant.block);
-    assert_eq!(forks(), (1, false), "no tensor has it any more");
-    let _grant = handle.request(8 * MIB).unwrap();
-    assert_eq!(forks(), (2, true));
-    assert_eq!(forks(), (2, true), "and no more is asked");
+    let cached = handle.request(8 * MIB).unwrap();
+    handle.made_child(|| handle.release(cached.block));
+    assert!(!handle.notices.has_told_of_children());
 }

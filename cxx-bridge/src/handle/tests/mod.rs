@@ -11,14 +11,12 @@ mod ends;
 mod homes;
 mod idle;
 mod live;
-mod numbers;
-mod planned;
+pub(crate) mod numbers;
+pub(crate) mod planned;
 mod planned_children;
 mod planned_clears;
 mod refusals;
-mod renew;
 mod serving;
-mod threads;
 mod waits;
 mod warming;
 mod wrong_plans;
@@ -36,10 +34,10 @@ const MIB: usize = 1 << 20;
 const SEGMENT: usize = 64 * MIB;
 const NONE: [usize; 0] = [];
 
-type Tested = &'static Handle<&'static Numbers>;
+pub(crate) type Tested = &'static Handle<&'static Numbers>;
 
 /// A handle with segments of 64 MiB and these settings. Leaked, like the process's handle.
-fn with(variables: &[(&str, &str)]) -> Tested {
+pub(crate) fn with(variables: &[(&str, &str)]) -> Tested {
     on(Numbers::new(1 << 50), variables)
 }
 
@@ -54,7 +52,7 @@ fn on(numbers: Numbers, variables: &[(&str, &str)]) -> Tested {
 }
 
 /// The numbers that a handle is on.
-fn numbers(handle: Tested) -> &'static Numbers {
+pub(crate) fn numbers(handle: Tested) -> &'static Numbers {
     handle.pinner.memory
 }
 
@@ -81,12 +79,6 @@ fn exact(max_mb: &str) -> Tested {
         ("BUDDY_GROWTH", "exact"),
         ("BUDDY_MAX_MB", max_mb),
     ])
-}
-
-/// Requests so many MiB while the allocator's caches have so many, in no block that stock could use for the request.
-fn request_beside(handle: Tested, mib: usize, cached: usize) -> Option<Grant> {
-    let (bytes, alike) = (cached * MIB, 0);
-    handle.request_beside(mib * MIB, Home::default(), Cached { bytes, alike })
 }
 
 /// What is pinned, in MiB, in ascending order.

@@ -2,6 +2,7 @@
 //! asks it to.
 
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
@@ -11,13 +12,13 @@ use pinbuddy_core::{Block, Home, Region};
 use super::{MIB, Tested};
 use crate::backing::{Completions, Control, Device, Memory, Pinned, Seen, Source, Unpinned};
 use crate::budget::{Budget, Capacity, Standing};
-use crate::sync::Dial;
+use crate::sync::{Dial, thread as turns};
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     next: Dial<usize>,
-    pub(super) pinned: Mutex<Vec<Region>>,
+    pub(crate) pinned: Mutex<Vec<Region>>,
     /// Every pin that was asked for: its length and thread.
     pub(super) asked: Mutex<Vec<(usize, thread::ThreadId)>>,
     /// The device of each.
@@ -42,8 +43,8 @@ pub(super) struct Numbers {
     /// How often endless pins have asked whether to go on.
     pub(super) polls: Dial<usize>,
     /// Nanoseconds a MiB that filling and registering are reported to take.
-    pub(super) filling: Dial<usize>,
-    pub(super) registering: Dial<usize>,
+    pub(crate) filling: Dial<usize>,
+    pub(crate) registering: Dial<usize>,
     /// How much may be pinned.
     pub(super) budget: Dial<usize>,
     /// The largest pin for which the machine has room.
@@ -60,7 +61,7 @@ pub(super) struct Numbers {
     /// Whether regions are hidden from children.
     pub(super) hides: Dial<bool>,
     /// The claim now, and while the last region was being pinned.
-    pub(super) claimed: Dial<usize>,
+    pub(crate) claimed: Dial<usize>,
     pub(super) claimed_meanwhile: Dial<usize>,
     /// Waits for the driver that have begun, in requests and in all, and that are over.
     pub(super) requests_waited: Dial<usize>,
@@ -68,6 +69,14 @@ pub(super) struct Numbers {
     pub(super) waits_ended: Dial<usize>,
     /// Blocks that `reap` releases.
     pub(super) completed: Mutex<Vec<(Tested, Block)>>,
+    /// Blocks that somebody has, as far as a test says, by their addresses.
+    pub(crate) blocks: Mutex<BTreeMap<usize, usize>>,
+    /// Regions that are being unpinned.
+    pub(crate) unpinning: Mutex<BTreeSet<usize>>,
+    /// How many pins are under way.
+    pub(crate) under_way: Dial<usize>,
+    /// The process has ended.
+    pub(crate) closed: Dial<bool>,
 }
 
 /// Until it is dropped, pins are endless.
@@ -95,7 +104,7 @@ pub(super) fn endless(handle: Tested, bytes: usize) -> Endless {
 }
 
 impl Numbers {
-    pub(super) fn new(budget: usize) -> Self {
+    pub(crate) fn new(budget: usize) -> Self {
         let most = || Dial::at(usize::MAX);
         Self {
             next: Dial::at(0x1000_0000),
@@ -116,6 +125,21 @@ impl Numbers {
 
     /// Simulates filling; returns false if the pin is stopped.
     fn fill(&self, bytes: usize, control: &dyn Control) -> bool {
+        if cfg!(feature = "shuttle") {
+            // As before each call of the driver: one that begins when the process has ended makes none.
+            let mut goes_on = control.go_on();
+            self.under_way.add(1);
+            for _ in 0..2 {
+                if goes_on {
+                    turns::yield_now();
+                    goes_on = control.go_on();
+                }
+            }
+            self.under_way.take(1);
+            if !goes_on {
+                return false;
+            }
+        }
         let is = |at_least: &Dial<usize>| bytes >= at_least.get();
         while is(&self.endless) {
             if !is(&self.in_the_driver) {
@@ -135,6 +159,7 @@ impl Numbers {
     }
 
     fn made(&self, base: usize, bytes: usize) -> Pinned {
+        assert!(!self.closed.get(), "a pin ends after the end");
         self.pinned.lock().unwrap().push(Region { base, bytes });
         Pinned {
             base,
@@ -247,12 +272,15 @@ impl Memory for &'static Numbers {
         if self.refuses_to_unpin.get() {
             return Err("the driver refuses".to_owned());
         }
+        self.unpinning.lock().unwrap().insert(region.base);
+        turns::yield_now();
+        self.unpinning.lock().unwrap().remove(&region.base);
         let mut pinned = self.pinned.lock().unwrap();
-        let at = pinned
-            .iter()
-            .position(|it| *it == region)
-            .ok_or("never pinned")?;
-        pinned.swap_remove(at);
+        let at = pinned.iter().position(|it| *it == region);
+        pinned.swap_remove(at.expect("unpinned twice, or never pinned"));
+        let blocks = self.blocks.lock().unwrap();
+        let lost = blocks.range(region.base..region.base + region.bytes).next();
+        assert_eq!(lost, None, "unpinned while somebody has a block of it");
         if region.base >= SET_ASIDE {
             self.set_aside.add(region.bytes);
             return Ok(Source::SetAside);

@@ -130,6 +130,9 @@ proptest! {
             let taken: usize = model.0.values().map(|(block, _)| block.bytes).sum();
             let stats = handle.stats().unwrap();
             prop_assert_eq!(stats.active_bytes.current as usize, taken);
+            let pending = model.0.values().filter(|(_, pending)| *pending);
+            let pending: usize = pending.map(|(block, _)| block.bytes).sum();
+            prop_assert_eq!(stats.pending_bytes.current as usize, pending);
             let all: usize = memory.pinned.lock().unwrap().iter().map(|it| it.bytes).sum();
             prop_assert_eq!(stats.pinned_bytes.current as usize, all);
             let shown = handle.parts().into_iter().filter(|it| it.live || it.pending);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use pinbuddy_bridge::pending::PendingQueues;
+use crate::pending::PendingQueues;
 use shuttle::thread;
 
 use super::explore;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinbuddy_bridge::record::{Raw, Ring};
+use crate::record::{Raw, Ring};
 use shuttle::thread;
 
 use super::explore;

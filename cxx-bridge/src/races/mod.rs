@@ -4,30 +4,22 @@
 //! when somebody wakes the sleeper, so that one who is forgotten is a deadlock, which shuttle reports
 //! with the schedule that leads to it. No time passes: who sleeps until a time is woken like others.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::sync::Mutex;
-use std::time::Duration;
+mod device;
+mod idle;
+mod pending;
+mod planned;
+mod ring;
 
-use pinbuddy_bridge::backing::{Completions, Control, Device, Memory, Pinned, Source, Unpinned};
-use pinbuddy_bridge::budget::{Budget, Capacity, Standing};
-use pinbuddy_bridge::config::Config;
-use pinbuddy_bridge::handle::{Grant, Handle};
-use pinbuddy_core::{Growth, Region, Settings, WarmUp};
-use pinbuddy_slots::{Lane, Layout, Slot, Slots};
+use std::env;
+
+use pinbuddy_core::WarmUp;
+use pinbuddy_slots::{Lane, Layout, Slot};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread;
 
-#[path = "races/device.rs"]
-mod device;
-#[path = "races/idle.rs"]
-mod idle;
-#[path = "races/pending.rs"]
-mod pending;
-#[path = "races/planned.rs"]
-mod planned;
-#[path = "races/ring.rs"]
-mod ring;
+use crate::handle::tests::numbers::Numbers;
+use crate::handle::tests::{self, numbers};
+use crate::handle::{Grant, Handle};
 
 const MIB: usize = 1 << 20;
 
@@ -44,133 +36,25 @@ fn explore(program: fn()) {
     println!("interleavings: {}", tried / 2 * 2);
 }
 
-/// What is pinned: numbers, and nothing behind them. `std`'s lock, which is never held where shuttle
-/// may switch.
-#[derive(Debug, Default)]
-struct World(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    pinned: BTreeMap<usize, usize>,
-    /// Blocks that somebody has.
-    blocks: BTreeMap<usize, usize>,
-    next: usize,
-    unpinning: BTreeSet<usize>,
-    under_way: usize,
-    closed: bool,
-}
-
-impl World {
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        act(&mut self.0.lock().unwrap())
-    }
-}
-
-impl Memory for &'static World {
-    fn available(&self) -> bool {
-        true
-    }
-
-    fn device(&self) -> Device {
-        Device(0)
-    }
-
-    fn pin(
-        &self,
-        bytes: usize,
-        _device: Device,
-        _source: Source,
-        control: &dyn Control,
-    ) -> Result<Pinned, Unpinned> {
-        // As before each call of the driver: one that begins when the process has ended makes none.
-        if !control.go_on() {
-            return Err(Unpinned::Stopped);
-        }
-        self.with(|it| it.under_way += 1);
-        let mut stopped = false;
-        for _ in 0..2 {
-            thread::yield_now();
-            stopped |= !control.go_on();
-        }
-        self.with(|it| {
-            it.under_way -= 1;
-            if stopped {
-                return Err(Unpinned::Stopped);
-            }
-            assert!(!it.closed, "a pin ends after the end");
-            it.next += 1 << 40;
-            it.pinned.insert(it.next, bytes);
-            Ok(Pinned {
-                base: it.next,
-                filling: Duration::from_micros(bytes as u64 / 1000),
-                registering: Duration::from_micros(bytes as u64 / 1000),
-            })
-        })
-    }
-
-    fn unpin(&self, region: Region) -> Result<Source, String> {
-        self.with(|it| it.unpinning.insert(region.base));
-        thread::yield_now();
-        self.with(|it| {
-            it.unpinning.remove(&region.base);
-            let was = it.pinned.remove(&region.base);
-            assert_eq!(was, Some(region.bytes), "unpinned twice, or never pinned");
-            let end = region.base + region.bytes;
-            let lost = it.blocks.range(region.base..end).next();
-            assert_eq!(lost, None, "unpinned while somebody has a block of it");
-        });
-        Ok(Source::Ordinary)
-    }
-}
-
-impl Capacity for &'static World {
-    fn budget(&self, _max_mb: Option<usize>, _taken: usize) -> Budget {
-        Budget {
-            bytes: 1 << 40,
-            why: "of the test".to_owned(),
-        }
-    }
-
-    fn has_room(&self, _bytes: usize) -> bool {
-        true
-    }
-
-    fn standing(&self) -> Standing {
-        Standing::default()
-    }
-
-    fn free(&self) -> Option<usize> {
-        None
-    }
-
-    fn claim(&self, _bytes: usize) {}
-    fn unclaim(&self, _bytes: usize) {}
-}
-
-impl Completions for &'static World {
-    fn reap(&self) {}
-}
-
 /// A handle, and what is behind it.
 #[derive(Clone, Copy)]
 struct Tested {
-    handle: &'static Handle<&'static World>,
-    world: &'static World,
+    handle: &'static Handle<&'static Numbers>,
+    world: &'static Numbers,
 }
 
 impl Tested {
-    fn with(variables: &'static [(&str, &str)]) -> Self {
-        let lookup = |name: &str| {
-            let found = variables.iter().find(|it| it.0 == name);
-            // A thread that waits for a time would wait for ever here.
-            let never = (name == "BUDDY_IDLE_S").then_some("-1");
-            found.map(|it| it.1).or(never).map(Into::into)
-        };
-        let (config, warnings) = Config::read(lookup);
-        assert!(warnings.is_empty(), "{warnings:?}");
-        let world: &'static World = Box::leak(Box::default());
-        let handle = Handle::new(config, None, world, Box::new(world), Box::new(world));
-        let handle = Box::leak(Box::new(handle));
+    fn with(variables: &[(&str, &str)]) -> Self {
+        // A thread that waits for a time would wait for ever here.
+        let variables = [variables, &[("BUDDY_IDLE_S", "-1")]].concat();
+        Self::of(tests::with(&variables))
+    }
+
+    fn of(handle: &'static Handle<&'static Numbers>) -> Self {
+        let world = numbers(handle);
+        for takes in [&world.filling, &world.registering] {
+            takes.set(1_000_000);
+        }
         Self { handle, world }
     }
 
@@ -180,7 +64,7 @@ impl Tested {
     }
 
     /// The same, whose memory goes back after so many seconds.
-    fn planned_with(warm_up: WarmUp, idle_s: &'static str) -> Self {
+    fn planned_with(warm_up: WarmUp, idle_s: &str) -> Self {
         let slot = |mib: usize, region| Slot {
             bytes: mib * MIB,
             region,
@@ -195,19 +79,8 @@ impl Tested {
             slots: vec![slot(40, 0), slot(8, 1), slot(40, 0)],
             lanes: vec![lane(&[0, 1]), lane(&[2])],
         };
-        let (config, _) = Config::read(|name| (name == "BUDDY_IDLE_S").then(|| idle_s.into()));
-        let settings = Settings {
-            count: Some(0),
-            growth: Growth::Exact,
-            warm_up,
-            ..config.of_the_provisioner()
-        };
-        let slots = Slots::new(&layout).unwrap();
-        let world: &'static World = Box::leak(Box::default());
-        let plan = Some((settings, slots));
-        let handle = Handle::new(config, plan, world, Box::new(world), Box::new(world));
-        let handle = Box::leak(Box::new(handle));
-        Self { handle, world }
+        let variables = [("BUDDY_IDLE_S", idle_s)];
+        Self::of(tests::planned::with(&layout, warm_up, &variables))
     }
 
     /// Nobody else has any of it.
@@ -225,25 +98,25 @@ impl Tested {
     }
 
     fn took(self, grant: Grant) -> Option<Grant> {
-        self.world.with(|it| {
-            let end = grant.address + grant.block.bytes;
-            let before = it.blocks.range(..end).next_back();
-            assert!(
-                before.is_none_or(|(start, bytes)| start + bytes <= grant.address),
-                "two have {grant:?}"
-            );
-            let region = it.pinned.range(..=grant.address).next_back();
-            assert!(
-                region.is_some_and(|(start, bytes)| start + bytes >= end),
-                "{grant:?} is not pinned"
-            );
-            it.blocks.insert(grant.address, grant.block.bytes);
-        });
+        let pinned = self.world.pinned.lock().unwrap();
+        let mut blocks = self.world.blocks.lock().unwrap();
+        let end = grant.address + grant.block.bytes;
+        let before = blocks.range(..end).next_back();
+        assert!(
+            before.is_none_or(|(start, bytes)| start + bytes <= grant.address),
+            "two have {grant:?}"
+        );
+        let mut regions = pinned.iter().map(|it| it.base..it.base + it.bytes);
+        assert!(
+            regions.any(|it| it.start <= grant.address && end <= it.end),
+            "{grant:?} is not pinned"
+        );
+        blocks.insert(grant.address, grant.block.bytes);
         Some(grant)
     }
 
     fn give(self, grant: Grant) {
-        self.world.with(|it| it.blocks.remove(&grant.address));
+        self.world.blocks.lock().unwrap().remove(&grant.address);
         self.handle.release(grant.block);
     }
 
@@ -268,21 +141,27 @@ impl Tested {
     /// The process ends: nothing is being pinned any more, and nothing will be.
     fn close(self) {
         self.handle.close();
-        self.world.with(|it| {
-            assert_eq!(it.under_way, 0, "pins that go on after the end");
-            it.closed = true;
-        });
+        let under_way = self.world.under_way.get();
+        assert_eq!(under_way, 0, "pins that go on after the end");
+        self.world.closed.set(true);
+    }
+
+    /// The lengths of what is pinned.
+    fn pinned(self) -> Vec<usize> {
+        let pinned = self.world.pinned.lock().unwrap();
+        pinned.iter().map(|it| it.bytes).collect()
     }
 
     /// When all have ended: what is pinned is what the engine says, and a clear leaves nothing.
     fn settle(self) {
         self.handle.warm_up(true);
         self.handle.empty_cache();
-        self.world.with(|it| assert!(it.blocks.is_empty()));
+        assert!(self.world.blocks.lock().unwrap().is_empty());
         let stats = self.handle.stats().expect("the engine is on");
-        let pinned = self.world.with(|it| it.pinned.values().sum::<usize>());
+        let pinned: usize = self.pinned().into_iter().sum();
         assert_eq!(stats.pinned_bytes.current, pinned as u64);
         assert_eq!(pinned, 0, "idle memory after a clear");
+        assert_eq!(self.world.claimed.get(), 0);
     }
 }
 
@@ -329,8 +208,7 @@ fn requests_that_wait_for_all_segments() {
         ]);
         let ask = |mib| thread::spawn(move || it.pair(mib));
         all(vec![ask(8), ask(60), ask(8)]);
-        let pinned: Vec<usize> = it.world.with(|it| it.pinned.values().copied().collect());
-        assert_eq!(pinned, [64 * MIB; 2], "nobody pins for itself");
+        assert_eq!(it.pinned(), [64 * MIB; 2], "nobody pins for itself");
         it.settle();
     });
 }
@@ -359,7 +237,7 @@ fn pytorchs_own_pin_waits_for_what_the_worker_unpins() {
         it.handle.warm_up(false);
         (0..4).for_each(|_| thread::yield_now());
         it.handle.empty_cache();
-        let unpinning = || it.world.with(|it| it.unpinning.clone());
+        let unpinning = || it.world.unpinning.lock().unwrap().clone();
         let mut under_way = unpinning();
         for _ in 0..20 {
             if !under_way.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use pinbuddy_bridge::device::stream::{Ask, GiveBack, IdleRegion, Step, StreamPlan};
+use crate::device::stream::{Ask, GiveBack, IdleRegion, Step, StreamPlan};
 use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 use shuttle::thread;
 
