@@ -38,9 +38,8 @@ TRIES = 20
 # Each program: where it is; threads and other arguments of a run of seconds, and of a longer one with a seed; whether it runs
 # once more with BUDDY_GUARD=1.
 PROGRAMS = {
-    "blocks": ("tests/stress", "4 600 1", lambda seed: f"16 1000 {seed}", True),
     "bounded": ("tests/stress", "4 3000 65536", lambda seed: f"8 20000 {65536 << seed % 2 * 4}", False),
-    "churn": ("tests/sanitize", "4 4 150 1", lambda seed: f"12 10 200 {seed * 1000}", True),
+    "churn": ("tests/stress", "4 4 150 1", lambda seed: f"16 8 150 {seed * 1000}", True),
     "edges": ("tests/sanitize", "4 40", lambda seed: "6 400", True),
     "events": ("tests/sanitize", "4 40", lambda seed: "7 400", False),
     "ending": ("tests/sanitize", "4 300", lambda seed: f"12 {seed * 97 % 400}", True),
@@ -50,7 +49,7 @@ HEADERS = """ATen/core/CachingHostAllocator.h c10/core/Device.h c10/core/impl/Vi
 c10/cuda/CUDAException.h c10/cuda/CUDAFunctions.h c10/cuda/CUDAGraphsC10Utils.h c10/cuda/CUDAGuard.h c10/cuda/CUDAStream.h
 c10/util/Exception.h c10/util/flat_hash_map.h c10/util/llvmMathExtras.h c10/util/ScopeExit.h cuda_runtime_api.h""".split()
 # Under torch. Small enough for a few gigabytes with what a sanitizer takes; the threshold is below the large blocks.
-WITH_TORCH = [("blocks", "8 400", {}), ("churn", "6 4 100", {}), ("churn", "6 2 100", {"BUDDY_GUARD": "1"})]
+WITH_TORCH = [("churn", "8 4 120", {}), ("churn", "6 2 100", {"BUDDY_GUARD": "1"})]
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
 # Events seem to be outstanding for a while, so that device memory waits for them.
 DEVICE_SETTINGS = {"PINBUDDY_SIM_DEVICE_MB": "1024", "PINBUDDY_SIM_EVENT_LAG_MS": "2"}
