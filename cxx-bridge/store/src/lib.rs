@@ -22,7 +22,7 @@ mod mark;
 
 pub use command::{Command, Disk, Look};
 pub use devices::devices;
-pub use folder::{Folder, Kept, MOST_BYTES, MOST_FILES};
+pub use folder::{Folder, Kept, MOST_BYTES};
 pub use key::{Key, MOST_HEAD, Memory, body};
 pub use launch::{Launch, Role};
 pub use mark::{is_marked, mark};
