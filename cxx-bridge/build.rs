@@ -11,24 +11,21 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 14] = [
     "cpp/block_table.cpp",
     "cpp/buddy_allocator.cpp",
     "cpp/buddy_frees.cpp",
     "cpp/buddy_reports.cpp",
     "cpp/cuda_backend.cpp",
+    "cpp/cuda_cache.cpp",
     "cpp/device/device_allocator.cpp",
     "cpp/device/device_history.cpp",
-    "cpp/device/device_reports.cpp",
-    "cpp/device/stream_events.cpp",
     "cpp/device/stream_memory.cpp",
-    "cpp/device/stream_regions.cpp",
     "cpp/event_pool.cpp",
     "cpp/host_allocator.cpp",
     "cpp/host_memory.cpp",
     "cpp/in_place.cpp",
     "cpp/block_cache.cpp",
-    "cpp/quick_backend.cpp",
 ];
 
 /// Counts lines for gcov.

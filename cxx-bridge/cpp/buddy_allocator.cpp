@@ -63,10 +63,10 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
       // As upstream does at the next request, whatever its size.
       reap_beside(size);
     }
-    return QuickBackend::allocate(size);
+    return CudaBackend::allocate(size);
   }
   if (is_child() || !serves_default_pool()) {
-    return QuickBackend::allocate(size);
+    return CudaBackend::allocate(size);
   }
   if (C10_UNLIKELY(may_have_reserved())) {
     // What the program has asked PyTorch to reserve is pinned already.
@@ -82,7 +82,7 @@ std::pair<void*, void*> BuddyAllocator::allocate(std::size_t size) {
   // The engine does not serve blocks that PyTorch is told to unpin as soon as they are freed.
   Block* block = C10_LIKELY(size <= settings::pinned_max_cached_size()) ? take(size) : nullptr;
   if (block == nullptr) {
-    return QuickBackend::allocate(size);
+    return CudaBackend::allocate(size);
   }
   if (C10_UNLIKELY(tracing)) {
     {
@@ -233,7 +233,7 @@ void BuddyAllocator::allocate_host_memory(std::size_t size, void** ptr) {
 }
 
 void BuddyAllocator::empty_cache() {
-  QuickBackend::empty_cache();
+  CudaBackend::empty_cache();
   reap();
   // After the blocks that are free by now: a plan asks what lives while the cache is emptied.
   record_clear();
@@ -251,7 +251,7 @@ std::pair<void*, void*> BuddyAllocator::allocate_guarded(std::size_t size) {
   const bool may_serve = size <= settings::pinned_max_cached_size() && with_tail != 0;
   Block* block = may_serve ? take(with_tail) : nullptr;
   if (block == nullptr) {
-    return QuickBackend::allocate(size);
+    return CudaBackend::allocate(size);
   }
   guard_->hand_out(block->grant.address, block->grant.bytes, size);
   // It is freed the long way, where the guard looks at it.
@@ -275,13 +275,13 @@ void BuddyAllocator::check_guarded() {
 }
 
 void BuddyAllocator::before_fork() {
-  QuickBackend::before_fork();
+  CudaBackend::before_fork();
   cache_.before_fork();
 }
 
 void BuddyAllocator::after_fork(bool in_child) {
   cache_.after_fork(in_child);
-  QuickBackend::after_fork(in_child);
+  CudaBackend::after_fork(in_child);
 }
 
 } // namespace pinbuddy

@@ -13,16 +13,16 @@
 
 #include "block_cache.h"
 #include "block_table.h"
+#include "cuda_backend.h"
 #include "homes.h"
 #include "pending_blocks.h"
 #include "planned_blocks.h"
-#include "quick_backend.h"
 #include "refusals.h"
 #include "sizes.h"
 
 namespace pinbuddy {
 
-class BuddyAllocator final : public QuickBackend {
+class BuddyAllocator final : public CudaBackend {
  public:
   BuddyAllocator();
 

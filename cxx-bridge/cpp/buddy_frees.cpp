@@ -20,7 +20,7 @@ void BuddyAllocator::free(void* context) {
   } else if (block != nullptr && block->engine_owned) {
     free_engine_block(block);
   } else {
-    QuickBackend::free(context);
+    CudaBackend::free(context);
   }
 }
 
@@ -42,7 +42,7 @@ void BuddyAllocator::free_recorded(Block* block) {
   record_free(block->allocation, events);
   // Its events know the allocation; the block's next user is another one.
   block->recorded = false;
-  QuickBackend::free(block);
+  CudaBackend::free(block);
 }
 
 void BuddyAllocator::end_record(Block* block) {
@@ -187,7 +187,7 @@ void BuddyAllocator::reap_until(
   }
   pending_.reap(
       most_busy,
-      [this](PooledEvent& event) { return CudaBackend::query_event(event); },
+      [this](PooledEvent& event) { return is_over(event); },
       [this, &context](Block* block) {
         bool last = false;
         {
@@ -211,7 +211,7 @@ Block* BuddyAllocator::find(const void* address, const void* context) {
 bool BuddyAllocator::record_event(void* ptr, void* context, AnyStream stream) {
   Block* block = is_child() ? nullptr : find(ptr, context);
   if (block == nullptr) {
-    return QuickBackend::record_event(ptr, context, stream);
+    return CudaBackend::record_event(ptr, context, stream);
   }
   Lock guard(block->mutex_);
   TORCH_INTERNAL_ASSERT(block->handed_out.load(std::memory_order_relaxed));

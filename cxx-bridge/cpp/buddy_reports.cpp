@@ -24,7 +24,7 @@ Caches BuddyAllocator::caches() {
 }
 
 HostStats BuddyAllocator::getStats() {
-  HostStats stats = QuickBackend::getStats();
+  HostStats stats = CudaBackend::getStats();
   flush_cached();
   const Counters engine = engine_counters();
   const HostCounts counts = counts_of(stats);
@@ -38,19 +38,19 @@ HostStats BuddyAllocator::getStats() {
 }
 
 void BuddyAllocator::resetAccumulatedStats() {
-  QuickBackend::resetAccumulatedStats();
+  CudaBackend::resetAccumulatedStats();
   flush_cached();
   engine_reset_accumulated();
 }
 
 void BuddyAllocator::resetPeakStats() {
-  QuickBackend::resetPeakStats();
+  CudaBackend::resetPeakStats();
   flush_cached();
   engine_reset_peaks();
 }
 
 std::vector<HostSegmentInfo> BuddyAllocator::getSegments() {
-  auto segments = QuickBackend::getSegments();
+  auto segments = CudaBackend::getSegments();
   flush_cached();
   for (const Part& part : engine_parts()) {
     HostSegmentInfo info;

@@ -1,8 +1,10 @@
+// Pins and unpins, frees and events (cuda_backend.h).
 #include "cuda_backend.h"
 
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 
 #include <chrono>
 #include <exception>
@@ -14,6 +16,15 @@
 
 namespace pinbuddy {
 namespace {
+
+// Whether the block that this thread frees is of the default pool: upstream's call to record its events
+// does not say.
+thread_local bool frees_of_default_pool = false;
+
+// Not std::has_single_bit: without -mpopcnt that counts them, by a function of libgcc's.
+bool is_power(std::size_t bytes) {
+  return (bytes & (bytes - 1)) == 0;
+}
 
 template <typename Act>
 int64_t microseconds_of(Act act) {
@@ -83,8 +94,31 @@ void CudaBackend::count_unpin(int64_t microseconds) {
 }
 
 void CudaBackend::free(void* context) {
-  forgiven([&] { free_to_lists(context); });
+  auto* block = static_cast<Block*>(context);
+  const std::size_t bytes = block != nullptr ? block->size_ : 0;
+  free_or_cache(block);
+  reserved_.freed(bytes);
+}
+
+void CudaBackend::free_or_cache(Block* block) {
+  if (block != nullptr && can_be_cached(*block)) {
+    // As upstream does, so that later misuse is noticed.
+    block->set_allocated(false);
+    if (C10_LIKELY(cache_.put(block))) {
+      return;
+    }
+  }
+  // In the order in which they were freed.
+  flush_any();
+  frees_of_default_pool = block != nullptr && block->is_of_default_pool();
+  forgiven([&] { free_to_lists(block); });
   finish_frees();
+}
+
+bool CudaBackend::can_be_cached(const Block& block) const {
+  // The thread that frees a block is its last user: everything done to it happened before.
+  return block.streams_.empty() && block.is_ordinary() && lists_are_quiet() &&
+      is_rounded(block.size_) && is_power(block.size_);
 }
 
 void CudaBackend::finish_frees() {
@@ -103,7 +137,8 @@ void CudaBackend::unpin_doomed_or_throw() {
 }
 
 void CudaBackend::empty_cache() {
-  CachingHostAllocatorImpl::empty_cache();
+  flush();
+  Upstream::empty_cache();
   {
     Lock guard(doomed_mutex_);
     doomed_.insert(doomed_.end(), refused_.begin(), refused_.end());
@@ -169,9 +204,29 @@ void CudaBackend::record_stream(
     std::optional<std::vector<PooledEvent>>& events,
     c10::cuda::CUDAStream stream) {
   events->push_back(PooledEvent::record(stream));
+  if (frees_of_default_pool) {
+    events->back().counted = true;
+    outstanding_.fetch_add(1, std::memory_order_relaxed);
+  }
+  events->back().allocation = freeing_recorded;
 }
 
 bool CudaBackend::query_event(PooledEvent& event) {
+  bool over = true;
+  // Upstream drops an event whose query fails.
+  const auto count = c10::make_scope_exit([&] {
+    if (over && std::exchange(event.counted, false)) {
+      outstanding_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  });
+  over = is_over(event);
+  if (over && C10_UNLIKELY(event.allocation != 0)) {
+    record_done(std::exchange(event.allocation, 0));
+  }
+  return over;
+}
+
+bool CudaBackend::is_over(PooledEvent& event) {
   if (C10_LIKELY(!capture_underway())) {
     return event.completed();
   }

@@ -1,25 +1,35 @@
-// Upstream's caching host allocator for CUDA: its pools and lists on top of our runtime hooks.
+// Upstream's caching host allocator for CUDA on top of our runtime hooks, with caches of freed blocks in front of its lists.
 //
-// Does what stock's CUDA allocator does, with stock's settings. Our allocator uses it below the threshold.
-// Knows nothing of the engine.
+// Does what stock's CUDA allocator does, with stock's settings. Our allocator uses it below the threshold. Knows nothing of the
+// engine. To upstream a cached block is in use until it is flushed, so its lists, statistics and pools are
+// unchanged. Invariants: a block is cached only if upstream would put it on a list of one size at once:
+// streams have not used it, it was not given to a capture, it is not traced, and it has no size of its own.
+// While events are outstanding, after which blocks return to the lists, the lists are used. When upstream's
+// state is read, nothing is cached; when a request goes to upstream, no block of its size is cached.
 #pragma once
 
 #include <c10/cuda/CUDAStream.h>
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "block.h"
+#include "block_cache.h"
 #include "event_pool.h"
 #include "host_memory.h"
 #include "reserved.h"
 #include "upstream.h"
 
 namespace pinbuddy {
+
+// The recorded block of upstream's that this thread frees; 0: none. Upstream's call to record its events does not say.
+inline constinit thread_local std::uint64_t freeing_recorded = 0;
 
 class CudaBackend : public Upstream<PooledEvent, Block> {
  public:
@@ -34,8 +44,28 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   void count_pin(int64_t microseconds);
   void count_unpin(int64_t microseconds);
 
+  std::pair<void*, void*> allocate(std::size_t size) override;
   void free(void* context) override;
   void empty_cache() override;
+  HostStats getStats() override;
+  void resetAccumulatedStats() override;
+  void resetPeakStats() override;
+  std::vector<HostSegmentInfo> getSegments() override;
+
+  // Called before the history is recorded: earlier frees are no part of it.
+  void before_recording();
+
+  // Has upstream query its events, as it does at each request: called for requests that it does not see, since blocks that
+  // are not to be cached stay pinned, and all of them active, until somebody asks.
+  void reap_lists() {
+    if (C10_UNLIKELY(outstanding_.load(std::memory_order_relaxed) != 0 || has_doomed())) {
+      query_outstanding();
+    }
+  }
+
+  // Called around a fork, so that a child can go on.
+  virtual void before_fork();
+  virtual void after_fork(bool in_child);
 
  protected:
   void allocate_host_memory(std::size_t size, void** ptr) override;
@@ -48,12 +78,8 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   bool stream_is_capturing(c10::cuda::CUDAStream stream) const override;
   bool pinned_use_background_threads() override;
 
-  // `free` in two parts, for callers that free several blocks under a lock: upstream's part, and the unpins
-  // that follow from it, which are driver calls.
-  void free_to_lists(void* context) {
-    CachingHostAllocatorImpl::free(context);
-  }
-  void finish_frees();
+  // Whether an event is complete, whoever's it is.
+  bool is_over(PooledEvent& event);
 
   // This thread's requests get what is cached or reserved, and throw NothingReserved where memory would have to be pinned for them.
   static inline constinit thread_local bool only_reserved = false;
@@ -61,9 +87,17 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // Whether a block of upstream's lies in the segment that pinned_reserve_segment_size_mb asks for.
   bool is_reserved(const Block& block);
 
-  // Whether unpins were put aside: one relaxed load.
-  bool has_doomed() const {
-    return any_doomed_.load(std::memory_order_relaxed);
+  // A block for a request that the engine serves as well, from what pinned_reserve_segment_size_mb reserves or upstream's
+  // lists have; null if memory would have to be pinned for it, and without that setting. The first call pins what is
+  // reserved; null if that fails.
+  std::pair<void*, void*> allocate_reserved(std::size_t size);
+
+  // Whether that may have something.
+  bool may_be_reserved(std::size_t size);
+
+  // Whether `allocate_reserved` may return a block: one relaxed load.
+  bool may_have_reserved() const {
+    return reserves_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -71,9 +105,45 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // without that setting.
   ReserveSegment& reserve_segment();
 
+  // `free` in two parts, for those that free several blocks under a lock: upstream's part, and the unpins
+  // that follow from it, which are driver calls.
+  void free_to_lists(void* context) {
+    Upstream::free(context);
+  }
+  void finish_frees();
+
+  // Whether unpins were put aside: one relaxed load.
+  bool has_doomed() const {
+    return any_doomed_.load(std::memory_order_relaxed);
+  }
+
   // Unpins what `free_block` put aside, all that can be; returns what the first that cannot be threw.
   std::exception_ptr unpin_doomed();
   void unpin_doomed_or_throw();
+
+  void query_outstanding();
+  void free_or_cache(Block* block);
+
+  // Whether no event is outstanding that may return a block to the lists, and no unpin.
+  bool lists_are_quiet() const {
+    return outstanding_.load(std::memory_order_relaxed) == 0 && !isHistoryEnabled() && !has_doomed();
+  }
+  // A block from upstream, which this thread's cache gets once it is freed.
+  std::pair<void*, void*> allocate_to_cache(std::size_t size);
+  bool can_be_cached(const Block& block) const;
+
+  // Whether the limit in PyTorch's settings has changed since the last call.
+  bool limit_changed();
+
+  // Whether requests of this size are rounded up to the next power of two.
+  bool is_rounded(std::size_t size) const {
+    return size <= most_rounded_.load(std::memory_order_relaxed);
+  }
+
+  // Frees every cached block for good, and counts what they served. Throws c10::Error.
+  void flush();
+  // The same, if anything is cached; returns once no other thread's flush holds blocks either.
+  void flush_any();
 
   // Upstream frees blocks under its locks. So they are put aside, and unpinned once this thread holds none.
   std::mutex doomed_mutex_;
@@ -86,6 +156,24 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // Programs may change the settings while they run, so each region remembers how it was pinned.
   std::mutex regions_mutex_;
   std::unordered_map<void*, PinnedRegion> regions_;
+
+  BlockCache cache_;
+
+  // Whether a segment is reserved; true until the setting was read, by the first request that might be served from it.
+  std::atomic<bool> reserves_{true};
+  Reserved reserved_;
+
+  // The largest request that is rounded and cached, as of the last request that read it: programs may change
+  // PyTorch's settings, and reading them costs a fifth of a pair.
+  std::atomic<std::size_t> most_rounded_{0};
+
+  // Events that upstream has recorded for blocks of the default pool and not seen complete. Events of other
+  // pools may never be queried, and return nothing to these lists.
+  std::atomic<std::size_t> outstanding_{0};
+
+  // Requests that cached blocks have served since the totals were reset.
+  std::atomic<std::size_t> reused_blocks_{0};
+  std::atomic<std::size_t> reused_bytes_{0};
 };
 
 } // namespace pinbuddy

@@ -11,7 +11,6 @@ pub mod device;
 pub mod guard;
 pub mod handle;
 mod in_place;
-mod launcher;
 mod live;
 mod lock;
 pub mod log;
@@ -27,6 +26,8 @@ mod sync;
 mod thread_number;
 
 pub use pinbuddy_config as config;
+use pinbuddy_store::launcher;
+
 #[cfg(feature = "torch")]
 mod capi;
 #[cfg(feature = "torch")]

@@ -59,3 +59,11 @@ def test_a_region_that_cannot_be_had_is_no_failure(with_plan):
     assert outcome.value[:4] == [[], 0, 0, True]
     (warning,) = outcome.warnings
     assert "the plan for device 0 is not used" in warning
+
+
+def test_where_giving_back_is_not_enough_the_error_says_so(with_plan):
+    text, (_, *stands) = with_plan("""
+    beside = torch.cuda.caching_allocator_alloc(30 * MIB)
+    answer(fails(50), stand())
+    """, PINBUDDY_SIM_DEVICE_MB="64").quiet.value
+    assert "which was idle, was given back" in text and stands == [0, False, 1]

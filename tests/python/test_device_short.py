@@ -7,39 +7,6 @@ from device_plans import STEPS, planned_runs
 CONFS = ["expandable_segments:False", "expandable_segments:True"]
 
 
-def test_an_idle_region_is_given_back_for_longer_each_time_and_the_plan_stays(with_plan):
-    waits, stands, hits, text, last = with_plan("""
-    stands, waits = [stand()], []
-    for _ in range(6):
-        # More than there is beside the region.
-        large = block(60)
-        stands.append(stand())
-        del large
-        # For an iteration at least the allocator's own memory serves; then the region is there again.
-        hits, requests = counts()["hits"], 0
-        while counts()["hits"] == hits:
-            block(12)
-            requests += 1
-        waits.append(requests)
-        # The region lies in what the allocator had cached.
-        stands.append(stand())
-        rest()
-    hits = counts()["hits"]
-    step()
-    beside = torch.cuda.caching_allocator_alloc(30 * MIB)
-    text = fails(50)
-    answer(waits, stands, counts()["hits"] - hits, text, stand())
-    """, PINBUDDY_SIM_DEVICE_MB="64").quiet.value
-    # The large request takes none of them, and the first planned one comes behind them.
-    first = waits[0] - 1
-    assert first >= 64 and [it - 1 for it in waits] == [first * times for times in (1, 2, 4, 8, 8, 8)]
-    away = [[[60, 0, False, times], [60, 20, False, times]] for times in range(1, 7)]
-    assert stands == [[20, 20, False, 0], *sum(away, [])]
-    assert hits == 3
-    # Where giving back is not enough, the error says so.
-    assert "which was idle, was given back" in text and last == [60, 0, False, 7]
-
-
 @pytest.mark.parametrize("conf", CONFS)
 def test_idle_regions_of_other_streams_go_first(with_two, conf):
     """A stream whose region is busy keeps it, and its plan, since another stream's was idle."""

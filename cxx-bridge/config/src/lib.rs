@@ -3,7 +3,7 @@
 //! Knows nothing of the engine and prints nothing: it turns strings into a [`Config`] and a list of
 //! warnings, so that every case can be tested without the process environment. A bad value never stops
 //! a program: the next origin's is used ([`setting`]), and one warning names the variable, the value found and
-//! the one in use. [`variables`] says what each variable means, [`defaults`] how a file sets them.
+//! the one in use. [`variables`] lists them, [`defaults`] says how a file sets them.
 //!
 //! The build tool checks a wheel's defaults with this crate, so it needs no CUDA, no torch and no C++.
 

@@ -74,59 +74,47 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::super::of_pairs as read;
 
-    /// What is said with these settings of PyTorch's and ours.
-    fn said(pytorch: &str, ours: &[(&str, &str)]) -> Vec<String> {
-        let mut config = read(ours).0;
-        config.compare_with_pytorch(|name| {
-            (name == "PYTORCH_CUDA_ALLOC_CONF").then(|| pytorch.into())
-        })
-    }
-
-    #[test]
-    fn what_means_the_same_says_nothing() {
-        let same = "pinned_reserve_segment_size_mb:512,pinned_max_cached_size_mb:2,\
-                    pinned_max_round_threshold_mb:1,pinned_free_catch_all:True,pinned_use_cuda_host_register:True,\
-                    pinned_num_register_threads:1,roundup_power2_divisions:[256:1,512:2,>:8]";
-        for text in [
-            "",
-            "nonsense",
-            "pinned_use_background_threads:False",
-            "pinned_num_register_threads:8",
-            same,
-        ] {
-            assert_eq!(said(text, &[]), [] as [String; 0], "{text}");
-        }
-    }
-
+    /// What is said with these settings of PyTorch's and ours: a part of the only line, or nothing.
     #[test]
     fn what_cannot_be_meant_is_said_once_with_what_to_do() {
         let threads = "pinned_use_cuda_host_register:True, pinned_num_register_threads: 8";
-        assert!(said(threads, &[])[0].contains("BUDDY_PIN_THREADS sets"));
-        assert!(said(threads, &[("BUDDY_PIN_THREADS", "8")]).is_empty());
-        let background = said(
-            "pinned_use_background_threads:true",
-            &[("BUDDY_THRESHOLD_MB", "7")],
-        );
-        assert!(
-            background.len() == 1 && background[0].contains("below 7 MiB"),
-            "{background:?}"
-        );
-        let guarded = said(
-            "pinned_reserve_segment_size_mb:512",
-            &[("BUDDY_GUARD", "1")],
-        );
-        assert!(guarded[0].contains("no effect with BUDDY_GUARD=1"));
+        let background = "pinned_use_background_threads:true";
+        let reserved = "pinned_reserve_segment_size_mb:512";
+        let same = "pinned_reserve_segment_size_mb:512,pinned_max_cached_size_mb:2,\
+                    pinned_max_round_threshold_mb:1,pinned_free_catch_all:True,pinned_use_cuda_host_register:True,\
+                    pinned_num_register_threads:1,roundup_power2_divisions:[256:1,512:2,>:8]";
+        let none = ("BUDDY_LIVE", "0");
+        let part = |text, ours, part| (text, ours, Some(part));
+        for (text, ours, expected) in [
+            ("", none, None),
+            ("nonsense", none, None),
+            ("pinned_use_background_threads:False", none, None),
+            ("pinned_num_register_threads:8", none, None),
+            (same, none, None),
+            part(threads, none, "BUDDY_PIN_THREADS sets"),
+            (threads, ("BUDDY_PIN_THREADS", "8"), None),
+            part(background, ("BUDDY_THRESHOLD_MB", "7"), "below 7 MiB"),
+            part(
+                reserved,
+                ("BUDDY_GUARD", "1"),
+                "no effect with BUDDY_GUARD=1",
+            ),
+        ] {
+            let lookup = |name: &str| (name == "PYTORCH_CUDA_ALLOC_CONF").then(|| text.into());
+            let said = read(&[ours]).0.compare_with_pytorch(lookup);
+            assert_eq!(said.len(), usize::from(expected.is_some()), "{said:?}");
+            assert!(
+                said.concat().contains(expected.unwrap_or_default()),
+                "{said:?}"
+            );
+        }
     }
 
     #[test]
     fn the_newer_name_counts_and_reports_have_the_remark() {
         let mut config = read(&[]).0;
         let warnings = config.compare_with_pytorch(|name| {
-            let on = if name == "PYTORCH_ALLOC_CONF" {
-                "True"
-            } else {
-                "False"
-            };
+            let on = name == "PYTORCH_ALLOC_CONF";
             Some(format!("pinned_use_background_threads:{on}").into())
         });
         assert_eq!(config.threshold_mb.remark.as_ref(), warnings.first());

@@ -1,11 +1,18 @@
 //! Every variable, good and bad.
 
+use std::os::unix::ffi::OsStringExt as _;
+
 use serde_json::json;
 
-use super::memory::Numa;
 use super::of_pairs as read;
 use super::variables::VARIABLES;
 use super::*;
+
+/// Under which name a variable is in the settings' JSON.
+fn key(name: &str) -> String {
+    let key = name["BUDDY_".len()..].to_lowercase();
+    key.replace("warmup", "warm_up")
+}
 
 /// Those that the table does not have: see `the_tables_defaults_are_the_ones_in_use`.
 #[test]
@@ -71,6 +78,7 @@ fn the_tables_defaults_are_the_ones_in_use() {
 fn usable_values_are_taken() {
     let cases = [
         ("BUDDY_BLOCK_SIZE_MB", " 1000 ", json!(1000)),
+        ("BUDDY_BLOCK_SIZE_MB", "1048576", json!(1 << 20)),
         ("BUDDY_BLOCK_COUNT", "0", json!(0)),
         ("BUDDY_THRESHOLD_MB", "0", json!(0)),
         ("BUDDY_WARMUP", "Sync", json!("sync")),
@@ -96,10 +104,7 @@ fn usable_values_are_taken() {
     for (name, value, expected) in cases {
         let (config, warnings) = read(&[(name, value)]);
         assert_eq!(warnings, [] as [String; 0]);
-        let key = name["BUDDY_".len()..]
-            .to_lowercase()
-            .replace("warmup", "warm_up");
-        let found = &serde_json::to_value(config).unwrap()[key];
+        let found = &serde_json::to_value(config).unwrap()[key(name)];
         assert_eq!(
             (&found["value"], &found["origin"]),
             (&expected, &json!("environment")),
@@ -119,62 +124,6 @@ fn what_is_guarded_is_all_the_engines() {
     let (config, warnings) = read(&[("BUDDY_GUARD", "1"), ("BUDDY_BLOCK_SIZE_MB", "2")]);
     assert!(config.guard.value && config.threshold_bytes() == 0);
     assert!(warnings.iter().all(|it| !it.contains("BUDDY_THRESHOLD_MB")));
-}
-
-#[test]
-fn each_unusable_value_is_named_once_with_the_default_used() {
-    let (config, warnings) = read(&[
-        ("BUDDY_BLOCK_SIZE_MB", "0"),
-        ("BUDDY_BLOCK_COUNT", "-3"),
-        ("BUDDY_THRESHOLD_MB", "99999999999999999999"),
-        ("BUDDY_WARMUP", "eager"),
-        ("BUDDY_GROWTH", "double"),
-        ("BUDDY_MAX_MB", "half"),
-        ("BUDDY_IDLE_S", "-2"),
-        ("BUDDY_BACKING", "mmap"),
-        ("BUDDY_HUGE_PAGES", "4M"),
-        ("BUDDY_FORK", "copy"),
-        ("BUDDY_PIN_THREADS", "0"),
-        ("BUDDY_NUMA", "near"),
-        ("BUDDY_PLAN_DIR", "~/plans"),
-        ("BUDDY_LOG", "verbose"),
-        ("BUDDY_DISABLE", "maybe"),
-    ]);
-    insta::assert_snapshot!(warnings.join("\n"), @r#"
-    BUDDY_BLOCK_SIZE_MB="0" is zero, and a block has a size; using the default, 1024
-    BUDDY_BLOCK_COUNT="-3" is negative; using the default, as demand shows
-    BUDDY_THRESHOLD_MB="99999999999999999999" is more than this machine can address; using the default, 4
-    BUDDY_WARMUP="eager" is none of background, sync and off; using the default, background
-    BUDDY_GROWTH="double" is neither segment nor exact; using the default, segment
-    BUDDY_MAX_MB="half" is not a whole number; using the default, half of what is free
-    BUDDY_IDLE_S="-2" is negative, and only -1 (never) may be; using the default, what a clear left
-    BUDDY_BACKING="mmap" is none of auto, cuda and pages; using the default, auto
-    BUDDY_HUGE_PAGES="4M" is none of auto, off, thp, 2M and 1G; using the default, auto
-    BUDDY_FORK="copy" is neither share nor hide; using the default, share
-    BUDDY_PIN_THREADS="0" is zero, and somebody has to touch the pages; using the default, min(8, cores / LOCAL_WORLD_SIZE)
-    BUDDY_NUMA="near" is neither off, auto nor the number of a node; using the default, off
-    BUDDY_LOG="verbose" is none of off, warn, info and debug; using the default, warn
-    BUDDY_PLAN_DIR="~/plans" is no absolute path (`~` is not expanded); using the default, the user's cache
-    BUDDY_DISABLE="maybe" is neither 1 nor 0; using the default, 0
-    "#);
-    let (defaults, _) = read(&[]);
-    assert_eq!(config.block_count.value, defaults.block_count.value);
-    assert_eq!(config.growth.value, defaults.growth.value);
-    assert_eq!(config.block_size_mb.origin, Origin::Rejected);
-}
-
-/// The settings' JSON has the same reason as the warning.
-#[test]
-fn a_rejected_value_stays_with_its_reason() {
-    let (config, _) = read(&[("BUDDY_THRESHOLD_MB", "much"), ("BUDDY_BLOCK_COUNT", "2")]);
-    let json = serde_json::to_value(&config).unwrap();
-    assert_eq!(
-        json["threshold_mb"]["remark"],
-        r#""much" is not a whole number"#
-    );
-    assert_eq!(json["threshold_mb"]["value"], 4);
-    assert!(json["block_count"]["remark"].is_null());
-    assert!(json["growth"]["remark"].is_null());
 }
 
 #[test]
@@ -216,50 +165,58 @@ fn blocks_that_could_serve_nothing_are_pointed_out() {
 }
 
 #[test]
-fn a_block_has_at_most_a_tebibyte() {
-    assert_eq!(read(&[("BUDDY_BLOCK_SIZE_MB", "1048576")]).1.len(), 0);
-    let (config, warnings) = read(&[("BUDDY_BLOCK_SIZE_MB", "1048577")]);
-    assert_eq!((config.block_size_mb.value, warnings.len()), (1024, 1));
-}
-
-#[test]
-fn what_is_no_number_or_overflows_in_bytes_is_rejected() {
-    for value in ["abc", "1.5", "0x10", "+4", "4 MB", "-", "9000000000000"] {
-        let (config, warnings) = read(&[("BUDDY_THRESHOLD_MB", value)]);
-        assert_eq!(config.threshold_mb.value, 4, "{value:?}");
-        assert_eq!(warnings.len(), 1, "{value:?}");
-    }
-    let (config, warnings) = read(&[
-        ("BUDDY_BLOCK_SIZE_MB", "1000000"),
-        ("BUDDY_BLOCK_COUNT", "8000000000"),
-    ]);
-    assert_eq!(config.block_count.value, None);
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-}
-
-#[cfg(unix)]
-#[test]
-fn a_value_that_is_not_text_is_rejected() {
-    use std::os::unix::ffi::OsStringExt;
-    let (config, warnings) = Config::read(|name| {
-        (name == "BUDDY_BLOCK_COUNT").then(|| OsString::from_vec(vec![0xff, b'1']))
+fn an_unusable_value_is_named_once_with_its_reason_and_the_default_is_used() {
+    let refused: [(&str, &[&str]); 15] = [
+        ("BUDDY_BLOCK_SIZE_MB", &["0", "1048577"]),
+        ("BUDDY_BLOCK_COUNT", &["-3", "9000000000", "99000000000"]),
+        (
+            "BUDDY_THRESHOLD_MB",
+            &[
+                "99999999999999999999",
+                "9000000000000",
+                "abc",
+                "1.5",
+                "0x10",
+                "+4",
+                "4 MB",
+                "-",
+            ],
+        ),
+        ("BUDDY_WARMUP", &["eager"]),
+        ("BUDDY_GROWTH", &["double"]),
+        ("BUDDY_MAX_MB", &["half"]),
+        ("BUDDY_IDLE_S", &["-2"]),
+        ("BUDDY_BACKING", &["mmap"]),
+        ("BUDDY_HUGE_PAGES", &["4M", "2048", "on"]),
+        ("BUDDY_FORK", &["copy"]),
+        ("BUDDY_PIN_THREADS", &["0", "-1", "257"]),
+        ("BUDDY_NUMA", &["near", "-1", "99999999999"]),
+        ("BUDDY_LOG", &["verbose"]),
+        ("BUDDY_PLAN_DIR", &["~/plans"]),
+        ("BUDDY_DISABLE", &["maybe"]),
+    ];
+    let pairs = refused.into_iter().flat_map(|(name, values)| {
+        let texts = values.iter().map(OsString::from);
+        texts.map(move |it| (name, it))
     });
-    assert_eq!(config.block_count.value, None);
-    assert_eq!(warnings.len(), 1);
-}
-
-#[test]
-fn no_other_word_and_no_other_number_is_taken_for_memory() {
-    for (name, value) in [
-        ("BUDDY_HUGE_PAGES", "2048"),
-        ("BUDDY_HUGE_PAGES", "on"),
-        ("BUDDY_PIN_THREADS", "-1"),
-        ("BUDDY_PIN_THREADS", "257"),
-        ("BUDDY_NUMA", "-1"),
-        ("BUDDY_NUMA", "99999999999"),
-    ] {
-        let (config, warnings) = read(&[(name, value)]);
-        assert_eq!(warnings.len(), 1, "{name}={value}: {warnings:?}");
-        assert_eq!(config.memory.numa.value, Numa::Off);
+    let no_text = OsString::from_vec(vec![0xff, b'1']);
+    let json = |config: &Config| serde_json::to_value(config).unwrap();
+    let defaults = json(&read(&[]).0);
+    let mut said = Vec::new();
+    for (name, value) in pairs.chain([("BUDDY_BLOCK_COUNT", no_text)]) {
+        let (config, warnings) = Config::read(|it| (it == name).then(|| value.clone()));
+        let (mut found, key) = (json(&config), key(name));
+        let (setting, default) = (&found[&key], &defaults[&key]);
+        assert_eq!(setting["value"], default["value"], "{name}={value:?}");
+        assert_eq!(setting["origin"], "rejected", "{name}={value:?}");
+        let reason = setting["remark"].as_str().unwrap();
+        let [warning] = &warnings[..] else {
+            panic!("{name}={value:?}: {warnings:?}");
+        };
+        assert!(warning.starts_with(&format!("{name}={reason}; using the default, ")));
+        said.push(warning.clone());
+        found[&key] = default.clone();
+        assert_eq!(found, defaults, "no other setting has changed");
     }
+    insta::assert_snapshot!(said.join("\n"));
 }

@@ -85,6 +85,20 @@ pub fn kib_field(text: &str, label: &str) -> Option<u64> {
     number.checked_mul(1024)
 }
 
+/// Writes the files of a made-up machine: each line is a line of a file's, behind its path. For tests.
+#[cfg(test)]
+pub(crate) fn made_up(root: &Path, text: &str) {
+    use std::io::Write as _;
+    for line in text.lines() {
+        let (path, line) = line.split_once(" =").unwrap();
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = File::options();
+        let mut file = file.create(true).append(true).open(path).unwrap();
+        writeln!(file, "{}", line.trim_start()).unwrap();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

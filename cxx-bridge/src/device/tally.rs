@@ -114,7 +114,7 @@ impl Tally {
     }
 }
 
-/// A stream's gauges, each at the index of its name; C++ names them in the same order (`device_reports.cpp`).
+/// A stream's gauges, each at the index of its name; C++ names them in the same order (`device_reports.h`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted(pub(crate) [Gauge; 10]);
 

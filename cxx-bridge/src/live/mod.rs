@@ -7,9 +7,7 @@
 #![cfg_attr(not(feature = "torch"), allow(dead_code))]
 
 mod page;
-mod program;
 
-use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -149,7 +147,7 @@ fn this_process() -> Process {
         pid: std::process::id(),
         rank: rank.and_then(|(rank, of)| number(rank).zip(number(of))),
         device: None,
-        program: program::name(&fs::read("/proc/self/cmdline").unwrap_or_default()),
+        program: pinbuddy_store::name(&pinbuddy_store::words()),
         since: now(),
     }
 }

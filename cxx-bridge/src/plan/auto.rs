@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pinbuddy_plan::file::MadeFor;
-use pinbuddy_store::{AUTO, Command, Disk, Folder, Key, Launch, Memory, Role, devices};
+use pinbuddy_store::{AUTO, Command, Disk, Folder, Key, Launch, Memory, Role, devices, words};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -70,16 +70,7 @@ impl Place {
     fn kept(memory: Memory, config: &Config, torch: &str) -> Result<Option<Self>, String> {
         // Read once: a program may be long, and both memories ask.
         static HERE: OnceLock<Option<Command>> = OnceLock::new();
-        let command = HERE.get_or_init(|| {
-            let words = fs::read("/proc/self/cmdline").unwrap_or_default();
-            let words: Vec<String> = words
-                .strip_suffix(b"\0")
-                .unwrap_or(&words)
-                .split(|it| *it == 0)
-                .map(|it| String::from_utf8_lossy(it).into_owned())
-                .collect();
-            Command::of(&words, &Disk)
-        });
+        let command = HERE.get_or_init(|| Command::of(&words(), &Disk));
         Self::of_command(command.clone(), memory, config, torch)
     }
 

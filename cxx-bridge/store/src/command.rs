@@ -9,7 +9,7 @@
 //! Invariant: no text that looks like a secret stands here in clear, whatever its option is called. It counts by its hash, so that
 //! two revisions of a model, which look alike, have two keys. Knows the disk through [`Look`] alone.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -61,7 +61,7 @@ pub struct Disk;
 impl Look for Disk {
     fn content(&self, path: &Path) -> Option<String> {
         // A pipe would be waited for.
-        let found = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let found = path.metadata().ok().filter(fs::Metadata::is_file)?;
         let mut content = Vec::new();
         let file = File::open(path).ok()?;
         file.take(MOST_CONTENT).read_to_end(&mut content).ok()?;
@@ -108,6 +108,32 @@ impl Command {
             content,
             arguments: arguments(rest, look),
         })
+    }
+}
+
+/// The words of this process's command line; an empty one if that cannot be read.
+pub fn words() -> Vec<String> {
+    split(&fs::read("/proc/self/cmdline").unwrap_or_default())
+}
+
+/// Words as `/proc/PID/cmdline` has them.
+fn split(text: &[u8]) -> Vec<String> {
+    let words = text
+        .strip_suffix(b"\0")
+        .unwrap_or(text)
+        .split(|it| *it == 0);
+    let text = |it| String::from_utf8_lossy(it).into_owned();
+    words.map(text).collect()
+}
+
+/// What people call the program of these words: its script or module, not its interpreter.
+pub fn name(words: &[String]) -> String {
+    let (first, rest) = words.split_first().unzip();
+    let own = base(first.map_or("", String::as_str)).to_owned();
+    match entry(rest.filter(|_| is_python(&own)).unwrap_or_default()) {
+        Some((Entry::Module(name), _)) => name,
+        Some((Entry::Script(path), _)) if !path.is_empty() => base(&path).to_owned(),
+        _ => own,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::key::{Key, MOST_HEAD};
 use crate::mark::is_marked;
 
 /// The most files: four roles and memories each of 64 programs, and of their variants. Reading so many heads takes some ms.
-pub const MOST_FILES: usize = 256;
+const MOST_FILES: usize = 256;
 
 /// The most bytes, 256 MiB: a plan has some KiB to some MiB.
 pub const MOST_BYTES: u64 = 256 << 20;

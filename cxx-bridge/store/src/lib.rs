@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   command  a command line in: the program, and the arguments that decide its memory
-//!   launch   what the launcher said of this process: how many processes, and its role among those of its machine
+//!   launcher what the launcher says of this process: how many processes, its rank, and its role among those of its machine
 //!   devices  the models of GPUs
 //!   key      all of that, the versions and the device: one file's name, and the first line of the file
 //!   folder   which folder; its files, the least recently used of which go
@@ -17,14 +17,14 @@ mod command;
 mod devices;
 mod folder;
 mod key;
-mod launch;
+pub mod launcher;
 mod mark;
 
-pub use command::{Command, Disk, Look};
+pub use command::{Command, Disk, Look, name, words};
 pub use devices::devices;
-pub use folder::{Folder, Kept, MOST_BYTES, MOST_FILES};
+pub use folder::{Folder, Kept, MOST_BYTES};
 pub use key::{Key, MOST_HEAD, Memory, body};
-pub use launch::{Launch, Role};
+pub use launcher::{Launch, Role};
 pub use mark::{is_marked, mark};
 
 /// What a variable is set to that has a plan's file chosen here.

@@ -12,7 +12,8 @@
 #include <iterator>
 #include <mutex>
 
-#include "pinbuddy-bridge/src/lib.rs.h"
+#include "host_allocator.h"
+#include "shared.h"
 
 namespace pinbuddy {
 

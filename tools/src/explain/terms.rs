@@ -1,6 +1,4 @@
-//! Words that are defined: settings' names (pinbuddy-config) and the glossary's terms (docs/glossary.md).
-
-use pinbuddy_config::variables::VARIABLES;
+//! Words that are defined: settings' names (docs/variables.md) and the glossary's terms (docs/glossary.md).
 
 use super::page::Entry;
 use super::pages;
@@ -16,10 +14,17 @@ fn setting(asked: &str) -> Option<Entry> {
     if value.contains(char::is_whitespace) {
         return None;
     }
-    let variable = VARIABLES.iter().find(|it| it.name == name)?;
-    let default = variable.default;
-    let more = format!("Default: {default}. Every setting: docs/variables.md.");
-    Some(Entry::new(variable.name, [variable.meaning, &more]))
+    let asked = format!("`{name}`");
+    for row in page("docs/variables.md").lines() {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        if let [name, default, meaning] = cells[..]
+            && name == asked
+        {
+            let more = format!("Default: {default}. Every setting: docs/variables.md.");
+            return Some(Entry::new(name.trim_matches('`'), [meaning, &more]));
+        }
+    }
+    None
 }
 
 /// The glossary's line of a term, one or many, in any case.

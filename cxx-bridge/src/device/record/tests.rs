@@ -48,16 +48,20 @@ fn streams_are_numbered_by_their_first_requests() {
 }
 
 #[test]
-fn a_child_of_a_process_that_has_recorded_does_not() {
-    let (_folder, path, recording) = recording();
-    record(&recording, 20);
-    recording.enter_child();
-    record(&recording, 20);
-    recording.close();
-    assert!(!path.exists());
-    let mut state = recording.state.lock();
-    state.absorb(&recording.notes);
-    assert_eq!(state.record.len(), 120);
+fn a_child_records_unless_its_parent_has() {
+    for begins in [true, false] {
+        let (_folder, path, recording) = recording();
+        if begins {
+            record(&recording, 20);
+        }
+        recording.enter_child();
+        record(&recording, 20);
+        recording.close();
+        assert_eq!(path.exists(), !begins);
+        let mut state = recording.state.lock();
+        state.absorb(&recording.notes);
+        assert_eq!(state.record.len(), 120);
+    }
 }
 
 #[test]
@@ -164,15 +168,6 @@ fn notes_do_not_pile_up() {
     drop(state);
     recording.freed(0, 1);
     assert!(recording.notes.lock().list.is_empty(), "the record is full");
-}
-
-#[test]
-fn a_child_of_a_process_that_has_not_begun_does() {
-    let (_folder, path, recording) = recording();
-    recording.enter_child();
-    record(&recording, 20);
-    recording.close();
-    assert!(path.exists());
 }
 
 #[test]

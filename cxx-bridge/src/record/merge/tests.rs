@@ -1,6 +1,7 @@
 //! Rings that are read out of order, late or full: what comes out is always valid.
 
-use std::collections::HashMap;
+use pinbuddy_events::Checker;
+use pinbuddy_events::trace::{Header, Unit, Writer};
 
 use super::*;
 use crate::record::source::Lost;
@@ -58,38 +59,24 @@ impl Output for Seen {
 }
 
 impl Seen {
+    /// As a trace has it, and which frees wait for streams, which a trace leaves to be found.
     fn text(&self) -> String {
-        let line = |it: &Event| match it.op {
-            Op::Request {
-                id,
-                bytes,
-                thread,
-                private,
-                ..
-            } => {
-                let private = if private { " private" } else { "" };
-                format!("{} {thread}: {id} = {bytes}{private}", it.at)
-            }
-            Op::Free {
-                id,
-                thread,
-                pending,
-            } => {
-                let waits = if pending { " pending" } else { "" };
-                format!("{} {thread}: free {id}{waits}", it.at)
-            }
-            Op::Safe { id } => format!("{} safe {id}", it.at),
-            Op::Use { id, stream } => format!("{} {id} on {stream}", it.at),
-            Op::Wait { id, took, thread } => {
-                let id = id.map_or_else(String::new, |it| format!(" for {it}"));
-                format!("{} {thread}: waited {took}{id}", it.at)
-            }
-            Op::Clear => format!("{} clear", it.at),
-            Op::Iteration => format!("{} iteration", it.at),
-            other => format!("{} {other:?}", it.at),
+        let unit = Unit::Nanoseconds;
+        let header = Header {
+            unit,
+            ..Header::default()
         };
-        let lines: Vec<String> = self.events.iter().map(line).collect();
-        lines.join("\n")
+        let mut lines = Writer::with_header(Vec::new(), &header).unwrap();
+        lines.stream().clear();
+        for event in &self.events {
+            lines.write(event).unwrap();
+            if matches!(event.op, Op::Free { pending: true, .. }) {
+                lines.stream().pop();
+                lines.stream().extend(b" pending\n");
+            }
+        }
+        let text = String::from_utf8(lines.finish().unwrap()).unwrap();
+        text.trim_end().to_owned()
     }
 }
 
@@ -178,16 +165,16 @@ fn entries_of_several_rings_are_in_the_order_of_their_times() {
     );
     let (mut merger, mut seen) = (merger(), Seen::default());
     merger.drain(&rings, moment(LATE), &mut seen);
-    insta::assert_snapshot!(seen.text(), @r"
-    20 0: 1 = 100
-    40 7: 2 = 200 private
-    60 7: free 2
-    80 1 on 0
-    100 0: free 1 pending
-    120 safe 1
-    140 iteration
-    180 clear
-    ");
+    insta::assert_snapshot!(seen.text(), @r#"
+    {"t":20,"op":"alloc","id":1,"bytes":100,"thread":0}
+    {"t":40,"op":"alloc","id":2,"bytes":200,"thread":7,"private":1}
+    {"t":60,"op":"free","id":2,"thread":7}
+    {"t":80,"op":"event","id":1,"stream":0}
+    {"t":100,"op":"free","id":1,"thread":0} pending
+    {"t":120,"op":"safe","id":1}
+    {"t":140,"op":"iter"}
+    {"t":180,"op":"clear"}
+    "#);
     assert_eq!((seen.lost, merger.blocks.len()), (Lost::default(), 0));
 }
 
@@ -202,7 +189,10 @@ fn what_is_too_new_waits_for_the_next_drain() {
     rings.put(1, 1, &[entry(LATE - 1, 1, request(8))]);
     merger.drain(&rings, moment(2 * LATE), &mut seen);
     // What was written before the last drain, and not found by it, has that drain's time.
-    assert_eq!(seen.text(), "2000000 1: 1 = 8\n2000000 0: free 1");
+    insta::assert_snapshot!(seen.text(), @r#"
+    {"t":2000000,"op":"alloc","id":1,"bytes":8,"thread":1}
+    {"t":2000000,"op":"free","id":1,"thread":0}
+    "#);
 }
 
 #[test]
@@ -221,10 +211,10 @@ fn an_event_all_of_whose_streams_count() {
         ],
     );
     merger.drain(&rings, moment(LATE), &mut seen);
-    assert!(seen.text().ends_with("8 0: free 1 pending"));
+    assert!(seen.text().ends_with(" pending"));
     rings.put(0, 0, &[entry(LATE + 1, 1, Kind::Done)]);
     merger.drain(&rings, moment(2 * LATE), &mut seen);
-    assert!(seen.text().ends_with("safe 1"));
+    assert!(seen.text().ends_with(r#""op":"safe","id":1}"#));
 }
 
 #[test]
@@ -240,12 +230,12 @@ fn processors_whose_counters_differ_make_no_invalid_order() {
         rings.put(ring, thread, &[entry(100 + ring as u64, 1, kind)]);
     }
     merger.drain(&rings, moment(LATE), &mut seen);
-    insta::assert_snapshot!(seen.text(), @r"
-    206 3: 1 = 8
-    206 1 on 0
-    206 1: free 1 pending
-    206 safe 1
-    ");
+    insta::assert_snapshot!(seen.text(), @r#"
+    {"t":206,"op":"alloc","id":1,"bytes":8,"thread":3}
+    {"t":206,"op":"event","id":1,"stream":0}
+    {"t":206,"op":"free","id":1,"thread":1} pending
+    {"t":206,"op":"safe","id":1}
+    "#);
     assert_eq!(seen.lost, Lost::default());
 }
 
@@ -323,34 +313,17 @@ fn whatever_rings_hold_what_comes_out_is_valid() {
 
 /// The invariants of the module `sink`.
 fn check(events: &[Event]) {
-    #[derive(PartialEq)]
-    enum State {
-        Live,
-        Pending,
-        Over,
-    }
-    let (mut blocks, mut at, mut last) = (HashMap::new(), 0, 0);
-    for event in events {
-        assert!(event.at >= at);
-        at = event.at;
+    let (mut checker, mut last) = (Checker::new(Whose::Host, false), 0);
+    for (line, event) in (1..).zip(events) {
+        let found = checker.check(line, *event).unwrap();
         match event.op {
             Op::Request { id, .. } => {
                 last += 1;
                 assert_eq!(id, last);
-                blocks.insert(id, State::Live);
             }
-            Op::Use { id, .. } => assert!(blocks[&id] == State::Live),
-            Op::Free { id, pending, .. } => {
-                let next = if pending { State::Pending } else { State::Over };
-                assert!(blocks.insert(id, next) == Some(State::Live));
-            }
-            Op::Safe { id } => {
-                assert!(blocks.insert(id, State::Over) == Some(State::Pending));
-            }
-            Op::Wait { id, took, .. } => {
-                assert!(took <= at);
-                assert!(id.is_none_or(|id| blocks[&id] == State::Live));
-            }
+            // Of a block that was not pending there would be nothing.
+            Op::Safe { .. } => assert!(found.is_some() || event.whose != Whose::Host),
+            Op::Wait { took, .. } => assert!(took <= event.at),
             _ => {}
         }
     }

@@ -89,6 +89,25 @@ fn the_program_is_found_behind_pythons_own_options() {
 }
 
 #[test]
+fn a_script_is_named_and_its_interpreter_where_there_is_none() {
+    for (words, expected) in [
+        ("python\0/home/me/train.py\0--steps\x005\0", "train.py"),
+        (
+            "/usr/bin/python3.11\0-u\0-W\0ignore\0train.py\0",
+            "train.py",
+        ),
+        ("python3\0-m\0my.module\0x\0", "my.module"),
+        ("python3\0-c\0import torch\0", "python3"),
+        ("python3\0", "python3"),
+        ("python3\0\0", "python3"),
+        ("./serve\0--port\x001\0", "serve"),
+        ("", ""),
+    ] {
+        assert_eq!(name(&split(words.as_bytes())), expected, "{words:?}");
+    }
+}
+
+#[test]
 fn programs_with_one_name_differ_and_one_program_on_two_machines_does_not() {
     let files = Files::with(&[
         ("a/train.py", "one"),
@@ -243,9 +262,9 @@ fn a_model_counts_by_its_name_and_settings_by_their_content() {
 fn a_file_on_disk_counts_by_its_content_and_a_folder_has_none() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    std::fs::write(at("a"), "one").unwrap();
-    std::fs::write(at("b"), "one").unwrap();
-    std::fs::write(at("c"), "two").unwrap();
+    fs::write(at("a"), "one").unwrap();
+    fs::write(at("b"), "one").unwrap();
+    fs::write(at("c"), "two").unwrap();
     assert_eq!(Disk.content(&at("a")), Disk.content(&at("b")));
     assert_ne!(Disk.content(&at("a")), Disk.content(&at("c")));
     assert_eq!(

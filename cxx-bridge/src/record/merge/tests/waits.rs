@@ -25,17 +25,17 @@ fn a_wait_is_of_the_request_that_lives_or_of_none() {
     );
     let (mut merger, mut seen) = (merger(), Seen::default());
     merger.drain(&rings, moment(LATE), &mut seen);
-    insta::assert_snapshot!(seen.text(), @r"
-    200 3: 1 = 8
-    200 3: waited 150 for 1
-    220 3: 2 = 9
-    240 3: free 2
-    260 3: waited 20
-    280 3: waited 30
-    300 clear
-    320 3: waited 40
-    340 3: waited 340
-    ");
+    insta::assert_snapshot!(seen.text(), @r#"
+    {"t":200,"op":"alloc","id":1,"bytes":8,"thread":3}
+    {"t":200,"op":"wait","id":1,"took":150,"thread":3}
+    {"t":220,"op":"alloc","id":2,"bytes":9,"thread":3}
+    {"t":240,"op":"free","id":2,"thread":3}
+    {"t":260,"op":"wait","took":20,"thread":3}
+    {"t":280,"op":"wait","took":30,"thread":3}
+    {"t":300,"op":"clear"}
+    {"t":320,"op":"wait","took":40,"thread":3}
+    {"t":340,"op":"wait","took":340,"thread":3}
+    "#);
     assert_eq!((seen.lost, merger.early.len()), (Lost::default(), 0));
     check(&seen.events);
 }
