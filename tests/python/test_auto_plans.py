@@ -2,9 +2,10 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
-from conftest import command_line, forking, needs
+from conftest import forking, needs
 from measure import environment
 
 # Programs are files here: what a script is called, and what is in it, is what is tested.
@@ -68,8 +69,10 @@ def test_the_second_run_of_a_key_starts_warm_and_a_seed_is_in_no_key(start, fold
     assert list(folder.iterdir()) == [file]
 
     # Of the same command, as its line is.
-    why = ("plans", "why", "--json", "--", "python", tmp_path / "train.py", "--seed", "5", "--batch", "8", "--out", "runs")
-    pinned, device = json.loads(command_line(*why, BUDDY_PLAN_DIR=folder).stdout)
+    program = [tmp_path / "train.py", "--seed", "5", "--batch", "8", "--out", "runs"]
+    why = [sys.executable, "-m", "pinbuddy", "plans", "why", "--json", "--", "python", *program]
+    done = subprocess.run(why, env=environment(BUDDY_PLAN_DIR=str(folder)), capture_output=True, text=True, timeout=300)
+    pinned, device = json.loads(done.stdout)
     assert (pinned["file"], pinned["is_there"], device["is_there"]) == (str(file), True, False)
 
 
