@@ -26,7 +26,6 @@ mod sync;
 mod thread_number;
 
 pub use pinbuddy_config as config;
-use pinbuddy_store::launcher;
 
 #[cfg(feature = "torch")]
 mod capi;

@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 pub use crate::config::Level;
-use crate::{launcher, lock};
+use crate::lock;
+use pinbuddy_store::launcher;
 
 /// Behind the first warning.
 const EXPLAINED: &str = " (see: pinbuddy explain)";

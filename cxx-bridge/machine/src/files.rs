@@ -95,7 +95,7 @@ pub(crate) fn made_up(root: &Path, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let mut file = File::options();
         let mut file = file.create(true).append(true).open(path).unwrap();
-        writeln!(file, "{}", line.trim_start()).unwrap();
+        writeln!(file, "{}", line.trim_start().replace("\\t", "\t")).unwrap();
     }
 }
 

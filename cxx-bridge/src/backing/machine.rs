@@ -9,7 +9,7 @@ use pinbuddy_machine::{
     transparent_mode,
 };
 
-use crate::launcher;
+use pinbuddy_store::launcher;
 
 use super::mapping;
 use super::pages::{self, Pages, Sizes};

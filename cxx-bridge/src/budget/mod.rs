@@ -21,9 +21,9 @@ use pinbuddy_machine::{Files, Limit, Limits, Of};
 pub(crate) use quota::Quota;
 
 use crate::config::MIB;
-use crate::launcher;
 use crate::log::Bytes;
 use claims::Claim;
+use pinbuddy_store::launcher;
 use share::{Other, Share};
 
 /// A pin takes at most one of so many parts of what is free.

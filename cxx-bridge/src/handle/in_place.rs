@@ -28,7 +28,7 @@ impl<M: Memory> Handle<M> {
     /// How many threads bring pages in for a thread that waits for them.
     pub fn fill_threads(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, Into::into);
-        let processes = crate::launcher::processes().map_or(1, |(count, _)| count);
+        let processes = pinbuddy_store::launcher::processes().map_or(1, |(count, _)| count);
         let asked = self.config.memory.pin_threads.value;
         threads(asked, cores, processes, false)
     }

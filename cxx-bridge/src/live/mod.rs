@@ -15,11 +15,11 @@ use std::time::{Duration, SystemTime};
 use pinbuddy_live::{Counters, NodeUse, Page, Process};
 
 use crate::backing::Device;
-use crate::launcher;
 use crate::lock::Lock;
 use crate::log;
 use crate::nameless::Nameless;
 use crate::sync;
+use pinbuddy_store::launcher;
 
 /// How often the page is refreshed.
 const EVERY: Duration = Duration::from_millis(200);

@@ -29,8 +29,8 @@ use pinbuddy_store::{Memory, body};
 
 use crate::backing::pages::sizes;
 use crate::config::{Config, MIB, Origin};
-use crate::launcher;
 use crate::log;
+use pinbuddy_store::launcher;
 
 #[cfg_attr(not(feature = "torch"), allow(unused_imports))]
 pub(crate) use auto::Chosen;

@@ -19,7 +19,7 @@ use pinbuddy_store::{MOST_HEAD, body, mark};
 
 use super::Place;
 use super::auto::TO_DO;
-use crate::launcher;
+use pinbuddy_store::launcher;
 
 /// Ranks up to this one decide: of the first ones on their machines, and of the others.
 const LAST: usize = 1;

@@ -39,7 +39,8 @@ use pinbuddy_store::AUTO;
 use serde_json::{Map, Value};
 
 use crate::config::Config;
-use crate::{launcher, log};
+use crate::log;
+use pinbuddy_store::launcher;
 
 /// The sink of `BUDDY_TRACE`, made at the first pinned request; with `both`, it has device memory, too; `nodes` says
 /// what serves each NUMA node. A file that cannot be written is said once.

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::launcher;
+use pinbuddy_store::launcher;
 
 /// The path of this name, with `{rank}` and `{pid}` replaced. Under a launcher the rank is added if it is missing.
 pub(crate) fn path(name: &str) -> PathBuf {
