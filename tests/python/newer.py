@@ -1,4 +1,4 @@
-"""A program that uses the features of PyTorch's pinned-memory allocator from 2.8 to 2.15, and reports what it saw.
+"""A program that uses features of PyTorch's pinned-memory allocator from 2.8 to 2.15, and reports what it saw.
 
 `test_newer.py` runs it with stock and with the fork and compares every value. Each function is one
 subject; sizes lie below and above the fork's threshold, and are powers of two where bytes are compared,
@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import sys
 
-from program import MIB, answer, ctypes, host_stats, pinned, refused, torch, together, use_gpu
+from program import MIB, answer, ctypes, host_stats, pinned, refused, torch, use_gpu
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
 
 SIZES = (0.03125, 0.5, 8, 32)
@@ -29,11 +29,6 @@ def where(is_here: bool):
 def counts() -> dict:
     """All counters, but those of time."""
     return {name: value for name, value in host_stats().items() if "time" not in name}
-
-
-def active(what: str) -> int | None:
-    """Requests or bytes that are in use; nothing where stock counts frees wrongly."""
-    return counts()[f"active_{what}.current"] if COUNTS_WHAT_IS_ACTIVE else None
 
 
 def settle() -> None:
@@ -96,59 +91,10 @@ def statistics_of_what_streams_used(size):
 
 
 @subject
-def who_gets_which_block(size):
-    address = pinned(size).data_ptr()
-    second = pinned(size)
-    same = [second.data_ptr() == address]
-    use(second)
-    del second
-    third = pinned(size)
-    same.append(third.data_ptr() == address)
-    torch.cuda._sleep(200_000_000)
-    third.to("cuda", non_blocking=True)
-    del third
-    fourth = pinned(size)
-    return [*same, fourth.data_ptr() == address]
-
-
-@subject
-def freed_on_another_thread(size):
-    blocks, seen = [pinned(size) for _ in range(4)], []
-
-    def free():
-        while blocks:
-            blocks.pop()
-        seen.append(pinned(size).is_pinned())
-
-    together(free)
-    return [seen, active("requests")]
-
-
-@subject
 def parts_of_it_are_pinned(size):
     block = pinned(size)
     parts = [block[100:], block[::7], block.view(2, -1)[1], block[-1:], block[:0]]
     return [part.is_pinned() for part in parts]
-
-
-@subject
-def registered_in_place_of_allocated(size):
-    registered = "pinned_use_cuda_host_register:{},pinned_num_register_threads:{}"
-    with settings(registered.format(True, 8), registered.format(False, 1)):
-        block = pinned(size)
-        use(block)
-        seen = [block.is_pinned(), active("bytes")]
-        del block
-    torch._C._host_emptyCache()
-    return [*seen, active("bytes")]
-
-
-@where(from_minor(13))
-def rounded_up_to_a_limit(size):
-    """`pinned_max_round_threshold_mb`, from 2.13 on: above it stock fits exactly, as the engine does."""
-    with settings("pinned_max_round_threshold_mb:1", "pinned_max_round_threshold_mb:1048576"):
-        blocks = [pinned(size * 3), pinned(size)]
-        return [active("bytes"), len(blocks)]
 
 
 @where(from_minor(13))
@@ -166,20 +112,6 @@ def cached_up_to_a_limit(size):
             seen.append(counts()["allocated_bytes.current"])
             del other
     return seen
-
-
-@subject
-def events_seen_by_a_thread(size):
-    """When it sees one depends on its timing; how many blocks there are does not."""
-    with settings("pinned_use_background_threads:True", "pinned_use_background_threads:False"):
-        seen = []
-        for _ in range(10):
-            block = pinned(size)
-            block.to("cuda", non_blocking=True)
-            seen.append(block.is_pinned())
-            del block
-    torch.cuda.synchronize()
-    return [all(seen), len(seen)]
 
 
 def capture(pool, used, deleted, size):
@@ -206,7 +138,7 @@ def private_pools_of_captures(size):
         seen.append(first == second)
         del one, other, block, another
     settle()
-    return [seen, active("requests")]
+    return [seen, counts()["active_requests.current"]]
 
 
 @subject
@@ -256,25 +188,6 @@ def registered_by_the_program(size):
     seen.append(register(pinned(size)) != 0)
     ctypes.CDLL(None).cudaGetLastError()
     return seen
-
-
-@where(from_minor(14))
-def life_of_a_block_in_the_history(size):
-    """From 2.14 on."""
-    memory = torch.cuda.memory
-    memory._record_memory_history(enabled="all", context="all", stacks="python", record_pinned_host_memory=True)
-    kept, used = pinned(size), pinned(size)
-    use(used)
-    del used
-    pinned(0.001)
-    snapshot = memory._snapshot()
-    memory._record_memory_history(enabled=None)
-    traces = [e for it in snapshot["host_traces"] for e in (it if isinstance(it, list) else [it])]
-    mine = [e for e in traces if not e["action"].startswith("segment")]
-    told = [[e["action"], e["size"], [f["name"] for f in e["frames"]][:3]] for e in mine]
-    blocks = [b for s in snapshot["host_segments"] for b in s["blocks"] if b["state"] != "inactive"]
-    states = sorted([b["state"], b["size"], [f["name"] for f in b["frames"]][:2]] for b in blocks)
-    return [told, states, sorted({key for e in mine for key in e}), kept.is_pinned()]
 
 
 if __name__ == "__main__":
