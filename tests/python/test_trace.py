@@ -1,8 +1,15 @@
 """A recorded trace is what the program did, whatever becomes of the program."""
 
+import sys
+from collections import Counter
+from pathlib import Path
+
+import native
 import pytest
 import torch
-from conftest import needs
+from conftest import interpreter, needs
+from measure import SOURCE, pairs_of, torch_folder
+from plugin import for_cpp
 from recorded import ops, read
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
@@ -103,3 +110,30 @@ def test_a_file_that_cannot_be_written_is_said_once(run, tmp_path, variable, nam
 def test_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
     run("pinbuddy.iteration()\n", BUDDY_TRACE=str(tmp_path / "trace"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fork_wheel
+def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(tmp_path):
+    file = tmp_path / "trace.jsonl"
+    allocating = native.program(SOURCE, torch_folder(interpreter("stock")), "-O2")
+    settings = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_TRACE": file, "LD_PRELOAD": for_cpp()["LD_PRELOAD"]}
+    count, turns = 100_000, 20
+
+    def peak_kib() -> int:
+        lines = Path(f"/proc/{program.process.pid}/status").read_text().splitlines()
+        return int(next(it.split()[1] for it in lines if it.startswith("VmHWM")))
+
+    with pairs_of(allocating, torch_folder(sys.executable), 64 << 10, **settings) as program:
+        program.turn(100)
+        before = peak_kib()
+        for _ in range(turns):
+            program.turn(count)
+        grown = peak_kib() - before
+    _, events = read(file)
+    counts = Counter(event["op"] for event in events)
+    lost = sum(it["events"] for it in events if it["op"] == "lost")
+    # A quarter more is allocated than is measured. What has no request in the trace has no free either.
+    assert counts["alloc"] + lost == (turns * count + 100) * 5 // 4
+    assert lost > 0 and counts["alloc"] > 10_000
+    assert counts["free"] == counts["alloc"]
+    assert grown < 32 << 10, f"{grown} KiB"
