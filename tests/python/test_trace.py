@@ -1,4 +1,4 @@
-"""A recorded trace is what the program did, whatever becomes of the program."""
+"""A recorded trace is what the program did, whatever becomes of the program, and says where it waited for the driver, and for how long."""
 
 import sys
 from collections import Counter
@@ -10,7 +10,7 @@ import torch
 from conftest import interpreter, needs
 from measure import SOURCE, pairs_of, torch_folder
 from plugin import for_cpp
-from recorded import ops, read
+from recorded import ops, read, waits
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
 
@@ -137,3 +137,51 @@ def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(t
     assert lost > 0 and counts["alloc"] > 10_000
     assert counts["free"] == counts["alloc"]
     assert grown < 32 << 10, f"{grown} KiB"
+
+
+# A pin takes 4 ms a MiB at least.
+SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4096", "BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}
+
+
+def check(found: list[tuple], expected: list[tuple]) -> None:
+    """Waits of these sizes, each for as long as the driver took or somewhat longer, on a machine that others use, too."""
+    assert [it[0] for it in found] == [it[0] for it in expected], found
+    for (_, took), (_, least) in zip(found, expected, strict=True):
+        assert least <= took < least * 3 + 300, found
+
+
+def test_requests_that_pin_wait_and_those_that_hit_do_not(traced):
+    events = traced("""
+for step in range(3):
+    [pinned(64), pinned(32)]
+    pinbuddy.iteration()
+""", waits=True, **SLOW).events
+    check(waits(events), [(64, 256), (32, 128)])
+    # Each right after its request, and over when the request was served.
+    at = [i for i, it in enumerate(events) if it["op"] == "wait"]
+    assert at == [1, 3]
+    for i in at:
+        assert [events[i][name] for name in ("id", "thread")] == [events[i - 1][name] for name in ("id", "thread")]
+    # The recording has begun before the first request waited.
+    assert events[1]["t"] >= 256e6
+
+
+def test_requests_below_the_threshold_wait_as_well(traced):
+    """PyTorch's own path pins for them: a power of two, once."""
+    events = traced("kept = [pinned(33)]\nkept = []\nkept = [pinned(40)]", waits=True, **SLOW, BUDDY_THRESHOLD_MB="512").events
+    check(waits(events), [(33, 256)])
+
+
+def test_emptying_the_cache_waits_for_what_it_unpins_and_only_then(traced):
+    events = traced("""
+torch._C._host_emptyCache()
+pinned(1), pinned(64)
+torch._C._host_emptyCache()
+torch._C._host_emptyCache()
+""", waits=True, BUDDY_WARMUP="off", BUDDY_GROWTH="exact").events
+    kinds = [it["op"] + (" for a request" if it["op"] == "wait" and "id" in it else "") for it in events]
+    # PyTorch's own memory goes first.
+    assert kinds == [
+        *["clear", "alloc", "wait for a request", "alloc", "wait for a request", "free", "free"],
+        *["wait", "clear", "wait", "clear"],
+    ]
