@@ -5,7 +5,6 @@ the plug-in, and left out in a fork's.
 """
 
 import hashlib
-import json
 import os
 import shutil
 from base64 import urlsafe_b64encode
