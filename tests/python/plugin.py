@@ -1,5 +1,5 @@
-"""Which of the two brought the library that is tested, a fork wheel or the plug-in; how C++ programs get it; and plug-ins and
-PyTorch layouts that tests make up, for programs in a process of their own."""
+"""Which of the two brought the library that is tested, a fork wheel or the plug-in; how C++ programs get it; and plug-ins that tests
+make up, for programs in a process of their own."""
 
 import json
 import os
@@ -12,7 +12,6 @@ PACKAGE = Path(pinbuddy.__file__).parent
 IS_PLUGIN = (PACKAGE / "plugin.json").exists()
 # Whether the library is built with assertions.
 ASSERTS = os.environ.get("PINBUDDY_EXPECT_DEBUG") == "1"
-HEADER = "ATen/core/CachingHostAllocator.h"
 
 
 def library() -> Path:
@@ -50,31 +49,3 @@ def change(package: Path, **values) -> None:
         library.update(values)
     path.write_text(json.dumps(manifest))
 
-
-def torch_in(package: Path, libraries: Path, headers: Path) -> None:
-    """A copy of the installed torch: Python files in ``package``, libraries and headers elsewhere.
-
-    Libraries are hard links, which the loader takes for files of their own; so ``libraries`` has to
-    be on the environment's file system. The only header is the allocator's.
-    """
-    import torch
-
-    installed = Path(torch.__file__).parent.resolve()
-    package.mkdir(parents=True)
-    for it in installed.iterdir():
-        if it.name not in ("lib", "include"):
-            (package / it.name).symlink_to(it)
-    libraries.mkdir(parents=True, exist_ok=True)
-    for it in (installed / "lib").iterdir():
-        if it.is_file():
-            os.link(it, libraries / it.name)
-        else:
-            (libraries / it.name).symlink_to(it)
-    if libraries != package / "lib":
-        (package / "lib").symlink_to(libraries)
-    # torch's libraries find CUDA's relative to themselves.
-    for place in (package.parent, libraries.parent.parent):
-        if not (place / "nvidia").exists():
-            (place / "nvidia").symlink_to(installed.parent / "nvidia")
-    (headers / HEADER).parent.mkdir(parents=True)
-    shutil.copy(installed / "include" / HEADER, headers / HEADER)

@@ -89,7 +89,8 @@ def test_the_history_says_where_a_block_was_freed_and_who_asked_for_what_a_strea
         traces = torch.cuda.memory._snapshot()["host_traces"]
         flat = [e for it in traces for e in (it if isinstance(it, list) else [it])]
         used = [[b["size"], frames(b)] for b in blocks if b["state"] == "active_pending_free"]
-        answer([[e["action"], e["size"], frames(e)] for e in flat if "segment" not in e["action"]], used)
+        lives = [e for e in flat if "segment" not in e["action"]]
+        answer([[e["action"], e["size"], frames(e)] for e in lives], used, sorted({key for e in lives for key in e}))
     """
     stock, fork = run(program, "stock").value, run(program, "fork", **SETTINGS).value
     assert ["free_completed", 8 << 20, ["free"]] in stock[0] and ["free_completed", 16 << 20, ["collect"]] in stock[0]

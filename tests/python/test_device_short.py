@@ -1,25 +1,37 @@
 """Where memory is short a plan gives way: what is idle first, with the plan in force, and then the plan. No request fails for
-which there is a place in a region of its stream."""
+which there is a place in a region of its stream. What other streams still use is waited for where PyTorch waits; who observes running
+out of memory is told what the program is told, and no error of CUDA's is lost on the way."""
 
 import pytest
-from device_plans import STEPS, planned_runs
+from conftest import needs
+from device_plans import MIB, STEPS, answers, planned_runs
 
+SHORT = {"PINBUDDY_SIM_DEVICE_MB": "64"}
 CONFS = ["expandable_segments:False", "expandable_segments:True"]
+IS_DROPPED = "its plan is dropped"
 
+OBSERVE = """
+    seen = observed()
+    def failures():
+        return torch.cuda.memory_stats()["num_ooms"]
+    def retries():
+        return torch.cuda.memory_stats()["num_alloc_retries"]
+"""
+# A planned block that another stream uses for a while.
+USED = """
+    side = torch.cuda.Stream()
+    def used(cycles=300_000_000):
+        it = block(12)
+        assert planned(it)
+        it.record_stream(side)
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(cycles)
+        return it
+"""
 
-@pytest.mark.parametrize("conf", CONFS)
-def test_idle_regions_of_other_streams_go_first(with_two, conf):
-    """A stream whose region is busy keeps it, and its plan, since another stream's was idle."""
-    assert with_two("""
-    kept = block(12)
-    large = block(30)
-    print(json.dumps([[it["reserved_bytes"] >> 20, it["dropped"]] for it in pinbuddy.stats()["device"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf).quiet.value == [[20, False], [0, False]]
-
-
-def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(with_plan):
-    """For a moment the region is no plan's and not PyTorch's yet: who asks then would be told that there is no memory."""
-    assert with_plan("""
+test_it_gives_way = answers({
+    # For a moment the region is no plan's and not PyTorch's yet: who asks then would be told that there is no memory.
+    "a request that fails while another thread gives back is tried again": ("""
     import torch.cuda._gpu_trace
     torch.cuda.empty_cache()
     beside = torch.cuda.caching_allocator_alloc(34 * MIB)
@@ -39,8 +51,116 @@ def test_a_request_that_fails_while_another_thread_gives_back_is_tried_again(wit
     kept = block(22)
     asked.set()
     clears.join()
-    print(json.dumps([stand(), seen, torch.cuda.memory_stats()["num_ooms"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64").quiet.value == [[56, 0, False, 0], [], 0]
+    answer(stand(), seen, torch.cuda.memory_stats()["num_ooms"])
+    """, [[56, 0, False, 0], [], 0]),
+    # It serves in PyTorch's place for an iteration; then PyTorch is asked again, and the region is idle one day.
+    "a dropped plan's region goes though small blocks come and go": ("""
+    before = block(0.5)
+    kept = block(12)
+    fails(60)
+    beside = torch.cuda.caching_allocator_alloc(torch.cuda.mem_get_info()[0])
+    it = block(3)
+    lent = planned(it)
+    torch.cuda.caching_allocator_delete(beside)
+    del kept, it
+    torch.cuda.empty_cache()
+    for _ in range(300):
+        before = block(0.5)
+    torch.cuda.empty_cache()
+    large = block(57)
+    answer(lent, stand()[1:])
+    """, [True, [0, True, 0]], IS_DROPPED),
+    "where memory is short or the cache is emptied it waits for other streams": (USED + """
+    seen = []
+    # PyTorch, too, waits for all events before it says that it has no memory.
+    for act in (torch.cuda.empty_cache, lambda: block(60)):
+        step()
+        region = block(12).data_ptr()
+        rest()
+        it = used()
+        del it
+        busy = not side.query()
+        kept = act()
+        seen.append([busy, side.query(), stand()[:3]])
+    answer(*seen)
+    """, [[True, True, [0, 0, False]], [True, True, [60, 0, False]]]),
+    # The other one has the freed blocks in hand.
+    "who is short of memory waits though another thread waits already": (USED + """
+    torch.cuda.empty_cache()
+    beside = torch.cuda.caching_allocator_alloc(34 * MIB)
+    # The region lies elsewhere now.
+    region = block(12).data_ptr()
+    rest()
+    it = used(1_000_000_000)
+    del it
+    clears = threading.Thread(target=torch.cuda.empty_cache)
+    clears.start()
+    time.sleep(0.2)
+    busy = not side.query()
+    kept = block(22)
+    clears.join()
+    answer(busy, side.query(), stand()[:3])
+    """, [True, True, [56, 0, False]]),
+    # It is PyTorch's then, and serves.
+    "a dropped region goes though its last block waited": (USED + """
+    it = used(100_000_000)
+    fails(60)
+    stands = [stand()[:3]]
+    del it
+    torch.cuda.synchronize()
+    it = block(12)
+    answer(*stands, stand()[:3], torch.cuda.memory_stats()["active_bytes.all.current"] >> 20)
+    """, [[20, 20, True], [20, 0, True], 12], IS_DROPPED),
+    # Without a plan the allocator gives back its cache for the first one. In a capture the plan does not give way, and the observer is
+    # told at once. The region comes back after a while.
+    "a request that is served when tried again is no failure, and one in a capture is": (OBSERVE + """
+    large = block(60)
+    served = [list(seen), failures(), retries(), counts()["dropped"]]
+    failed = [bool(fails(60)), list(seen), failures(), retries()]
+    torch.cuda.reset_accumulated_memory_stats()
+    reset = [failures(), retries()]
+    del large, seen[:]
+    step(60)
+    hits = counts()["hits"]
+    kept, graph = block(12), torch.cuda.CUDAGraph()
+    before = counts()["hits"] - hits, failures()
+    with torch.cuda.graph(graph):
+        in_capture = bool(fails(60))
+        kept.copy_(kept)
+    answer(served, failed, reset, before[0], in_capture, seen, failures() - before[1], counts()["dropped"])
+    """, [[[], 0, 1, False], [True, [60 * MIB], 1, 2], [0, 0], 1, True, [60 * MIB], 1, False]),
+    # The region is longer than what is left; the request is not.
+    "a region that cannot be had is no failure": (OBSERVE + """
+    torch.cuda.empty_cache()
+    beside = torch.cuda.caching_allocator_alloc(50 * MIB)
+    it = block(12)
+    answer(seen, failures(), retries(), counts()["dropped"])
+    """, [[], 0, 0, True], "the plan for device 0 is not used"),
+    "where giving back is not enough the error says so": ("""
+    beside = torch.cuda.caching_allocator_alloc(30 * MIB)
+    answer("which was idle, was given back" in fails(50), stand()[1:])
+    """, [True, [0, False, 1]]),
+}, **SHORT)
+
+
+@pytest.mark.parametrize("conf", CONFS)
+def test_idle_regions_of_other_streams_go_first(with_two, conf):
+    """A stream whose region is busy keeps it, and its plan, since another stream's was idle."""
+    assert with_two("""
+    kept = block(12)
+    large = block(30)
+    answer(*([it["reserved_bytes"] >> 20, it["dropped"]] for it in pinbuddy.stats()["device"]))
+    """, PYTORCH_ALLOC_CONF=conf, **SHORT).quiet.value == [[20, False], [0, False]]
+
+
+def test_a_failure_counts_once_though_it_is_tried_three_times(with_two):
+    """Idle regions of another stream are given back first, and then the plan of the device is dropped."""
+    assert with_two(OBSERVE + """
+    kept = block(12)
+    before = retries()
+    told = [bool(fails(60)), list(seen), failures(), retries() - before]
+    answer(told, [(it["dropped"], it["given_back"]) for it in pinbuddy.stats()["device"]])
+    """, **SHORT).value == [[True, [60 * MIB], 1, 1], [[True, 0], [True, 1]]]
 
 
 @pytest.mark.parametrize("conf", CONFS)
@@ -63,13 +183,9 @@ def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(run, tmp
     del kept
     hits = counts()["hits"]
     step(2)
-    print(json.dumps([elsewhere, served, seen, ooms, counts()["hits"] - hits]))
-    """, PINBUDDY_SIM_DEVICE_MB="64", PYTORCH_ALLOC_CONF=conf, BUDDY_LOG="info")
-    elsewhere, served, seen, ooms, hits = outcome.value
-    assert not elsewhere
-    assert served == [True, 1, [False, 0]]
-    assert (seen, ooms) == ([], 0), "no request has failed"
-    assert hits >= 3, "the plan is in force"
+    answer(elsewhere, served, seen, ooms, counts()["hits"] - hits >= 3)
+    """, PYTORCH_ALLOC_CONF=conf, BUDDY_LOG="info", **SHORT)
+    assert outcome.value == [False, [True, 1, [False, 0]], [], 0, True]
     assert sum("a part of its plan that is idle serves" in line for line in outcome.stderr.splitlines()) == 1
     assert not any("warning" in line for line in outcome.warnings)
 
@@ -92,34 +208,54 @@ def test_a_region_that_holds_a_block_stays_when_the_plan_is_dropped_and_is_not_l
     del kept, its, it
     large = block(20)
     answer(served, dropped, text, whole, [*stands, stand()])
-    """, PINBUDDY_SIM_DEVICE_MB="64")
+    """, **SHORT)
     served, dropped, text, whole, stands = outcome.value
     assert all(served) and all(whole)
     assert "the plan of this device was dropped" in dropped
     assert "was dropped" not in text and "idle in regions of this device's plan" in text
     assert stands == [[20, 20, True, 0], [62, 20, True, 0], [62, 0, True, 0]]
     (warning,) = outcome.warnings
-    assert "its plan is dropped" in warning, "said once"
+    assert IS_DROPPED in warning, "said once"
 
 
-def test_a_dropped_plans_region_goes_though_small_blocks_come_and_go(with_plan):
-    """It serves in PyTorch's place for an iteration; then PyTorch is asked again, and the region is idle one day."""
+@needs(15, "an allocator that gives back its cache beside a capture")
+def test_beside_a_capture_the_cache_is_emptied_and_tries_count_as_pytorchs(with_plan):
     assert with_plan("""
-    before = block(0.5)
-    kept = block(12)
-    fails(60)
-    beside = torch.cuda.caching_allocator_alloc(torch.cuda.mem_get_info()[0])
-    it = block(3)
-    lent = planned(it)
-    torch.cuda.caching_allocator_delete(beside)
-    del kept, it
+    @contextlib.contextmanager
+    def capture():
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
+            torch.empty(1000, device="cuda")
+            yield
+    with elsewhere(capture()):
+        torch.cuda.empty_cache()
+        emptied = counts()["reserved_bytes"]
+        kept = block(12)
+        fails(60)
+        stats = torch.cuda.memory_stats()
+    answer(emptied, stats["num_ooms"], stats["num_alloc_retries"])
+    """, **SHORT).value == [0, 1, 1]
+
+
+def test_an_error_of_cudas_before_a_region_is_taken_or_about_an_event_is_the_programs_and_loses_no_block(with_plan):
+    """CUDA tells of the first with the next call, which is the one that asks for the region."""
+    error, dropped, still, reserved = with_plan("""
     torch.cuda.empty_cache()
-    for _ in range(300):
-        before = block(0.5)
+    ctypes.CDLL(None).cudaSetDevice(99)
+    error = fails(12)
+    dropped = counts()["dropped"]
+    it = block(12)
+    answer(error, dropped, counts()["dropped"], counts()["reserved_bytes"] >> 20)
+    """).quiet.value
+    assert "invalid device ordinal" in error and (dropped, still, reserved) == (False, False, 20)
+    error, *rest = with_plan(USED + """
+    it = used(1000)
+    del it
+    torch.cuda.synchronize()
+    error = fails(12)
     torch.cuda.empty_cache()
-    large = block(57)
-    print(json.dumps([lent, stand()[1:]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64").value == [True, [0, True, 0]]
+    answer(error, torch.cuda.memory_stats()["active_bytes.all.current"], stand()[:3])
+    """, PINBUDDY_SIM_FAULTS="cudaEventQuery:1=1").value
+    assert "invalid argument" in error and rest == [0, [0, 0, False]]
 
 
 # A server: weights, a forward to see what that takes, a pool in what is left, and then requests. At last it has neither.
@@ -141,17 +277,17 @@ SERVER = """
     reserved = torch.cuda.max_memory_reserved() >> 20
     del pool, weights; it = block(3)
     device = os.environ.get("BUDDY_DEVICE_PLAN") and __import__("pinbuddy").stats()["device"]
-    print(json.dumps([free >> 20, size, reserved, device and device[0]]))
+    answer(free >> 20, size, reserved, device and device[0])
 """
 
 
 def test_a_pool_that_does_not_last_until_the_last_request_is_as_large_with_a_plan(run, twice):
     """One that lasts: examples/looks_first.py."""
-    stock = run(SERVER, "stock", PINBUDDY_SIM_DEVICE_MB="1024").value
-    (free, pool, reserved, _), (free_again, pool_again, with_plan, counts) = (
-        it.value for it in twice(SERVER, PINBUDDY_SIM_DEVICE_MB="1024")
-    )
-    assert [free, pool] == [free_again, pool_again] == stock[:2]
+    large = {"PINBUDDY_SIM_DEVICE_MB": "1024"}
+    stock = run(SERVER, "stock", **large).value
+    first, second = (it.value for it in twice(SERVER, **large))
+    assert first[:2] == second[:2] == stock[:2]
+    reserved, counts = second[2:]
     assert counts["hits"] > 400 and counts["misses"] == 0 and not counts["dropped"]
     # A segment more at most.
-    assert with_plan <= reserved + 20
+    assert reserved <= first[2] + 20

@@ -59,13 +59,18 @@ def test_a_program_is_recorded_as_it_ran(traced):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_with_a_plan_the_requests_are_the_same_and_its_region_is_none_and_a_trace_becomes_a_plan_as_good(run, tmp_path):
+def test_enabled_with_a_plan_the_requests_are_the_same_and_its_region_is_none_and_a_trace_becomes_a_plan_as_good(run, tmp_path):
     own, made, *files = (tmp_path / it for it in ("own.json", "device.json", "first", "second"))
-    for file in files:
-        outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(own), BUDDY_DEVICE_TRACE=str(file)).quiet
-    assert outcome.value["device"][0]["hits"] == outcome.value["asked"]
+    # As the variables would.
+    enabled = f"""
+    import os, pinbuddy
+    pinbuddy.device.enable(plan={str(own)!r}, trace=os.environ["TRACE"])
+    """ + TRAINING
+    stock, planned = (run(enabled, TRACE=str(file)).quiet.value for file in files)
+    assert stock["device"] is None and planned["device"][0]["hits"] == planned["asked"]
     first, second = (read(file)[1] for file in files)
     assert requests(first) == requests(second)
+    assert len([it for it in requests(second) if it[0] > MIB]) == planned["asked"]
     first, second = (Counter(it["op"] for it in events if "segment" not in it["op"]) for events in (first, second))
     assert first == second
     # A trace, its plan, and a run with that: every request from 256 KiB on has its place.
@@ -149,21 +154,6 @@ def test_streams_that_a_library_allocates_for_do_not_shift_the_others(run, tmp_p
     for it in (own, made):
         (stream,) = run(program, BUDDY_DEVICE_PLAN=str(it)).value
         assert (stream["stream"], stream["hits"]) == (0, 60), (it, stream)
-
-
-def test_enable_does_what_the_variables_do(run, tmp_path):
-    made, file = tmp_path / "device.json", tmp_path / "trace.jsonl"
-    enable = f"""
-    import os, pinbuddy
-    trace = os.environ.get("TRACE")
-    pinbuddy.device.enable(plan={str(made)!r}, trace=trace)
-    """
-    assert run(enable + TRAINING).quiet.value["device"] is None
-    second = run(enable + TRAINING, TRACE=str(file)).quiet.value
-    (stream,) = second["device"]
-    assert stream["hits"] == second["asked"], stream
-    _, events = read(file)
-    assert len([it for it in requests(events) if it[0] > MIB]) == second["asked"]
 
 
 def test_enable_says_why_it_does_not(run, tmp_path):

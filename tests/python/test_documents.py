@@ -169,8 +169,3 @@ def test_blocks_of_other_languages_can_be_read(document, folder, bin):
     for kind, text in blocks(document):
         if kind not in ("python", "console"):
             read_block(kind, text, folder, bin)
-
-
-def test_every_picture_is_there():
-    texts = [text for it in OTHERS for _, text in blocks(it)]
-    assert [it for it in PICTURES if not any(text.startswith(it) for text in texts)] == []

@@ -85,29 +85,6 @@ def test_a_case_is_of_cuda_or_of_the_kernel():
     assert "madvise:1+=12" in quick and "cuMemCreate:1=700" in quick and len(quick) == 9
 
 
-def test_stock_is_asked_in_the_same_step(monkeypatch):
-    """Stock's first pin is in its first step, the second in the next: where one fails, so does its step."""
-    counts = {"one": {"cudaHostAlloc": 1, "*": 1}, "two": {"cudaHostAlloc": 2, "*": 2}}
-
-    def run(python, program, plan=""):
-        first = int(plan.split(":")[1][0]) if plan else 3
-        said = {name: "ok" if number < first else "Refused: out of memory" for number, name in enumerate(counts, 1)}
-        return runs.Outcome(0, steps=said, calls=counts["two"], reached=counts)
-
-    monkeypatch.setattr(sweep, "run", run)
-    stock = sweep.Stock("python", "serve", 9)
-    pin = cases.Case("serve", "cudaHostRegister", 1, "for good")
-    refused, nameless = "Refused: CUDA says out of memory", "Refused: no reason"
-    assert stock.does(pin, "one", "one", refused) == stock.does(pin, "two", "two", refused) == "here"
-    assert stock.does(pin, "two", "one", refused) == "elsewhere"
-    assert stock.does(pin, "one", "one", nameless) is stock.does(pin, "one", "three", refused) is None
-    assert stock.does(pin, "one", "one", "Other: out of memory") is None
-    # At another call of a driver that is gone anything fails.
-    gone = cases.Case("serve", cases.ALL, 1, "for good")
-    assert stock.does(gone, "one", "one", refused.replace("out of memory", gone.text)) == "here"
-    assert stock.does(gone, "two", "one", refused) is None
-
-
 def test_a_line_that_is_not_true_is_found(tmp_path, monkeypatch):
     case = cases.Case("serve", "cudaFreeHost", 1, "once")
     difference = listed.Difference(case, "clear", "AcceleratorError: CUDA error: unknown error")

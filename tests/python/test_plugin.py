@@ -5,18 +5,17 @@ the plug-in, and left out in a fork's.
 """
 
 import hashlib
-import json
 import os
 import shutil
-import tempfile
 from base64 import urlsafe_b64encode
 from importlib.metadata import distribution
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import command_line, report
 from pinbuddy import _match
-from plugin import HEADER, IS_PLUGIN, PACKAGE, change, copy, torch_in
+from plugin import IS_PLUGIN, PACKAGE, change, copy
 
 pytestmark = pytest.mark.skipif(not IS_PLUGIN, reason="torch is a fork here, with no plug-in")
 # Once for each way; the others are forked, and find the plug-in by the same function of torch's.
@@ -140,58 +139,42 @@ def test_it_steps_aside_in_a_fork(run, tmp_path):
     assert library.endswith("/torch/lib/libtorch_pinbuddy.so")
 
 
-@pytest.fixture
-def layout():
-    """A folder on the file system that torch is on."""
+def headers_in(folder: Path) -> Path:
+    """The installed torch's header of the allocator, below this folder."""
     import torch
 
-    beside = Path(torch.__file__).resolve().parent.parent
-    if not os.access(beside, os.W_OK):
-        pytest.skip(f"{beside} cannot be written to")
-    with tempfile.TemporaryDirectory(prefix="layout-", dir=beside) as folder:
-        yield Path(folder)
+    (header := folder / _match._HEADER).parent.mkdir(parents=True)
+    return Path(shutil.copy(Path(torch.__file__).parent / "include" / _match._HEADER, header))
 
 
-@real
 @pytest.mark.parametrize("kind", ["conda", "checkout"])
-def test_other_layouts(run, layout, kind):
-    if kind == "conda":
-        # Libraries and headers in the prefix, torch/lib only a link, no torch/include.
-        package = layout / "lib/python3/site-packages/torch"
-        torch_in(package, layout / "lib", layout / "include")
-    else:
-        # An editable install of a checkout: the header is only in the sources.
-        package = layout / "torch"
-        torch_in(package, package / "lib", layout / "aten/src")
-    program = """
-    import json, torch, pinbuddy
-    torch.empty(8 << 20, pin_memory=True)
-    print(json.dumps([torch.__file__, pinbuddy.enabled(), pinbuddy.stats()["engine"]["hits"]]))
-    """
-    # The plug-in may itself be found through that variable.
-    path = f"{package.parent}:{PACKAGE.parent}"
-    outcome = run(program, PYTHONPATH=path, **SMALL)
-    assert outcome.value == [str(package / "__init__.py"), True, 1] and outcome.stderr == ""
-    next(layout.glob(f"**/{HEADER}")).write_text("another")
-    outcome = run(program.replace('["hits"]', ""), PYTHONPATH=path, **SMALL)
-    assert outcome.value[1:] == [False, None]
-    (line,) = outcome.warnings
-    assert "is not the one of the official torch" in line
-
-
-def test_an_unpacked_libtorch_is_known_by_its_version_and_header(layout):
+def test_other_layouts(tmp_path, monkeypatch, kind):
+    """Of conda, with libraries and headers in its prefix; of an editable install, whose header is only in the sources."""
     import torch
 
-    installed = Path(torch.__file__).parent
-    (layout / "include" / HEADER).parent.mkdir(parents=True)
-    shutil.copy(installed / "include" / HEADER, layout / "include" / HEADER)
-    (layout / "build-version").write_text(f"{torch.__version__}\n")
-    match = _match.of_folder(layout)
+    package = tmp_path / "lib/python3/site-packages/torch"
+    assert _match._loaded("libtorch_cpu.so").samefile(Path(torch.__file__).parent / "lib/libtorch_cpu.so")
+    libraries, headers = (tmp_path / "lib", tmp_path / "include") if kind == "conda" else (package / "lib", package.parent / "aten/src")
+    monkeypatch.setattr(_match, "_loaded", lambda name: libraries / name)
+    header = headers_in(headers)
+    there = SimpleNamespace(__file__=str(package / "__init__.py"), __version__=torch.__version__, version=torch.version)
+    found = _match.of_import(there)
+    assert (found.form, found.header) == ("plug-in", header) and found.library.is_relative_to(PACKAGE), found
+    header.write_text("another")
+    assert f"{header} is not the one of the official torch" in _match.of_import(there).why
+
+
+def test_an_unpacked_libtorch_is_known_by_its_version_and_header(tmp_path):
+    import torch
+
+    headers_in(tmp_path / "include")
+    (tmp_path / "build-version").write_text(f"{torch.__version__}\n")
+    match = _match.of_folder(tmp_path)
     assert match.form == "plug-in" and match.library.is_relative_to(PACKAGE)
-    (layout / "build-version").write_text("2.15.0+cpu\n")
-    assert _match.of_folder(layout).expected
-    (layout / "build-version").unlink()
-    assert "neither a version.py" in _match.of_folder(layout).why
+    (tmp_path / "build-version").write_text("2.15.0+cpu\n")
+    assert _match.of_folder(tmp_path).expected
+    (tmp_path / "build-version").unlink()
+    assert "neither a version.py" in _match.of_folder(tmp_path).why
 
 
 def test_the_doctor_names_the_switch_that_is_off():

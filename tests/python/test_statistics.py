@@ -31,19 +31,6 @@ def test_active_and_idle_make_up_what_is_pinned(torch, pinned):
     del live
 
 
-@counts_active
-def test_peaks_and_totals_start_anew_when_asked(torch, pinned):
-    pinned(32 * MIB)
-    torch.cuda.reset_peak_host_memory_stats()
-    torch.cuda.reset_accumulated_host_memory_stats()
-    stats = host_stats()
-    assert stats["active_bytes.peak"] == stats["active_bytes.allocated"] == stats["num_host_alloc"] == 0
-    tensor = pinned(8 * MIB)
-    stats = host_stats()
-    assert stats["active_bytes.peak"] == stats["active_bytes.allocated"] == 8 * MIB
-    del tensor
-
-
 def test_the_warm_up_is_counted_pin_by_pin(run):
     *equal, pins, spent = run("""
         from program import *

@@ -1,9 +1,20 @@
-"""A recorded trace is what the program did, whatever becomes of the program."""
+"""A recorded trace is what the program did, whatever becomes of the program, and says where it waited for the driver. It becomes
+a page, and a snapshot that PyTorch's own memory_viz draws."""
 
+import json
+import pickle
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import native
 import pytest
 import torch
-from conftest import needs
-from recorded import ops, read
+from conftest import command_line, interpreter, needs
+from measure import SOURCE, pairs_of, torch_folder
+from plugin import for_cpp
+from recorded import ops, read, waits
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
 
@@ -103,3 +114,110 @@ def test_a_file_that_cannot_be_written_is_said_once(run, tmp_path, variable, nam
 def test_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
     run("pinbuddy.iteration()\n", BUDDY_TRACE=str(tmp_path / "trace"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fork_wheel
+def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(tmp_path):
+    file = tmp_path / "trace.jsonl"
+    allocating = native.program(SOURCE, torch_folder(interpreter("stock")), "-O2")
+    settings = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_TRACE": file, "LD_PRELOAD": for_cpp()["LD_PRELOAD"]}
+    count, turns = 100_000, 20
+
+    def peak_kib() -> int:
+        lines = Path(f"/proc/{program.process.pid}/status").read_text().splitlines()
+        return int(next(it.split()[1] for it in lines if it.startswith("VmHWM")))
+
+    with pairs_of(allocating, torch_folder(sys.executable), 64 << 10, **settings) as program:
+        program.turn(100)
+        before = peak_kib()
+        for _ in range(turns):
+            program.turn(count)
+        grown = peak_kib() - before
+    _, events = read(file)
+    counts = Counter(event["op"] for event in events)
+    lost = sum(it["events"] for it in events if it["op"] == "lost")
+    # A quarter more is allocated than is measured. What has no request in the trace has no free either.
+    assert counts["alloc"] + lost == (turns * count + 100) * 5 // 4
+    assert lost > 0 and counts["alloc"] > 10_000
+    assert counts["free"] == counts["alloc"]
+    assert grown < 32 << 10, f"{grown} KiB"
+
+
+# A pin takes 4 ms a MiB at least.
+SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4096", "BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}
+
+
+def check(found: list[tuple], expected: list[tuple]) -> None:
+    """Waits of these sizes, each for as long as the driver took or somewhat longer, on a machine that others use, too."""
+    assert [it[0] for it in found] == [it[0] for it in expected], found
+    for (_, took), (_, least) in zip(found, expected, strict=True):
+        assert least <= took < least * 3 + 300, found
+
+
+def test_requests_that_pin_wait_and_those_that_hit_do_not(traced):
+    events = traced("""
+for step in range(3):
+    [pinned(64), pinned(32)]
+    pinbuddy.iteration()
+""", waits=True, **SLOW).events
+    check(waits(events), [(64, 256), (32, 128)])
+    # Each right after its request, and over when the request was served.
+    at = [i for i, it in enumerate(events) if it["op"] == "wait"]
+    assert at == [1, 3]
+    for i in at:
+        assert [events[i][name] for name in ("id", "thread")] == [events[i - 1][name] for name in ("id", "thread")]
+    # The recording has begun before the first request waited.
+    assert events[1]["t"] >= 256e6
+
+
+def test_requests_below_the_threshold_wait_as_well(traced):
+    """PyTorch's own path pins for them: a power of two, once."""
+    events = traced("kept = [pinned(33)]\nkept = []\nkept = [pinned(40)]", waits=True, **SLOW, BUDDY_THRESHOLD_MB="512").events
+    check(waits(events), [(33, 256)])
+
+
+def test_emptying_the_cache_waits_for_what_it_unpins_and_only_then(traced):
+    events = traced("""
+torch._C._host_emptyCache()
+pinned(1), pinned(64)
+torch._C._host_emptyCache()
+torch._C._host_emptyCache()
+""", waits=True, BUDDY_WARMUP="off", BUDDY_GROWTH="exact").events
+    kinds = [it["op"] + (" for a request" if it["op"] == "wait" and "id" in it else "") for it in events]
+    # PyTorch's own memory goes first.
+    assert kinds == [
+        *["clear", "alloc", "wait for a request", "alloc", "wait for a request", "free", "free"],
+        *["wait", "clear", "wait", "clear"],
+    ]
+
+
+REPORTED = """
+for step in range(3):
+    [pinned(1 + i) for i in range(8)]
+"""
+
+
+def test_what_a_program_did_is_in_its_page(traced, tmp_path):
+    assert "24 requests" in command_line("report", traced(REPORTED, BUDDY_BLOCK_SIZE_MB="64").file, check=True).stdout
+    page = (tmp_path / "trace.report.html").read_text()
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["peak"] == sum(range(1, 9)) << 20
+    assert [it["name"] for it in data["allocators"]][0] == "stock"
+
+
+def test_memory_viz_draws_the_snapshot(traced, tmp_path):
+    snapshot = tmp_path / "viz.pickle"
+    command_line("report", traced(REPORTED).file, "--format", "snapshot", "-o", snapshot, check=True)
+    data = pickle.loads(snapshot.read_bytes())
+    actions = [it["action"] for it in data["device_traces"][0]]
+    assert actions.count("alloc") == actions.count("free_completed") == 24
+    assert len(data["segments"]) == actions.count("segment_alloc") - actions.count("segment_free")
+    from torch.cuda import _memory_viz
+
+    for draw in (_memory_viz.trace_plot, _memory_viz.segment_plot):
+        assert "<script" in draw(data)
+    assert "cudaMalloc" in _memory_viz.trace(data)
+    assert f"segments: {len(data['segments'])}\n" in _memory_viz.segsum(data)
+    assert "<script" in _memory_viz.trace_plot(data, plot_segments=True)
+    # The browser's own part is tests/page/test_memory_viz.py.
+    assert "<script" in _memory_viz.trace_plot(data, filter_freed=True)

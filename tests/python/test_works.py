@@ -1,10 +1,12 @@
-"""The works that docs/settings.md has figures of still run, small, and their settings are those of the page."""
+"""The works that docs/settings.md has figures of still run, small, and their settings are those of the page; and so do the programs of
+`cargo xtask bench --only worst`, with either wheel."""
 
 import json
 import sys
 import tomllib
 from pathlib import Path
 
+import forked
 import pytest
 from conftest import forking
 
@@ -60,3 +62,21 @@ def test_the_page_has_every_setting_of_that_run():
             typed = " ".join(f"{key}={value}" for key, value in settings.items())
             assert shown.pop((name, way)) == {"stock": "stock", "nothing": "nothing"}.get(way, typed)
     assert shown == {}
+
+
+# One of each way to be judged that takes seconds; the benchmark runs all.
+PRINTED = {
+    "captures": {"seconds", "slowest", "pins", "peak_mib"},
+    "random_large": {"pins", "peak_mib"},
+    "growing_small": {"seconds", "pins", "peak_mib", "pinned_ever_mib"},
+    "many_regions": {"seconds", "end_over_beginning", "areas"},
+}
+
+
+@pytest.mark.simulated("it counts")
+@pytest.mark.parametrize("which", ["stock", "fork"])
+@pytest.mark.parametrize("name", [it if it in ("captures", "growing_small") else pytest.param(it, marks=SLOW) for it in PRINTED])
+def test_prints_its_figures(run, name, which):
+    figures = run(forked.program([str(WORKS / f"{name}.py"), "--quick"]), which).value
+    assert PRINTED[name] <= figures.keys()
+    assert all(isinstance(value, (int, float)) for value in figures.values())

@@ -1,7 +1,5 @@
 """The programs of a sweep: short, each with another part of what an allocator does."""
 
-from pathlib import Path
-
 HEAD = "from faults import steps\nfrom faults.steps import *\n"
 
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_THRESHOLD_MB": "1", "BUDDY_PIN_THREADS": "2", "PINBUDDY_SIM_QUIET": "1"}
@@ -211,14 +209,13 @@ PLANNED_DEVICE = SYNC | {"BUDDY_DEVICE_PLAN": "{device plan}"}
 # A machine with two nodes, of which the kernel has one.
 TWO_NODES = SYNC | {"BUDDY_NUMA": "0", "PINBUDDY_SIM_FAULT_PLAN": "open(/sys/devices/system/node/has_memory):1+=<{nodes}"}
 
-# Name: program (of Python, or a file of C++), settings, whether the quick part has it. `{plan}` in a setting is the name
-# of a plan with `SLOTS`, `{device plan}` that of a plan of the program's own device memory, `{trace}` that of a new file,
-# and `{nodes}` that of a list of NUMA nodes. Faults in the settings are there beside the one that a run is about.
+# Name: program, settings, whether the quick part has it. `{plan}` in a setting is the name of a plan with `SLOTS`, `{device plan}`
+# that of a plan of the program's own device memory, `{trace}` that of a new file, and `{nodes}` that of a list of NUMA nodes. Faults
+# in the settings are there beside the one that a run is about.
 PROGRAMS = {
     "serve": (SERVE, SYNC, True),
     "serve, CUDA's memory": (SERVE, SYNC | {"BUDDY_BACKING": "cuda"}, False),
     "serve, on a node": (SERVE, TWO_NODES, False),
-    "in C++": (Path(__file__).with_name("steps.cpp"), SYNC, False),
     "streams": (STREAMS, LATE, True),
     "background": (BACKGROUND, WATCHED, False),
     "capture": (CAPTURE, SYNC, False),

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,12 +10,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-import native
 import plans
 from faults.cases import with_all
 from faults.programs import HEAD, PROGRAMS, SLOTS
-from measure import environment, torch_folder
-from plugin import for_cpp
+from measure import environment
 from release import block_bytes
 from start import start
 
@@ -105,10 +102,7 @@ def _run(python: str, program: str, plan: str, device: Path | None) -> Outcome:
     variables = environment(**settings) | {FAULTS: ";".join(rules)}
     for seconds in PATIENCE:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            if isinstance(text, Path):
-                done = started(python, text, variables, seconds)
-            else:
-                done = start(python, HEAD + text, variables, timeout=seconds, forked=True)
+            done = start(python, HEAD + text, variables, timeout=seconds, forked=True)
             break
     else:
         return Outcome("hangs")
@@ -123,12 +117,3 @@ def _run(python: str, program: str, plan: str, device: Path | None) -> Outcome:
         {name: calls_of(it) for name, it in told["reached"].items()}, before["injected"], told["audit"],
         left["hazards"], block_bytes(left) - told["known"],
     )
-
-
-def started(python: str, source: Path, variables: dict[str, str], seconds: float) -> subprocess.CompletedProcess:
-    """A program of C++, which is compiled once; for stock without our library."""
-    program = native.program(source, torch_folder(sys.executable))
-    found = for_cpp()
-    if python != sys.executable:
-        found["LD_PRELOAD"] = os.environ.get("LD_PRELOAD", "")
-    return subprocess.run([program], env=variables | found, capture_output=True, text=True, timeout=seconds)

@@ -74,8 +74,8 @@ fn a_block_that_a_stream_copies_is_not_used_again_before_that_is_over() {
     }
 }
 
-/// What PyTorch 2.15.0 and its fork did with the same traces, by `tests/python/replay.py` in the simulator: the models must do
-/// the same to the byte. Pins, unpins, and the most bytes pinned at one moment; bytes come from statistics, except for `kv-cache`,
+/// What PyTorch 2.15.0 and its fork were seen to do with the same traces in the simulator: the models must do the same to the
+/// byte. Pins, unpins, and the most bytes pinned at one moment; bytes come from statistics, except for `kv-cache`,
 /// where cached blocks count and reading statistics would flush them. In this order: stock;
 /// `pinned_max_round_threshold_mb:1`; the fork with `BUDDY_WARMUP=sync`; the fork with `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
 const SEEN: &str = "\
@@ -101,7 +101,7 @@ fn the_models_pin_what_pytorch_and_the_fork_were_seen_to_pin() {
     for (name, seen) in SEEN.lines().filter_map(|it| it.split_once(": ")) {
         let workload = Workload::named(name).unwrap();
         let mut checker = Checker::default();
-        // The script left out uses on streams, too.
+        // Uses on streams were left out there, too.
         let steps: Vec<Step> = (1..)
             .zip(workload.events(1, workload.steps))
             .filter_map(|(line, event)| Step::checked(&mut checker, line, event).unwrap())
