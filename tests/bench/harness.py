@@ -14,25 +14,24 @@ from typing import Callable
 
 from results import Failed, ratio_of_turns
 
-# The allocators: how the harness calls each, and its settings. docs/bench.md explains them.
+# The allocators and their settings. docs/bench.md explains them.
 SUBJECTS = {
-    "stock": ("stock", {}),
+    "stock": {},
     # All settings against rounding, slow pins and slow events.
-    "stock-tuned": ("stock", {"PYTORCH_ALLOC_CONF": "pinned_max_round_threshold_mb:1,pinned_use_background_threads:True"}),
-    # As much as the others pin ahead by default.
-    "reserve": ("stock", {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:8192"}),
-    "buddy-181094": ("buddy-181094", {}),
-    "pinbuddy": ("fork", {}),
-    "pinbuddy-exact": ("fork", {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}),
-    "pinbuddy-plan": ("fork", {}),
+    "stock-tuned": {"PYTORCH_ALLOC_CONF": "pinned_max_round_threshold_mb:1,pinned_use_background_threads:True"},
+    # As much as #181094 proposes to pin ahead.
+    "reserve": {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:8192"},
+    "pinbuddy": {},
+    "pinbuddy-exact": {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"},
+    "pinbuddy-plan": {},
 }
 # Exact growth pins less, but is as fast; plans have a part of their own. Stock comes first.
-TIMED = ["stock", "stock-tuned", "reserve", "buddy-181094", "pinbuddy"]
+TIMED = ["stock", "stock-tuned", "reserve", "pinbuddy"]
 SYNC = {"BUDDY_WARMUP": "sync"}
 
 
 def is_fork(subject: str) -> bool:
-    return SUBJECTS[subject][0] == "fork"
+    return subject.startswith("pinbuddy")
 
 
 def cores() -> list[int]:
@@ -41,7 +40,7 @@ def cores() -> list[int]:
 
 def settings(subject: str, counted: bool) -> dict:
     """Pins are made, or only counted by the simulator, so that any size fits any machine."""
-    own = dict(SUBJECTS[subject][1])
+    own = dict(SUBJECTS[subject])
     if counted:
         own["PINBUDDY_SIM_LOCK"] = "0"
         if is_fork(subject):
@@ -148,7 +147,7 @@ class Machine:
             **settings(subject, counted and self.simulated),
             **more,
         }
-        return Process(name or subject, [str(self.program), SUBJECTS[subject][0]], environ)
+        return Process(name or subject, [str(self.program)], environ)
 
     def start_all(self, subjects: list, more: dict = {}) -> list[Process]:
         return [self.start(it, more) for it in subjects]

@@ -15,9 +15,9 @@ matplotlib.rcParams.update({"svg.hashsalt": "pinbuddy", "svg.fonttype": "none"})
 from matplotlib import pyplot  # noqa: E402
 
 # Names as documents have them, and colours that colour-blind readers can distinguish (Okabe and Ito).
-SHOWN = {"stock-tuned": "stock tuned", "reserve": "reserved", "buddy-181094": "#181094", "pinbuddy-exact": "exact growth",
+SHOWN = {"stock-tuned": "stock tuned", "reserve": "reserved", "pinbuddy-exact": "exact growth",
          "pinbuddy-plan": "with a plan"}
-COLOURS = {"stock": "#000000", "stock-tuned": "#0072b2", "reserve": "#cc79a7", "buddy-181094": "#e69f00",
+COLOURS = {"stock": "#000000", "stock-tuned": "#0072b2", "reserve": "#cc79a7",
            "pinbuddy": "#009e73", "pinbuddy-exact": "#56b4e9", "pinbuddy-plan": "#d55e00",
            "THP": "#009e73", "engine": "#009e73", "warmed": "#009e73", "planned": "#d55e00", "hugetlb": "#56b4e9", "defaults": "#56b4e9",
            "4 KiB": "#d55e00", "engine, 4 KiB": "#d55e00"}

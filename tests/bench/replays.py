@@ -134,7 +134,6 @@ STARTS = {
     "sync": ("pinbuddy", SYNC, False, 1.0),
     "stock-tuned": ("stock-tuned", {}, False, None),
     "reserve": ("reserve", {}, False, None),
-    "buddy-181094": ("buddy-181094", {}, False, None),
 }
 
 

@@ -115,9 +115,8 @@ def machine_for(args: argparse.Namespace, xtask: list) -> Machine:
     for folder, option in ((fork, "--fork"), (stock, "--stock")):
         if not list(folder.glob("lib/python*/site-packages/torch/version.py")):
             raise Failed(f"{option}: {folder} is no virtual environment with torch; `cargo xtask venv` makes one")
-    program = TARGET / "bench/harness"
     torch = next(stock.absolute().glob("lib/python*/site-packages/torch"))
-    output([sys.executable, Path(__file__).parent / "build.py", torch, program])
+    program = Path(output([sys.executable, ROOT / "tests/python/native.py", Path(__file__).parent, torch, "-O2"]))
     machine = Machine(fork.absolute(), stock.absolute(), program, environ, not args.real, TARGET / "bench/work", effort,
                       args.rounds or rounds, turns)
     if args.real:

@@ -8,10 +8,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import native
 import pytest
 from conftest import interpreter
-from measure import SOURCE, Turns, at_least, pairs_of, torch_folder
+from measure import Process, at_least, pairs_of, torch_folder
 from plugin import for_cpp
 from recorded import read
 
@@ -26,11 +25,11 @@ def torch_folders():
     return torch_folder(interpreter("stock")), torch_folder(sys.executable)
 
 
-def allocating(torch_folders, size: int, **variables) -> Turns:
+def allocating(torch_folders, size: int, **variables) -> Process:
     """A process that allocates and frees as fast as it can."""
-    stock, fork = torch_folders
-    variables |= SETTINGS | {"LD_PRELOAD": for_cpp()["LD_PRELOAD"]}
-    return pairs_of(native.program(SOURCE, stock, "-O2"), fork, size, **variables)
+    process = pairs_of(*torch_folders, **variables, **SETTINGS, LD_PRELOAD=for_cpp()["LD_PRELOAD"])
+    process.ask(f"requests {size}")
+    return process
 
 
 def peak_kib(process: subprocess.Popen) -> int:
@@ -43,10 +42,10 @@ def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(t
     file = tmp_path / "trace.jsonl"
     count, turns = 100_000, 20
     with allocating(torch_folders, 64 << 10, BUDDY_TRACE=file) as program:
-        program.turn(100)
+        program.ask("pairs 100")
         before = peak_kib(program.process)
         for _ in range(turns):
-            program.turn(count)
+            program.ask(f"pairs {count}")
         grown = peak_kib(program.process) - before
     _, events = read(file)
     counts = Counter(event["op"] for event in events)
@@ -73,17 +72,16 @@ def test_what_a_recorded_pair_costs(torch_folders, tmp_path, size):
         with (
             allocating(torch_folders, size) as off,
             allocating(torch_folders, size, BUDDY_TRACE=tmp_path / "{pid}") as on,
-            allocating(torch_folders, 0) as read,
         ):
-            for process in (off, on, read):
-                process.turn(count)
+            for process in (off, on):
+                process.ask(f"pairs {count}")
             elsewhere(on.process.pid)
             longer, read_ns = [], []
             for _ in range(50):
                 time.sleep(0.012)
-                without = off.turn(count)
-                recorded = on.turn(count)
-                read_ns.append(read.turn(count))
+                without = off.number(f"pairs {count}")
+                recorded = on.number(f"pairs {count}")
+                read_ns.append(off.number(f"reads {count}"))
                 longer.append((recorded - without) / read_ns[-1])
         reads.append(statistics.median(longer))
         allowed.append(max(MOST_READS, MOST_NS / statistics.median(read_ns)))
