@@ -137,7 +137,7 @@ class Machine:
     def python(self, fork: bool) -> str:
         return str((self.fork if fork else self.stock) / "bin/python")
 
-    def start(self, subject: str, more: dict = {}, *, counted: bool = True, name: str = "") -> Process:
+    def start(self, subject: str, more: dict = {}, *, counted: bool = True) -> Process:
         """A process with one allocator. Pages are locked on real CUDA, and where that is asked for."""
         which = self.fork if is_fork(subject) else self.stock
         libraries = [next(which.glob("lib/python*/site-packages/torch/lib")), self.environ.get("LD_LIBRARY_PATH")]
@@ -147,7 +147,7 @@ class Machine:
             **settings(subject, counted and self.simulated),
             **more,
         }
-        return Process(name or subject, [str(self.program)], environ)
+        return Process(subject, [str(self.program)], environ)
 
     def start_all(self, subjects: list, more: dict = {}) -> list[Process]:
         return [self.start(it, more) for it in subjects]
@@ -168,7 +168,6 @@ class Case:
     measured: str
     prepare: Callable[[Process], bool | None] = lambda process: None  # False: this process does not take part any more
     field: str = "ns"
-    before: Callable[[], None] = lambda: None
 
 
 def in_turns(processes: list, turns: int, ask: Callable[[Process], float]) -> list[list[float]]:
@@ -193,12 +192,8 @@ def measure(machine: Machine, start: Callable[[], list], cases: list, rounds: in
             for case in cases:
                 machine.say(f"round {number}, {case.name}")
                 processes = [it for it in processes if case.prepare(it) is not False]
-
-                def ask(process: Process) -> float:
-                    case.before()
-                    return process.number(case.measured, case.field)
-
-                for it, own in zip(processes, in_turns(processes, turns or machine.turns, ask)):
+                asked = in_turns(processes, turns or machine.turns, lambda it: it.number(case.measured, case.field))
+                for it, own in zip(processes, asked):
                     seen[case.name].setdefault(it.name, []).append(own)
     return seen
 

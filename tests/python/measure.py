@@ -161,12 +161,3 @@ def at_least(samples: list[float]) -> float:
     if k == 0:
         raise ValueError(f"{n} samples are too few for a bound")
     return sorted(samples)[k - 1]
-
-
-def overhead(stock: str, fork: str) -> dict:
-    """Pairs with the engine off, and imports: the part `overhead` of the benchmark. `hit` has pairs of all sizes with it on."""
-    return {
-        "disabled_64KiB": compare_pairs(torch_folder(stock), torch_folder(fork), 64 << 10, BUDDY_DISABLE=1),
-        "import": compare_imports(stock, fork),
-        "loading": compare_loading(stock, fork),
-    }
