@@ -21,6 +21,6 @@ include=$(cargo xtask venv --torch "$version" --stock --headers)
 
 mkdir -p "$out/bin"
 python3 tests/upstream/compiled.py --stock "$python" --include "$include" "$@" "$out"
-python3 tests/bench/build.py "$torch" "$out/bin/harness" --once
+cp "$(python3 tests/python/native.py tests/bench "$torch" -O2)" "$out/bin/harness"
 env --unset CARGO_BUILD_TARGET cargo build --quiet --locked --package pinbuddy-gpu-questions --target-dir target
 cp target/debug/pinbuddy-gpu-questions "$out/bin/questions"

@@ -43,6 +43,13 @@ Ticks ticks_now() {
   return ticks;
 }
 
+void read_counter(long times) {
+  [[maybe_unused]] volatile Ticks read = 0;
+  for (long i = 0; i < times; ++i) {
+    read = __rdtsc();
+  }
+}
+
 Ticks ticks_of_asking() {
   std::array<Ticks, 1001> seen{};
   for (Ticks& it : seen) {

@@ -15,5 +15,7 @@ Ticks ticks_now();
 // The cost of a reading: the median difference of consecutive ones.
 Ticks ticks_of_asking();
 double in_nanoseconds(Ticks ticks);
+// Reads the counter so many times, out of order.
+void read_counter(long times);
 
 } // namespace bench

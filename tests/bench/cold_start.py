@@ -1,11 +1,8 @@
-"""The cost of a cold start by backing and page size, and the cost of a warm-up to a program beside it.
-
-The part `warm-up` of `cargo xtask bench`.
+"""The part `warm-up`: a cold start by backing and page size, and the cost of a warm-up to a program beside it.
 
 warm-up  4 GiB in blocks of 1 GiB, with two threads: `cuda` (the simulator's mmap and mlock of 4 KiB
-         pages), and memory of our own, which forked children share, in pages of 4 KiB, transparent
-         huge pages and, where the system can set 4 GiB aside, huge pages of its pool; and in
-         transparent ones that are hidden from children
+         pages), and memory of our own, which forked children share, in transparent huge pages and,
+         where the system can set 4 GiB aside, in huge pages of its pool
 beside   allocate and free of a cached block on the main thread: while a warm-up goes on in the
          background, over the time when none does
 
@@ -14,10 +11,14 @@ lately, which takes longer than all else; so each process first uses as much mem
 and gives it back to the kernel, just before the clock starts.
 """
 
-import statistics
 from pathlib import Path
+from statistics import fmean, median
 
-from production import run
+from harness import Machine
+from results import Results, at_least, at_most, table
+from scripts import in_python_tests
+
+import production  # which `scripts` has made known
 
 ROUNDS = 5
 POOL = Path("/proc/sys/vm/nr_hugepages")
@@ -47,12 +48,11 @@ pages = [it["page_bytes"] for it in pinbuddy.stats()["segments"]]
 answer([taken, pages])
 """
 
+THP, POOLED = "pages, transparent", "pages, 2 MiB"
 WAYS = {
     "cuda": {"BUDDY_BACKING": "cuda"},
-    "pages, 4 KiB": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "off"},
-    "pages, transparent": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "thp"},
-    "pages, transparent, hidden": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "thp", "BUDDY_FORK": "hide"},
-    "pages, 2 MiB": {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "2M"},
+    THP: {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "thp"},
+    POOLED: {"BUDDY_BACKING": "pages", "BUDDY_HUGE_PAGES": "2M"},
 }
 
 
@@ -64,35 +64,22 @@ def set_aside(pages: int) -> bool:
         return False
 
 
-def warm_up(fork: str) -> dict:
-    """Seconds, by way; the ways take turns."""
+def cold(fork: str) -> dict:
+    """For each way its seconds, and the pages that it got; the ways take turns."""
     before = POOL.read_text() if POOL.exists() else "0"
     seen: dict[str, list] = {way: [] for way in WAYS}
     for _ in range(ROUNDS):
         for way, settings in WAYS.items():
-            pool = way == "pages, 2 MiB"
-            if pool and not set_aside(2048):
+            if way == POOLED and not set_aside(2048):
                 POOL.write_text(before)
                 continue
             try:
-                program = WARM_UP.format(used="4 << 30, MAP_HUGETLB" if pool else "5 << 30, 0")
-                seen[way].append(run(fork, program, **BLOCKS, **settings))
+                program = WARM_UP.format(used="4 << 30, MAP_HUGETLB" if way == POOLED else "5 << 30, 0")
+                seen[way].append(production.run(fork, program, **BLOCKS, **settings))
             finally:
-                if pool:
+                if way == POOLED:
                     POOL.write_text(before)
-    result = {}
-    for way, of in seen.items():
-        # Compares neighbours in time, which share the machine's noise.
-        faster = [cuda[0] / own[0] for cuda, own in zip(seen["cuda"], of)]
-        if of:
-            result[way] = {
-                "seconds": statistics.median(it[0] for it in of),
-                "times_faster": statistics.median(faster),
-                "spread": [min(faster), max(faster)],
-                "rounds": faster,
-                "pages": sorted({page for it in of for page in it[1]}, key=str),
-            }
-    return result
+    return seen
 
 
 BESIDE = """
@@ -122,22 +109,20 @@ answer([beside, alone])
 BEHIND = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "8", "BUDDY_MAX_MB": "8000", "PINBUDDY_SIM_QUIET": "1"}
 
 
-def beside(fork: str) -> dict:
-    """Nanoseconds for allocate and free, beside a warm-up and alone, and their ratio."""
-    seen: dict[str, list] = {way: [] for way in ("cuda", "pages, transparent")}
-    for _ in range(5):
-        for way in seen:
-            seen[way].append(run(fork, BESIDE, **BEHIND, **WAYS[way]))
-    result = {}
-    for way, of in seen.items():
-        ratios = [statistics.fmean(with_it) / statistics.fmean(alone) for with_it, alone in of]
-        result[way] = {
-            "beside_ns": statistics.median(statistics.fmean(it[0]) for it in of),
-            "alone_ns": statistics.median(statistics.fmean(it[1]) for it in of),
-            "ratio": statistics.median(ratios),
-            "rounds": ratios,
-            "spread": [min(ratios), max(ratios)],
-            "batches": sum(len(it[0]) for it in of),
-        }
-    return result
-
+def warm_up(machine: Machine, results: Results) -> None:
+    with in_python_tests(machine) as (_, fork):
+        seen = cold(fork)
+        beside = [production.run(fork, BESIDE, **BEHIND, **WAYS[THP]) for _ in range(ROUNDS)]
+    # Compares neighbours in time, which share the machine's noise.
+    faster = {way: [cuda / own for (cuda, _), (own, _) in zip(seen["cuda"], of)] for way, of in seen.items()}
+    for name, way, target in [("thp", THP, 3.0), ("hugetlb", POOLED, median(faster[THP]))]:
+        if faster[way]:
+            results.rounds(("warmup_speedup", name), faster[way], at_least(target))
+        else:
+            results.skipped[f"warmup_speedup {name}"] = "no such pages here"
+    results.rounds(("beside_warm_up",), [fmean(with_it) / fmean(alone) for with_it, alone in beside], at_most(1.1))
+    seconds = {way: median(it[0] for it in of) for way, of in seen.items() if of}
+    results.details["warm_up"] = {"seconds": seconds}
+    pages = {way: ", ".join(sorted({str(page) for it in of for page in it[1]})) for way, of in seen.items()}
+    print(table("warm-up of 4 GiB", ["seconds", "times faster", "pages"],
+                [(way, [it, median(faster[way]), pages[way]]) for way, it in seconds.items()]))

@@ -1,14 +1,12 @@
 // Measures one allocator of pinned memory, a turn for each line of input.
 //
-// usage: harness stock|fork|buddy-181094
-//
-// The model of #181094 takes its threshold from BUDDY_THRESHOLD_MB, as the fork does.
 // One program for stock and fork: the folder of libtorch that the loader finds decides. It waits for
 // each line and answers it with one, so that whoever drives several can let them take turns:
 //
 //   requests PATTERN          what `pairs`, `single` and `threads` do from now on (requests.h)
 //   pairs N                   ns=   thread time of one, over so many
 //   device PATTERN            what `pairs` does from now on, of device memory, on the current stream and with no events
+//   reads N                   ns=   thread time of one reading of the processor's counter
 //   single N                  p99=   nanoseconds of one, each measured by itself
 //   threads COUNT N           ns=   wall time of all, each thread doing N
 //   beside-statistics COUNT SECONDS   threads with a block each, and a reader of statistics (threads.h)
@@ -22,7 +20,6 @@
 // An answer is `name=value[,value...]` separated by spaces, or `error TEXT`.
 #include "clock.h"
 #include "looked_up.h"
-#include "model_allocator.h"
 #include "replay.h"
 #include "requests.h"
 #include "threads.h"
@@ -75,7 +72,9 @@ class Harness {
       pattern.event = false;
       loop_ = std::make_unique<Loop>(device_allocator(), std::move(pattern));
     } else if (word == "pairs") {
-      answer["ns"] = {pairs(take<long>(line))};
+      answer["ns"] = {per_one(take<long>(line), [this](long count) { loop().run(count); })};
+    } else if (word == "reads") {
+      answer["ns"] = {per_one(take<long>(line), [](long count) { read_counter(count); })};
     } else if (word == "single") {
       answer["p99"] = {single(take<long>(line))};
     } else if (word == "threads") {
@@ -125,11 +124,12 @@ class Harness {
     return *loop_;
   }
 
-  double pairs(long count) {
+  template <typename Run>
+  static double per_one(long count, Run run) {
     // The others' turns have evicted the processor's caches.
-    loop().run(count / 4);
+    run(count / 4);
     const double start = thread_nanoseconds();
-    loop().run(count);
+    run(count);
     return (thread_nanoseconds() - start) / static_cast<double>(count);
   }
 
@@ -208,20 +208,9 @@ class Harness {
 
 } // namespace
 
-int main(int argc, char** argv) {
-  const std::string which = argc > 1 ? argv[1] : "";
-  if (which != "stock" && which != "fork" && which != "buddy-181094") {
-    std::cerr << "usage: " << argv[0] << " stock|fork|buddy-181094\n";
-    return 2;
-  }
-  at::HostAllocator* allocator = at::getHostAllocator(at::kCUDA);
-  if (which == "buddy-181094") {
-    const char* threshold = std::getenv("BUDDY_THRESHOLD_MB");
-    const std::size_t mebibytes = threshold ? std::strtoull(threshold, nullptr, 10) : 4;
-    allocator = make_model(allocator, mebibytes << 20);
-  }
+int main() {
   {
-    Harness harness(allocator);
+    Harness harness(at::getHostAllocator(at::kCUDA));
     std::string words;
     while (std::getline(std::cin, words)) {
       std::istringstream line(words);

@@ -14,25 +14,24 @@ from typing import Callable
 
 from results import Failed, ratio_of_turns
 
-# The allocators: how the harness calls each, and its settings. docs/bench.md explains them.
+# The allocators and their settings. docs/bench.md explains them.
 SUBJECTS = {
-    "stock": ("stock", {}),
+    "stock": {},
     # All settings against rounding, slow pins and slow events.
-    "stock-tuned": ("stock", {"PYTORCH_ALLOC_CONF": "pinned_max_round_threshold_mb:1,pinned_use_background_threads:True"}),
-    # As much as the others pin ahead by default.
-    "reserve": ("stock", {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:8192"}),
-    "buddy-181094": ("buddy-181094", {}),
-    "pinbuddy": ("fork", {}),
-    "pinbuddy-exact": ("fork", {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}),
-    "pinbuddy-plan": ("fork", {}),
+    "stock-tuned": {"PYTORCH_ALLOC_CONF": "pinned_max_round_threshold_mb:1,pinned_use_background_threads:True"},
+    # As much as #181094 proposes to pin ahead.
+    "reserve": {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:8192"},
+    "pinbuddy": {},
+    "pinbuddy-exact": {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"},
+    "pinbuddy-plan": {},
 }
 # Exact growth pins less, but is as fast; plans have a part of their own. Stock comes first.
-TIMED = ["stock", "stock-tuned", "reserve", "buddy-181094", "pinbuddy"]
+TIMED = ["stock", "stock-tuned", "reserve", "pinbuddy"]
 SYNC = {"BUDDY_WARMUP": "sync"}
 
 
 def is_fork(subject: str) -> bool:
-    return SUBJECTS[subject][0] == "fork"
+    return subject.startswith("pinbuddy")
 
 
 def cores() -> list[int]:
@@ -41,7 +40,7 @@ def cores() -> list[int]:
 
 def settings(subject: str, counted: bool) -> dict:
     """Pins are made, or only counted by the simulator, so that any size fits any machine."""
-    own = dict(SUBJECTS[subject][1])
+    own = dict(SUBJECTS[subject])
     if counted:
         own["PINBUDDY_SIM_LOCK"] = "0"
         if is_fork(subject):
@@ -138,7 +137,7 @@ class Machine:
     def python(self, fork: bool) -> str:
         return str((self.fork if fork else self.stock) / "bin/python")
 
-    def start(self, subject: str, more: dict = {}, *, counted: bool = True, name: str = "") -> Process:
+    def start(self, subject: str, more: dict = {}, *, counted: bool = True) -> Process:
         """A process with one allocator. Pages are locked on real CUDA, and where that is asked for."""
         which = self.fork if is_fork(subject) else self.stock
         libraries = [next(which.glob("lib/python*/site-packages/torch/lib")), self.environ.get("LD_LIBRARY_PATH")]
@@ -148,7 +147,7 @@ class Machine:
             **settings(subject, counted and self.simulated),
             **more,
         }
-        return Process(name or subject, [str(self.program), SUBJECTS[subject][0]], environ)
+        return Process(subject, [str(self.program)], environ)
 
     def start_all(self, subjects: list, more: dict = {}) -> list[Process]:
         return [self.start(it, more) for it in subjects]
@@ -169,7 +168,6 @@ class Case:
     measured: str
     prepare: Callable[[Process], bool | None] = lambda process: None  # False: this process does not take part any more
     field: str = "ns"
-    before: Callable[[], None] = lambda: None
 
 
 def in_turns(processes: list, turns: int, ask: Callable[[Process], float]) -> list[list[float]]:
@@ -194,12 +192,8 @@ def measure(machine: Machine, start: Callable[[], list], cases: list, rounds: in
             for case in cases:
                 machine.say(f"round {number}, {case.name}")
                 processes = [it for it in processes if case.prepare(it) is not False]
-
-                def ask(process: Process) -> float:
-                    case.before()
-                    return process.number(case.measured, case.field)
-
-                for it, own in zip(processes, in_turns(processes, turns or machine.turns, ask)):
+                asked = in_turns(processes, turns or machine.turns, lambda it: it.number(case.measured, case.field))
+                for it, own in zip(processes, asked):
                     seen[case.name].setdefault(it.name, []).append(own)
     return seen
 

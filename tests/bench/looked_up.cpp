@@ -58,18 +58,6 @@ double field(const std::string& text, const std::string& name) {
 
 } // namespace
 
-void* pin(std::size_t bytes) {
-  constexpr unsigned portable = 1;
-  static auto* const allocate = required<int(void**, std::size_t, unsigned)>("cudaHostAlloc");
-  void* memory = nullptr;
-  return allocate(&memory, bytes, portable) == 0 ? memory : nullptr;
-}
-
-void unpin(void* memory) {
-  static auto* const release = required<int(void*)>("cudaFreeHost");
-  release(memory);
-}
-
 bool is_counted() {
   static const bool counts = named<StatsJson>("pinbuddy_sim_stats_json") != nullptr;
   return counts;

@@ -1,10 +1,8 @@
-// What this program looks up at run time, so that it runs with either libtorch and either runtime: the CUDA runtime, the
-// simulator's counts, pinbuddy's C interface, and the allocator of device memory.
+// What this program looks up at run time, so that it runs with either libtorch and either runtime: the simulator's counts,
+// pinbuddy's C interface, and the allocator of device memory.
 #pragma once
 
 #include <c10/core/Allocator.h>
-
-#include <cstddef>
 
 namespace bench {
 
@@ -14,10 +12,6 @@ struct Pinned {
   double peak = 0;
   double pins = 0; // calls that pinned
 };
-
-// cudaHostAlloc with only the portable flag; null if it fails.
-void* pin(std::size_t bytes);
-void unpin(void* memory);
 
 // Whether the runtime is simulated; it counts every pin.
 bool is_counted();

@@ -1,6 +1,5 @@
-"""Pairs of allocate and free: hits by size, on several threads, among many blocks, recorded, and of device memory."""
+"""Pairs of allocate and free: hits by size, on several threads, among many blocks, and of device memory."""
 
-import time
 from statistics import median
 
 from harness import SYNC, TIMED, Case, Machine, Process, measure, medians, ratios, requests
@@ -72,10 +71,6 @@ def threads(machine: Machine, results: Results) -> None:
     rows = [(f"{count}, ns a pair", [median(times[it][str(count)]) for it in TIMED]) for count in COUNTS]
     rows += [(f"{count}, throughput / stock", [median(faster[it][str(count)]) for it in TIMED]) for count in COUNTS]
     print(table("threads", TIMED, rows))
-    results.charts.append({
-        "file": "latency-by-threads", "title": "Allocate + free of 8 MiB by several threads at once", "x": "threads",
-        "y": "nanoseconds a pair, all threads together", "x_scale": "log2",
-        "series": {it: [[count, median(times[it][str(count)])] for count in COUNTS] for it in TIMED}})
 
 
 CROWDS = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -119,46 +114,6 @@ def scaling(machine: Machine, results: Results) -> None:
         "file": "latency-by-blocks", "title": "Allocate + free, no two sizes alike, among other blocks",
         "x": "live blocks, and as many free ones between them", "y": "nanoseconds a pair", "x_scale": "log", "y_scale": "log",
         "series": {it: [[count, value] for count, value in own.items()] for it, own in cell.items()}})
-
-
-RECORDED = {"64KiB": str(64 * KIB), "8MiB": str(8 * MIB), "mixed": "mixed"}
-FEW = 2_000  # no ring is full after so many
-REST = 0.012  # seconds in which the writer's thread drains the rings
-MORE_RECORDED = 30.0
-
-
-def record(machine: Machine, results: Results) -> None:
-    """Nanoseconds that a pair takes more while BUDDY_TRACE records it. Nothing may be dropped, which would be cheaper."""
-    off, rows = {}, []
-    for name, pattern in RECORDED.items():
-        without, more = [], []
-        for _ in range(machine.rounds):
-            with machine.folder() as folder:
-                trace = folder / "trace.jsonl"
-
-                def start() -> list:
-                    both = [machine.start("pinbuddy", name="off"), machine.start("pinbuddy", {"BUDDY_TRACE": str(trace)}, name="on")]
-                    for it in both:
-                        it.ask(f"requests {pattern}")
-                        for _ in range(4):
-                            time.sleep(REST)
-                            it.ask(f"pairs {FEW}")
-                    # The writer's thread is there by now, and keeps all cores.
-                    return both
-
-                case = Case(name, f"pairs {FEW}", before=lambda: time.sleep(REST))
-                seen = measure(machine, start, [case], rounds=1)[name]
-                lines = trace.read_text().splitlines()
-            lost = sum('"op":"lost"' in line for line in lines)
-            if len(lines) < 2 or lost:
-                raise Failed(f"the trace was written more slowly than it came, {lost} times: a quieter machine records all of it")
-            without += medians(seen, "off")
-            more.append(median(on - none for on, none in zip(seen["on"][0], seen["off"][0])))
-        results.rounds(("record_more_ns", name), more, at_most(MORE_RECORDED))
-        off[name] = round(median(without), 1)
-        rows.append((name, [median(without), median(without) + median(more), median(more)]))
-    results.details["record"] = {"off_ns": off}
-    print(table("allocate + free, recorded, ns", ["off", "recorded", "more"], rows))
 
 
 # A name, and what is measured beside a plan of `DEVICE_PLANNED`: that itself, shorter requests, and longer ones than it has regions

@@ -1,6 +1,6 @@
 """Draws charts as SVG by matplotlib. Knows nothing of their meaning.
 
-usage: plots.py CHARTS.json DIR     A chart: file, title, x, y, x_scale and y_scale (log, log2, bytes), steps, and the
+usage: plots.py CHARTS.json DIR     A chart: file, title, x, y, x_scale and y_scale (log, bytes), steps, and the
                                     series, each a list of points; one called `live` is an area behind the others.
 """
 
@@ -15,12 +15,11 @@ matplotlib.rcParams.update({"svg.hashsalt": "pinbuddy", "svg.fonttype": "none"})
 from matplotlib import pyplot  # noqa: E402
 
 # Names as documents have them, and colours that colour-blind readers can distinguish (Okabe and Ito).
-SHOWN = {"stock-tuned": "stock tuned", "reserve": "reserved", "buddy-181094": "#181094", "pinbuddy-exact": "exact growth",
+SHOWN = {"stock-tuned": "stock tuned", "reserve": "reserved", "pinbuddy-exact": "exact growth",
          "pinbuddy-plan": "with a plan"}
-COLOURS = {"stock": "#000000", "stock-tuned": "#0072b2", "reserve": "#cc79a7", "buddy-181094": "#e69f00",
+COLOURS = {"stock": "#000000", "stock-tuned": "#0072b2", "reserve": "#cc79a7",
            "pinbuddy": "#009e73", "pinbuddy-exact": "#56b4e9", "pinbuddy-plan": "#d55e00",
-           "THP": "#009e73", "engine": "#009e73", "warmed": "#009e73", "planned": "#d55e00", "hugetlb": "#56b4e9", "defaults": "#56b4e9",
-           "4 KiB": "#d55e00", "engine, 4 KiB": "#d55e00"}
+           "warmed": "#009e73", "planned": "#d55e00", "defaults": "#56b4e9"}
 # Later lines are thinner, so that lines below them stay visible.
 WIDTHS = {"pinbuddy": 5, "reserve": 3.5, "pinbuddy-exact": 2.5}
 
@@ -48,8 +47,8 @@ def draw(chart: dict, note: str, file: Path) -> None:
     for which, scale in (("x", chart.get("x_scale")), ("y", chart.get("y_scale"))):
         if scale:
             getattr(axes, f"set_{which}scale")("log", **({} if scale == "log" else {"base": 2}))
-        if scale in ("log2", "bytes"):
-            getattr(axes, f"{which}axis").set_major_formatter(as_bytes if scale == "bytes" else "{x:g}")
+        if scale == "bytes":
+            getattr(axes, f"{which}axis").set_major_formatter(as_bytes)
     if not chart.get("y_scale"):
         axes.set_ylim(bottom=0)
     axes.set(title=chart["title"], xlabel=chart["x"], ylabel=chart["y"])

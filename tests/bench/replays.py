@@ -1,7 +1,6 @@
 """Whole workloads, replayed: what is pinned, the first iteration, and second runs with the plan of a first one."""
 
 import contextlib
-import json
 from pathlib import Path
 from statistics import median
 
@@ -33,11 +32,8 @@ class Planned:
                 raise Failed("the first run wrote no plan")
             yield planned
 
-    def start(self, more: dict = {}, *, counted: bool = True) -> Process:
-        return self.machine.start("pinbuddy-plan", {"BUDDY_PLAN": str(self.file), **more}, counted=counted)
-
-    def bytes(self) -> int:
-        return sum(json.loads(self.file.read_text().splitlines()[0])["regions"])
+    def start(self, more: dict = {}) -> Process:
+        return self.machine.start("pinbuddy-plan", {"BUDDY_PLAN": str(self.file), **more})
 
 
 # ---- memory: how much each allocator pins. The events of a fast replay come sooner than a background thread asks (every
@@ -81,8 +77,8 @@ def second_runs(machine: Machine, workload: Workload, first: str, trace: Path) -
     }
 
 
-def memory(machine: Machine, results: Results, files: list) -> None:
-    programs = workloads(machine) + [Workload(it.stem, file=it) for it in files]
+def memory(machine: Machine, results: Results) -> None:
+    programs = workloads(machine)
     seen: dict = {}
     for workload in programs:
         with machine.folder() as folder:
@@ -133,8 +129,6 @@ STARTS = {
     "background": ("pinbuddy", {"BUDDY_WARMUP": "background"}, False, 3.0),
     "sync": ("pinbuddy", SYNC, False, 1.0),
     "stock-tuned": ("stock-tuned", {}, False, None),
-    "reserve": ("reserve", {}, False, None),
-    "buddy-181094": ("buddy-181094", {}, False, None),
 }
 
 
@@ -174,16 +168,13 @@ def first(machine: Machine, results: Results) -> None:
     results.details["first"] = {"workload": workload.name, "seconds": own, "peak_live_bytes": live}
 
 
-# ---- plan: second runs. Memory is counted, so that any size fits any machine, and pins take a driver's time. Small
-# workloads run with pages locked for real, too: those with at most so many bytes live.
+# ---- plan: second runs. Memory is counted, so that any size fits any machine, and pins take a driver's time.
 PACE = {"PINBUDDY_SIM_PIN_MS_PER_GB": "300"}
-LOCKED = 3 << 29
 PATTERNS = {"8MiB": str(8 << 20), "mixed": "mixed", "50-sizes": "50-sizes", "event": "event"}
 # So many pairs are recorded: nothing else happens between them, and many more would overrun the recorder.
 PAIRS, RECORDED = 4_000, 2_000
 PLAN_TARGETS = {
     "first_iteration_speedup": at_least(50.0),
-    "locked_first_iteration_speedup": at_least(50.0),
     "cold_first_iteration_speedup": None,
     "pair_ratio": at_most(0.6),
     "default_pair_ratio": None,
@@ -196,7 +187,7 @@ def plan(machine: Machine, results: Results, names: list) -> None:
     smoke = machine.effort == "smoke"
     for workload in workloads(machine):
         if workload.name in names or not names and (not smoke or workload.name == "tensors-155"):
-            _second_run(machine, workload, seen, results)
+            _second_run(machine, workload, seen)
     for name, pattern in list(PATTERNS.items())[: 0 if names else 1 if smoke else None]:
         machine.say(f"pairs, {name}")
         _pairs(machine, name, pattern, seen)
@@ -207,12 +198,12 @@ def plan(machine: Machine, results: Results, names: list) -> None:
     results.details["plan"] = {
         "pace_ms_per_gib": int(PACE["PINBUDDY_SIM_PIN_MS_PER_GB"]), "warm_up_s": medians["warm_up_s"],
         "first_iteration_s": {"stock": medians["stock"], "plan": medians["plan"]}}
-    columns = ["first, faster", "locked, faster", "cold, faster", "pair", "default", "warm-up, s", "stock's first, s"]
+    columns = ["first, faster", "cold, faster", "pair", "default", "warm-up, s", "stock's first, s"]
     rows = sorted({name for own in medians.values() for name in own})
-    print(table("with a plan, over stock", columns, [(it, [own.get(it) for own in list(medians.values())[:7]]) for it in rows]))
+    print(table("with a plan, over stock", columns, [(it, [own.get(it) for own in list(medians.values())[:6]]) for it in rows]))
 
 
-def _second_run(machine: Machine, workload: Workload, seen: dict, results: Results) -> None:
+def _second_run(machine: Machine, workload: Workload, seen: dict) -> None:
     """A workload from its first request to its last. Where sizes vary, those that were recorded never come again."""
     steps = min(workload.steps, 4) if machine.effort == "smoke" else 0
     seed = workload.second_seeds()[0]
@@ -220,21 +211,14 @@ def _second_run(machine: Machine, workload: Workload, seen: dict, results: Resul
         recorded, whole, begin = (folder / it for it in ("recorded", "whole", "begin"))
         workload.write(machine, recorded, SEED, steps)
         workload.write(machine, whole, seed, steps)
-        live = workload.write(machine, begin, seed, steps, first=True)
+        workload.write(machine, begin, seed, steps, first=True)
         machine.say(f"{workload.name}, the first run")
         # Waits for the warm-up before each request, as fast as a program: else the recorder would be overrun.
         with Planned.of_a_run(machine, lambda it: it.ask(f"replay {recorded} free")) as planned:
-            locked = []
             for number in range(1, min(machine.rounds, 3) + 1):  # each takes minutes, most of them pins of stock's
                 machine.say(f"{workload.name}, round {number}")
                 for key, value in _round(machine, planned, whole, begin).items():
                     seen[key].setdefault(workload.name, []).append(value)
-                if live <= LOCKED and machine.effort != "smoke":
-                    locked.append(_locked(machine, planned, begin, live))
-            if None in locked:
-                results.skipped[f"plan/locked_first_iteration_speedup/{workload.name}"] = "the machine has no room for its plan"
-            elif locked:
-                seen["locked_first_iteration_speedup"][workload.name] = locked
 
 
 def _round(machine: Machine, planned: Planned, whole: Path, begin: Path) -> dict:
@@ -259,27 +243,6 @@ def _round(machine: Machine, planned: Planned, whole: Path, begin: Path) -> dict
     if later[0] and len(later[0]) == len(later[1]) == len(later[2]):
         found |= {"pair_ratio": ratio_of_turns(later[1], later[0]), "default_pair_ratio": ratio_of_turns(later[2], later[0])}
     return found
-
-
-def _locked(machine: Machine, planned: Planned, trace: Path, live: int) -> float | None:
-    """How many times less the first iteration takes than stock's, pages locked; nothing where the plan has no room. How much
-    it may have is said: by default that is a share of what other programs leave, and a refused plan is no second run."""
-    amount = planned.bytes()
-    if available_memory() < amount * 3 // 2:
-        return None
-
-    def begin(process: Process, ready: bool) -> float:
-        with process:
-            # A virtual machine has to ask its host for memory that was not in use lately.
-            process.ask(f"use {live // 2 * 5}")
-            if ready:
-                process.ask("warm-up")
-                if (pinned := process.number("pins", "bytes")) < amount:
-                    raise Failed(f"{pinned:.0f} of the plan's {amount} bytes are pinned")
-            return process.ask(f"replay {trace} timed")["iteration_ns"][0]
-
-    stock = begin(machine.start("stock", counted=False), False)
-    return stock / begin(planned.start({"BUDDY_MAX_MB": str((amount >> 20) + 1)}, counted=False), True)
 
 
 def _pairs(machine: Machine, name: str, pattern: str, seen: dict) -> None:

@@ -135,6 +135,14 @@ void Loop::run(long pairs) {
     }
     return;
   }
+  if (live_.size() == 1 && requests_.sizes.size() == 1 && !requests_.event) {
+    // No work of ours, which would hide a part of the ratio.
+    live_.front().clear();
+    for (long i = 0; i < pairs; ++i) {
+      allocator_->allocate(requests_.sizes.front());
+    }
+    return;
+  }
   for (long i = 0; i < pairs; ++i) {
     pair();
   }

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+import cold_start  # noqa: E402
 import gpu_charts  # noqa: E402
 import pairs  # noqa: E402
 import replays  # noqa: E402
@@ -36,20 +37,16 @@ PARTS = {
     "memory": (replays.memory, False, True, "What is pinned for training, serving, loading and checkpoint traces"),
     "first": (replays.first, False, False, "Time in the allocator in the first iteration of a training trace, with pages locked"),
     "plan": (replays.plan, True, True, "Second runs with BUDDY_PLAN: their first iteration, their pairs; plan/NAME is one of its workloads"),
-    "record": (pairs.record, True, False, "What a pair takes more while BUDDY_TRACE records it"),
     "device": (pairs.device, True, False, "Device memory: planned pairs, and what passes through beside a plan"),
     "trainings": (scripts.trainings, True, True, "Device memory of real trainings: what PyTorch reserves, its model, a plan"),
-    "warm-up": (scripts.warm_up, True, False, "A cold start by backing and page size"),
+    "warm-up": (cold_start.warm_up, True, False, "A cold start by backing and page size"),
     "overhead": (scripts.overhead, True, False, "Requests with the engine off, and imports"),
-    "production": (scripts.of_production, True, True, "Clear, fit, steps, first block"),
     "worst": (worst.worst, True, True, "Cold starts, growth, clears, shortage, exits; worst/NAME is one of its programs"),
-    "build": (scripts.build, True, False, "Building the fork wheel, with nothing compiled"),
 }
 # Rounds, and turns of each.
 EFFORTS = {"full": (7, 50), "quick": (3, 15), "smoke": (1, 3)}
 SMOKE = ["hit", "threads", "plan"]
 SIMULATOR_ONLY = "it counts pins of more memory than there is, which only the simulator does"
-RMM = "its wheel has its own CUDA runtime linked in, which asks a real driver; not compared yet"
 
 
 def part_or_program(text: str) -> str:
@@ -75,11 +72,8 @@ def parser() -> argparse.ArgumentParser:
     it.add_argument("--out", type=Path, metavar="DIR", default=TARGET / "bench", help="where the plots go [default: target/bench]")
     it.add_argument("--real", action="store_true", help="use this machine's CUDA runtime and GPU instead of the simulator")
     it.add_argument("--strict", action="store_true", help="fail if a figure misses its target, for CI")
-    it.add_argument("--trace", type=Path, metavar="FILE", action="append", default=[],
-                    help="also replay this trace (JSON lines) in the part memory")
     it.add_argument("--fork", type=Path, metavar="DIR", help="use this environment with the fork, not that of `cargo xtask venv`")
     it.add_argument("--stock", type=Path, metavar="DIR", help="the same with the official wheel (`cargo xtask venv --stock`)")
-    it.add_argument("--python", metavar="PY", default="python3", help="the Python to make environments with [default: python3]")
     it.add_argument("--plot", type=Path, metavar="FILE", help="measure nothing; draw the plots of a GPU run's results.json")
     it.add_argument("--smoke", action="store_true", help=argparse.SUPPRESS)
     it.add_argument("--xtask", default="", help=argparse.SUPPRESS)
@@ -109,15 +103,13 @@ def machine_for(args: argparse.Namespace, xtask: list) -> Machine:
     effort = "smoke" if args.smoke else "quick" if args.quick else "full"
     rounds, turns = EFFORTS[effort]
     environ = environment(args, xtask)
-    with_torch = [*xtask, "venv", "--python", args.python]
-    fork = args.fork or Path(output(with_torch).splitlines()[-1])
-    stock = args.stock or Path(output([*with_torch, "--stock"]).splitlines()[-1])
+    fork = args.fork or Path(output([*xtask, "venv"]).splitlines()[-1])
+    stock = args.stock or Path(output([*xtask, "venv", "--stock"]).splitlines()[-1])
     for folder, option in ((fork, "--fork"), (stock, "--stock")):
         if not list(folder.glob("lib/python*/site-packages/torch/version.py")):
             raise Failed(f"{option}: {folder} is no virtual environment with torch; `cargo xtask venv` makes one")
-    program = TARGET / "bench/harness"
     torch = next(stock.absolute().glob("lib/python*/site-packages/torch"))
-    output([sys.executable, Path(__file__).parent / "build.py", torch, program])
+    program = Path(output([sys.executable, ROOT / "tests/python/native.py", Path(__file__).parent, torch, "-O2"]))
     machine = Machine(fork.absolute(), stock.absolute(), program, environ, not args.real, TARGET / "bench/work", effort,
                       args.rounds or rounds, turns)
     if args.real:
@@ -153,15 +145,14 @@ def context(machine: Machine) -> dict:
     }
 
 
-def run_part(name: str, args: argparse.Namespace, machine: Machine, results: Results, xtask: list) -> None:
+def run_part(name: str, args: argparse.Namespace, machine: Machine, results: Results) -> None:
     part, _, counts, _ = PARTS[name]
     if counts and not machine.simulated:
         results.skipped[name] = SIMULATOR_ONLY
         return
     chosen = [it.partition("/") for group in args.only for it in group if it.partition("/")[0] == name]
     programs = [] if any(not program for *_, program in chosen) else [program for *_, program in chosen]
-    more = {"memory": [args.trace], "plan": [programs], "worst": [programs], "build": [xtask]}
-    part(machine, results, *more.get(name, []))
+    part(machine, results, *([programs] if name in ("plan", "worst") else []))
 
 
 def draw(charts: list, out: Path, note: str, simulated: bool) -> None:
@@ -189,7 +180,7 @@ def plot(file: Path, out: Path) -> None:
         raise Failed(f"{file} is not JSON: {why}") from None
     if not (charts := gpu_charts.charts(found)):
         raise Failed(
-            f"{file} has nothing to draw\n  expected  `measured` with pins, bandwidth, transformer or optimizer\n"
+            f"{file} has nothing to draw\n  expected  `measured` with transformer or optimizer\n"
             "  to do     ci/gpu/run.sh, without --only or with one of these")
     draw(charts, out, "", bool(found.get("simulated")))
 
@@ -212,12 +203,11 @@ def main(args: argparse.Namespace) -> None:
     print("{stock} and {fork} on {processor}, {cores} cores, Linux {kernel}, CUDA {cuda}, load {load:.1f}, {rounds} rounds\n"
           .format(**about), flush=True)
     results, failed = Results(), []
-    results.skipped["rmm"] = RMM
     for number, name in enumerate(chosen, 1):
         machine.say = lambda text, at=f"[{number}/{len(chosen)}] {name}": print(f"{at}: {text}", file=sys.stderr, flush=True)
         machine.say("begins")
         try:
-            run_part(name, args, machine, results, xtask)
+            run_part(name, args, machine, results)
         except Failed as why:
             # The results of the other parts are still valid.
             machine.say(str(why))

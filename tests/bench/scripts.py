@@ -1,13 +1,11 @@
-"""The parts that have programs of their own: those of tests/python, trainings, and the build of a wheel."""
+"""The parts that have programs of their own: what tests/python measures, and trainings."""
 
 import contextlib
 import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
-from statistics import median
 
 from harness import Machine, output
 from results import Failed, Results, at_least, at_most, table
@@ -15,9 +13,7 @@ from results import Failed, Results, at_least, at_most, table
 ROOT = Path(__file__).parent.parent.parent
 PYTHON = ROOT / "tests/python"
 sys.path.append(str(PYTHON))
-import cold_start  # noqa: E402
 import measure  # noqa: E402
-import production  # noqa: E402
 
 
 @contextlib.contextmanager
@@ -35,52 +31,17 @@ def in_python_tests(machine: Machine):
         os.environ.update(own)
 
 
-def warm_up(machine: Machine, results: Results) -> None:
-    """A cold start by backing and page size, and a program beside a warm-up."""
-    with in_python_tests(machine) as (_, fork):
-        found = results.details["warm_up"] = {"warm_up": cold_start.warm_up(fork), "beside": cold_start.beside(fork)}
-
-    def rounds(part: str, pages: str) -> list | None:
-        return found[part].get(f"pages, {pages}", {}).get("rounds")
-
-    thp = rounds("warm_up", "transparent")
-    for name, own, target in [
-        ("thp", thp, at_least(3.0)),
-        ("hugetlb", rounds("warm_up", "2 MiB"), at_least(median(thp)) if thp else None),
-    ]:
-        if own:
-            results.rounds(("warmup_speedup", name), own, target)
-        else:
-            results.skipped[f"warmup_speedup {name}"] = "no such pages here"
-    if beside := rounds("beside", "transparent"):
-        results.rounds(("beside_warm_up",), beside, at_most(1.1))
-    rows = [(way, [it["seconds"], it["times_faster"], ", ".join(map(str, it["pages"]))]) for way, it in found["warm_up"].items()]
-    print(table("warm-up of 4 GiB", ["seconds", "times faster", "pages"], rows))
-    rows = [(way, [it["beside_ns"], it["alone_ns"], it["ratio"]]) for way, it in found["beside"].items()]
-    print(table("allocate + free, ns", ["beside", "alone", "ratio"], rows))
-
-
 def overhead(machine: Machine, results: Results) -> None:
     """Requests with the engine off, and imports."""
     with in_python_tests(machine) as pythons:
-        found = results.details["overhead"] = measure.overhead(*pythons)
+        disabled = measure.compare_pairs(*map(measure.torch_folder, pythons), 64 << 10, BUDDY_DISABLE=1)
+        found = {"disabled_64KiB": disabled, "import": measure.compare_imports(*pythons), "loading": measure.compare_loading(*pythons)}
+    results.details["overhead"] = found
     results.value(("import_ms_delta",), found["import"]["delta_ms"], at_most(20.0))
-    rows = [(name, [it["stock_ns"], it["fork_ns"], it["ratio"]]) for name, it in found.items() if "ratio" in it]
-    print(table("allocate + free, ns", ["stock", "fork", "ratio"], rows))
+    print(table("allocate + free, ns", ["stock", "fork", "ratio"],
+                [("disabled_64KiB", [disabled[it] for it in ("stock_ns", "fork_ns", "ratio")])]))
     rows = [(name, [found[name]["stock_ms"], found[name]["delta_ms"]]) for name in ("import", "loading")]
     print(table("ms", ["stock", "fork, more"], rows))
-
-
-def of_production(machine: Machine, results: Results) -> None:
-    """Requirements of a production allocator."""
-    with in_python_tests(machine) as pythons:
-        found = {name: getattr(production, name)(*pythons) for name in ("clear", "fit", "step", "first")}
-    results.details["production"] = found
-    rows = [(way, [it["before"] / 1e9, it["after"] / 1e9, it["after"] / it["live"]]) for way, it in found["clear"].items()]
-    print(table("pinned, GB", ["before", "after", "after / live"], rows))
-    print(table("pinned over requested", found["fit"]["4 to 900 MiB"], [(name, by.values()) for name, by in found["fit"].items()]))
-    print(table("calls to the driver, step", range(1, 6), found["step"].items()))
-    print(table("the first 64 MiB", ["stock, s", "fork, s", "ratio"], [("", [found["first"][it] for it in ("stock", "fork", "ratio")])]))
 
 
 TRAININGS = ["gpt2", "gpt2-for-each", "gpt2-recompute", "gpt2-accumulated", "resnet50", "resnet50-large"]
@@ -153,20 +114,3 @@ def _json(machine: Machine, command: list, more: dict = {}, cwd: Path | None = N
         return json.loads(said)
     except ValueError:
         return json.loads(said.splitlines()[-1])
-
-
-def build(machine: Machine, results: Results, xtask: list) -> None:
-    """The time of `build-wheel` with the official wheel and its headers cached and nothing compiled."""
-    with machine.folder() as folder:
-
-        def once(*more: str) -> dict:
-            options = ["--json", "--python", sys.executable, "--out", folder / "dist"]
-            return json.loads(output([*xtask, "build-wheel", *options, *more]))
-
-        machine.say("what is fetched once")
-        once()
-        machine.say("compiling and writing")
-        start = time.monotonic()
-        summary = once("--cargo", str(folder / "cargo"))
-        results.value(("build_wheel_s",), time.monotonic() - start)
-        results.details["build"] = {"steps": summary["steps"]}

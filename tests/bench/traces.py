@@ -1,10 +1,11 @@
-"""Traces of requests: generated workloads and the user's files, in the binary form that the harness reads (trace.h)."""
+"""Traces of requests: generated workloads, in the binary form that the harness reads (replay.cpp)."""
 
 import json
 import re
 import struct
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 from harness import Machine, output
 from results import Failed
@@ -14,19 +15,18 @@ SEED, OTHER_SEEDS = 1, (2, 3, 4, 5)
 OPS = {"alloc": 0, "free": 1, "event": 2, "clear": 3, "iter": 4}
 
 
-class Workload:
-    """A workload of `pinbuddy trace`, or a file of the user's, of which there is only one run."""
+class Workload(NamedTuple):
+    """A workload of `pinbuddy trace`."""
 
-    def __init__(self, name: str, steps: int = 0, vary: bool = True, file: Path | None = None):
-        self.name, self.steps, self.vary, self.file = name, steps, vary, file
+    name: str
+    steps: int
+    vary: bool
 
     def second_seeds(self) -> tuple:
-        return OTHER_SEEDS if self.vary and not self.file else (SEED,)
+        return OTHER_SEEDS if self.vary else (SEED,)
 
     def write(self, machine: Machine, to: Path, seed: int = SEED, steps: int = 0, first: bool = False) -> int:
         """Writes all of it, or its first iteration; returns the most bytes that live at once."""
-        if self.file:
-            return write_compact(self.file, to, first)
         with machine.folder() as folder:
             tool(machine, self.name, "--seed", seed, "--out", folder, *(["--steps", steps] if steps else []))
             return write_compact(folder / f"{self.name}.jsonl", to, first)

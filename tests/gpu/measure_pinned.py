@@ -170,8 +170,6 @@ def bandwidth(it: Fixture) -> None:
 
 # ---- pairs: allocate + free of a cached block, in nanoseconds, by the harness of the benchmark.
 PATTERNS = {"8 MiB": str(8 << 20), "64 KiB": str(64 << 10), "mixed": "mixed", "8 MiB, used on a stream": "event"}
-# The harness's name of each allocator.
-SUBJECT = {"stock": "stock", "ours": "fork"}
 PAIRS = 10_000
 
 
@@ -187,8 +185,7 @@ def pairs(it: Fixture) -> None:
         settings["ours"] |= {"PINBUDDY_SIM_LOCK": 0, "BUDDY_BACKING": "cuda", "BUDDY_MAX_MB": 4096}
 
     def start() -> list[Process]:
-        program = str(it.programs / "harness")
-        return [Process(name, [program, SUBJECT[name]], it.ways[name].for_cpp(**own)) for name, own in settings.items()]
+        return [Process(name, [str(it.programs / "harness")], it.ways[name].for_cpp(**own)) for name, own in settings.items()]
 
     cases = [Case(name, f"pairs {PAIRS}", requests(words, PAIRS)) for name, words in PATTERNS.items()]
     seen: dict[str, dict[str, list[float]]] = {name: {way: [] for way in settings} for name in PATTERNS}

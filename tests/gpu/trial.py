@@ -44,4 +44,4 @@ def test_all_was_measured_and_nothing_is_judged_that_the_simulator_gives(out):
 def test_all_plots_are_drawn(out):
     bench = HERE.parent / "bench/run.py"
     subprocess.run(["python3", bench, "--xtask", XTASK, "--plot", out / "results.json", "--out", out], check=True)
-    assert len(list(out.glob("*.svg"))) == 5
+    assert {it.name for it in out.glob("*.svg")} == {"steps-transformer.svg", "steps-optimizer.svg"}

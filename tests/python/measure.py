@@ -4,18 +4,23 @@ Times are of one machine at one time; the ratios are the result. Used by timing 
 """
 
 import itertools
-import json
 import math
 import os
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import native
 
+BENCH = Path(__file__).parent.parent / "bench"
+sys.path.append(str(BENCH))
+from harness import Case, Process, medians, ratios, requests  # noqa: E402
+from harness import measure as in_rounds  # noqa: E402
+
 MIB = 1 << 20
-SOURCE = Path(__file__).with_name("allocate_free.cpp")
 
 
 def torch_folder(python: str) -> Path:
@@ -34,35 +39,12 @@ def environment(**variables) -> dict[str, str]:
     return kept | {name: str(value) for name, value in variables.items()}
 
 
-class Turns:
-    """A process that measures in turns: for each line that it is told it answers with a line of JSON."""
-
-    def __init__(self, command: list, core: int | None = None, **variables):
-        self.process = subprocess.Popen(
-            [str(it) for it in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**variables)
-        )
-        if core is not None:
-            os.sched_setaffinity(self.process.pid, {core})
-
-    def __enter__(self) -> "Turns":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.process.communicate()
-
-    def turn(self, *told):
-        try:
-            print(*told, file=self.process.stdin, flush=True)
-            return json.loads(self.process.stdout.readline())
-        except (BrokenPipeError, ValueError) as error:
-            status = self.process.wait()
-            raise RuntimeError(f"{self.process.args[0]} ended with status {status}") from error
-
-
-def pairs_of(program: Path, torch: Path, size: int, live: int = 1, **variables) -> Turns:
-    """The pair benchmark with stock's libtorch or the fork's: told so many pairs, it says the nanoseconds of one."""
+def pairs_of(stock: Path, torch: Path, name: str = "fork", **variables) -> Process:
+    """The benchmark's harness with stock's libtorch or the fork's, on one core."""
     libraries = ":".join(filter(None, [str(torch / "lib"), os.environ.get("LD_LIBRARY_PATH")]))
-    return Turns([program, size, live], max(os.sched_getaffinity(0)), LD_LIBRARY_PATH=libraries, **variables)
+    # Compiled once, against the official wheel; runs with either.
+    program = native.program(BENCH, stock, "-O2")
+    return Process(name, [str(program)], environment(LD_LIBRARY_PATH=libraries, **variables)).pin_to_one_core()
 
 
 def compare_pairs(stock: Path, fork: Path, size: int, live: int = 1, processes: int = 7, **variables) -> dict:
@@ -71,24 +53,18 @@ def compare_pairs(stock: Path, fork: Path, size: int, live: int = 1, processes: 
     A turn takes about a millisecond and both run on one core, so that a disturbance meets both or
     few; several pairs of processes, because where things lie in memory is drawn once for each.
     """
-    pairs, turns = 10_000, 60
-    times, ratios = {"stock": [], "fork": []}, []
-    # Compiled once, against the official wheel; runs with either.
-    program = native.program(SOURCE, stock, "-O2")
-    for _ in range(processes):
-        with pairs_of(program, stock, size, live) as theirs, pairs_of(program, fork, size, live, **variables) as ours:
-            for process in (theirs, ours):
-                process.turn(10 * pairs)
-            seen = {theirs: [], ours: []}
-            for turn in range(turns):
-                for process in in_turn(turn, theirs, ours):
-                    seen[process].append(process.turn(pairs))
-        ratios.append(statistics.median(ours_ns / theirs_ns for ours_ns, theirs_ns in zip(seen[ours], seen[theirs])))
-        times["stock"] += seen[theirs]
-        times["fork"] += seen[ours]
+    pairs = 10_000
+
+    def start() -> list[Process]:
+        return [pairs_of(stock, stock, "stock"), pairs_of(stock, fork, "fork", **variables)]
+
+    pattern = str(size) if live == 1 else f"{live}x{size}"
+    case = Case("pairs", f"pairs {pairs}", requests(pattern, 10 * pairs))
+    seen = in_rounds(SimpleNamespace(say=lambda text: None), start, [case], processes, turns=60)["pairs"]
+    found = ratios(seen, "fork")
     return {
-        "ratio": statistics.median(ratios), "ratio_spread": [min(ratios), max(ratios)], "ratios": ratios,
-        "stock_ns": statistics.median(times["stock"]), "fork_ns": statistics.median(times["fork"]),
+        "ratio": statistics.median(found), "ratio_spread": [min(found), max(found)], "ratios": found,
+        "stock_ns": statistics.median(medians(seen, "stock")), "fork_ns": statistics.median(medians(seen, "fork")),
     }
 
 
@@ -185,12 +161,3 @@ def at_least(samples: list[float]) -> float:
     if k == 0:
         raise ValueError(f"{n} samples are too few for a bound")
     return sorted(samples)[k - 1]
-
-
-def overhead(stock: str, fork: str) -> dict:
-    """Pairs with the engine off, and imports: the part `overhead` of the benchmark. `hit` has pairs of all sizes with it on."""
-    return {
-        "disabled_64KiB": compare_pairs(torch_folder(stock), torch_folder(fork), 64 << 10, BUDDY_DISABLE=1),
-        "import": compare_imports(stock, fork),
-        "loading": compare_loading(stock, fork),
-    }

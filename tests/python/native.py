@@ -2,6 +2,8 @@
 
 What lies below target/python-tests has in its name the hash of its sources, of the command and of the torch that it is
 compiled against: whoever needs the same program finds it, and one that has changed has another name.
+
+usage: native.py SOURCE TORCH [FLAG...]   compiles one, and prints where it is
 """
 
 import fcntl
@@ -9,6 +11,8 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent.parent / "target/python-tests"
@@ -17,15 +21,16 @@ HEADER = "include/ATen/core/CachingHostAllocator.h"
 
 
 def program(source: Path, torch: Path, *flags: str) -> Path:
-    """The program of one source file, linked with the libraries of ``torch``, a package's folder.
+    """The program of one source file, or of all in a folder, linked with the libraries of ``torch``, a package's folder.
 
     It contains no path of libtorch, so it runs with any torch of the same release."""
-    command = ["g++", "-std=c++20", "-w", *flags, str(source)]
-    command += [f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include", f"-L{torch}/lib"]
+    sources = sorted(source.glob("*.cpp")) if source.is_dir() else [source]
+    command = ["g++", "-std=c++20", "-w", *flags, f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include"]
     # No symbol refers to libtorch_cuda.so, but CUDA needs it to be loaded.
-    command += ["-Wl,--no-as-needed", "-ltorch", "-ltorch_cuda", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined"]
-    inputs = [*sorted(source.parent.glob("*.h")), source, torch / "version.py", torch / HEADER]
-    hashed = hashlib.sha256("\0".join(command).encode())
+    libraries = [f"-L{torch}/lib", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cuda", "-ltorch_cpu", "-lc10"]
+    libraries += ["-Wl,--allow-shlib-undefined", "-pthread", "-ldl"]
+    inputs = [*sorted(sources[0].parent.glob("*.h")), *sources, torch / "version.py", torch / HEADER]
+    hashed = hashlib.sha256("\0".join([*command, *libraries, str(source)]).encode())
     for file in inputs:
         hashed.update(file.read_bytes())
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -34,9 +39,14 @@ def program(source: Path, torch: Path, *flags: str) -> Path:
     with open(f"{made}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
+            objects = [f"{made}.{it.stem}.o" for it in sources]
+            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+                list(pool.map(lambda it, to: compile([*command, "-c", str(it), "-o", to]), sources, objects))
             unfinished = made.with_suffix(".unfinished")
-            compile(command + ["-o", str(unfinished)])
+            compile([*command, *objects, *libraries, "-o", str(unfinished)])
             unfinished.rename(made)
+            for it in objects:
+                os.remove(it)
     return made
 
 
@@ -60,3 +70,7 @@ def run(program: Path, *arguments, timeout: float = 300, nice: int = 0, **variab
         [str(it) for it in (program, *arguments)],
         env=environment(**variables), capture_output=True, text=True, timeout=timeout, preexec_fn=lambda: os.nice(nice),
     )  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(program(Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), *sys.argv[3:]))

@@ -1,19 +1,15 @@
-"""Measures the requirements of a production allocator: memory after a clear, fit, steps, first block.
-
-The part of that name of `cargo xtask bench`; test_production.py has its bounds.
+"""Measures the requirements of a production allocator: memory after a clear, fit, steps. test_production.py has the bounds.
 
 clear    the table of pytorch/pytorch#181094: a training trace with 3.7 GB of small buffers that
          live on; pinned before and after empty_cache
 fit      pinned over requested, for shapes that people serve models with
 step     155 tensors a step, as in pytorch/pytorch#186162: calls to the driver in each step
-first    the time to the first block of 64 MiB, with a warm-up going on behind it
 
-All but the last count pins without locking memory (PINBUDDY_SIM_LOCK=0), so that they need no more
+All count pins without locking memory (PINBUDDY_SIM_LOCK=0), so that they need no more
 than the machine has.
 """
 
 import json
-import statistics
 import subprocess
 from pathlib import Path
 
@@ -97,11 +93,7 @@ requested = sum(it.numel() for it in kept)
 stats = host_stats()
 answer({{"requested": requested, "pinned": stats["allocated_bytes.current"]}})
 """
-FIT_SETTINGS = {
-    "defaults": {},
-    "warm-up off": {"BUDDY_WARMUP": "off"},
-    "warm-up off, exact growth": {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"},
-}
+EXACT = {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}
 
 
 def ratio(python: str, name: str, engine: bool, **settings: str) -> float:
@@ -109,15 +101,6 @@ def ratio(python: str, name: str, engine: bool, **settings: str) -> float:
     program = FIT.format(shape=SHAPES[name], engine=engine)
     it = run(python, program, **COUNT, **settings)
     return it["pinned"] / it["requested"]
-
-
-def fit(stock: str, fork: str) -> dict:
-    """Pinned over requested, by shape and settings."""
-    return {
-        name: {"stock": ratio(stock, name, engine=False)}
-        | {title: ratio(fork, name, engine=True, **settings) for title, settings in FIT_SETTINGS.items()}
-        for name in SHAPES
-    }
 
 
 STEP = """
@@ -139,24 +122,3 @@ answer(pins)
 def step(stock: str, fork: str) -> dict:
     """Calls to the driver in each of five steps; sizes vary from step to step."""
     return {"stock": run(stock, STEP.format(engine=False), **COUNT), "fork": run(fork, STEP.format(engine=True), **COUNT)}
-
-
-FIRST = """
-torch.cuda.init()
-answer(seconds(lambda: globals().update(first=pinned(64))))
-"""
-
-
-def first(stock: str, fork: str, pairs: int = 15) -> dict:
-    """Seconds to the first block of 64 MiB, locked for real, in processes that take turns."""
-    times = {"stock": [], "fork": []}
-    for _ in range(pairs):
-        # Few enough segments for any machine: the warm-up only has to continue behind the first block.
-        times["stock"].append(run(stock, FIRST))
-        times["fork"].append(run(fork, FIRST, BUDDY_BLOCK_COUNT="1"))
-    ratios = [fork / stock for fork, stock in zip(times["fork"], times["stock"])]
-    quartiles = statistics.quantiles(ratios, n=4)
-    return {which: statistics.median(values) for which, values in times.items()} | {
-        "ratio": quartiles[1],
-        "ratio_quartiles": [quartiles[0], quartiles[2]],
-    }

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
@@ -71,10 +70,3 @@ def test_command_lines_of_scripts_and_documents_are_taken():
     for words in found:
         bench.parser().parse_args(shlex.split(re.sub(r"\$\{?\w+\}?", "x", words)))
 
-
-def test_the_model_of_the_proposal_is_a_buddy_system(tmp_path):
-    program = tmp_path / "test"
-    sources = [BENCH / "buddy_181094.cpp", BENCH / "buddy_181094_test.cpp"]
-    subprocess.run(["g++", "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", *sources, "-o", program], check=True)
-    done = subprocess.run([program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -38,7 +38,7 @@ def test_a_clear_leaves_what_stock_leaves_and_little_more_without_a_threshold(py
 @pytest.mark.parametrize("name", production.SHAPES)
 def test_serving_shapes_fit_within_a_twentieth(pythons, name):
     _, fork = pythons
-    assert 1 <= production.ratio(fork, name, engine=True, **production.FIT_SETTINGS["warm-up off, exact growth"]) <= 1.05
+    assert 1 <= production.ratio(fork, name, engine=True, **production.EXACT) <= 1.05
 
 
 def test_stock_does_not_fit_them(pythons):

@@ -8,11 +8,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import native
 import pytest
 import torch
 from conftest import command_line, interpreter, needs
-from measure import SOURCE, pairs_of, torch_folder
+from measure import pairs_of, torch_folder
 from plugin import for_cpp
 from recorded import ops, read, waits
 
@@ -119,7 +118,6 @@ def test_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
 @pytest.mark.fork_wheel
 def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(tmp_path):
     file = tmp_path / "trace.jsonl"
-    allocating = native.program(SOURCE, torch_folder(interpreter("stock")), "-O2")
     settings = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_TRACE": file, "LD_PRELOAD": for_cpp()["LD_PRELOAD"]}
     count, turns = 100_000, 20
 
@@ -127,11 +125,12 @@ def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(t
         lines = Path(f"/proc/{program.process.pid}/status").read_text().splitlines()
         return int(next(it.split()[1] for it in lines if it.startswith("VmHWM")))
 
-    with pairs_of(allocating, torch_folder(sys.executable), 64 << 10, **settings) as program:
-        program.turn(100)
+    with pairs_of(torch_folder(interpreter("stock")), torch_folder(sys.executable), **settings) as program:
+        program.ask(f"requests {64 << 10}")
+        program.ask("pairs 100")
         before = peak_kib()
         for _ in range(turns):
-            program.turn(count)
+            program.ask(f"pairs {count}")
         grown = peak_kib() - before
     _, events = read(file)
     counts = Counter(event["op"] for event in events)

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
@@ -20,14 +20,14 @@ pub fn run(handed: &Handed) -> Result<Infallible> {
 }
 
 fn program() -> Result<Command> {
-    let mut command = python("run.py");
+    let mut command = python("tests/bench/run.py");
     command.arg("--xtask").arg(own()?);
     Ok(command)
 }
 
 fn python(file: &str) -> Command {
     let mut command = Command::new("python3");
-    command.arg(paths::root().join("tests/bench").join(file));
+    command.arg(paths::root().join(file));
     command
 }
 
@@ -41,14 +41,14 @@ pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
 
 /// The harness, compiled unless it is current.
 pub fn harness(stock: &Environment) -> Result<PathBuf> {
-    let program = paths::target().join("bench/harness");
-    succeed(python("build.py").arg(stock.torch()).arg(&program))?;
-    Ok(program)
-}
-
-fn succeed(command: &mut Command) -> Result<()> {
-    let status = command.status();
-    let status = status.with_context(|| format!("running {command:?}"))?;
-    anyhow::ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
+    let mut command = python("tests/python/native.py");
+    command.arg(paths::root().join("tests/bench"));
+    command
+        .arg(stock.torch())
+        .arg("-O2")
+        .stderr(Stdio::inherit());
+    let done = command.output();
+    let done = done.with_context(|| format!("running {command:?}"))?;
+    anyhow::ensure!(done.status.success(), "{command:?}: {}", done.status);
+    Ok(String::from_utf8(done.stdout)?.trim_end().into())
 }
