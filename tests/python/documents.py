@@ -40,7 +40,7 @@ ELSEWHERE = {
     "cargo xtask upstream-pr": _PROPOSAL,
     "pinbuddy verify-wheel": Elsewhere("tests/python/test_verify.py", "def test_every_changed_byte_is_refused"),
     "cargo xtask bench": _BENCH,
-    "pinbuddy plans why": Elsewhere("tests/python/test_auto_plans.py", '("plans", "why"'),
+    "pinbuddy plans why": Elsewhere("tests/python/test_auto_plans.py", '"plans", "why"'),
     "pinbuddy simulate": Elsewhere("tools/src/simulate/tests.rs", "fn tables"),
     "pinbuddy simulate --device": Elsewhere("rust-core/replay/tests/device_plans.rs", "fn a_plan_reserves_little_more_than_what_lives_at_once"),
     "pinbuddy simulate my-program.jsonl": _REPLAYED,
