@@ -16,9 +16,7 @@ from statistics import fmean, median
 
 from harness import Machine
 from results import Results, at_least, at_most, table
-from scripts import in_python_tests
-
-import production  # which `scripts` has made known
+from scripts import in_python_tests, measure
 
 ROUNDS = 5
 POOL = Path("/proc/sys/vm/nr_hugepages")
@@ -75,7 +73,7 @@ def cold(fork: str) -> dict:
                 continue
             try:
                 program = WARM_UP.format(used="4 << 30, MAP_HUGETLB" if way == POOLED else "5 << 30, 0")
-                seen[way].append(production.run(fork, program, **BLOCKS, **settings))
+                seen[way].append(measure.run(fork, program, **BLOCKS, **settings))
             finally:
                 if way == POOLED:
                     POOL.write_text(before)
@@ -112,7 +110,7 @@ BEHIND = {"BUDDY_BLOCK_SIZE_MB": "512", "BUDDY_BLOCK_COUNT": "8", "BUDDY_MAX_MB"
 def warm_up(machine: Machine, results: Results) -> None:
     with in_python_tests(machine) as (_, fork):
         seen = cold(fork)
-        beside = [production.run(fork, BESIDE, **BEHIND, **WAYS[THP]) for _ in range(ROUNDS)]
+        beside = [measure.run(fork, BESIDE, **BEHIND, **WAYS[THP]) for _ in range(ROUNDS)]
     # Compares neighbours in time, which share the machine's noise.
     faster = {way: [cuda / own for (cuda, _), (own, _) in zip(seen["cuda"], of)] for way, of in seen.items()}
     for name, way, target in [("thp", THP, 3.0), ("hugetlb", POOLED, median(faster[THP]))]:

@@ -1,6 +1,6 @@
 """Tests of what only a GPU can show, and of the parts of a run. The simulator skips tests that need working kernels.
 
-Each test of the allocator runs a program in its own process, with its own settings, and uses `program` and `production` of
+Each test of the allocator runs a program in its own process, with its own settings, and uses `program` and `measure` of
 tests/python.
 """
 
@@ -21,6 +21,6 @@ SMALL = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD
 @pytest.fixture
 def ours():
     """``ours(program, VARIABLE=value)``: the program's answer with our allocator."""
-    import production
+    import measure
 
-    return lambda program, **settings: production.run(sys.executable, program, **SMALL | settings)
+    return lambda program, **settings: measure.run(sys.executable, program, **SMALL | settings)

@@ -1,4 +1,4 @@
-"""The parts of a run: rounds, stages, processes, and what it tells of tests."""
+"""The parts of a run: rounds, verdicts, stages, processes, and what it tells of tests."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import pytest
 import report
 import run as whole_run
 import suites
+import targets
 import ways
 
 
@@ -24,6 +25,30 @@ def test_rounds_fit_the_time_that_there_is(monkeypatch, seconds, each, quick, co
     for seen, _ in enumerate(measuring.Fixture({}, simulated=False, quick=quick, seconds=seconds, programs=None, out=None).rounds(6), 1):
         now += each
     assert seen == count
+
+
+def ratio(value: float) -> dict:
+    return {"ratio": value, "quartiles": [value, value]}
+
+
+def verdict(name: str, **measured) -> str:
+    return {it["name"]: it["verdict"] for it in targets.judge({"simulated": False, "measured": measured})}[name]
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.09, "met"), (0.11, "missed"), (None, "not measured")])
+def test_a_figure_is_held_to_its_target(value, expected):
+    measured = {} if value is None else {"transformer": {"ratio": {"warmed": {"allocating_s": ratio(value)}}}}
+    assert verdict("transformer: time in allocation, first 10 steps, over stock's", **measured) == expected
+
+
+@pytest.mark.parametrize(("planned", "expandable", "expected"), [(0.9, 0.95, "met"), (0.9, 0.8, "missed"), (1.1, 1.2, "missed")])
+def test_a_plan_is_held_to_the_better_of_pytorchs_two(planned, expandable, expected):
+    both = {"planned": {"reserved_gib": ratio(planned)}, "expandable segments": {"reserved_gib": ratio(expandable)}}
+    assert verdict("device memory: reserved with a plan, over the better of PyTorch's", device={"ratio": both}) == expected
+
+
+def test_pins_are_judged_with_the_default_number_of_threads():
+    assert targets.default_pages({"times_faster": {"THP, 1": 0, "THP, 8": 0, "THP, 16": 0, "4 KiB, 2": 0}}) == "THP, 8"
 
 
 def test_stages_fit_the_whole_time():

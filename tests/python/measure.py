@@ -4,6 +4,7 @@ Times are of one machine at one time; the ratios are the result. Used by timing 
 """
 
 import itertools
+import json
 import math
 import os
 import statistics
@@ -17,7 +18,7 @@ import native
 
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.append(str(BENCH))
-from harness import Case, Process, medians, ratios, requests  # noqa: E402
+from harness import Case, Process, in_turns, medians, ratios, requests  # noqa: E402
 from harness import measure as in_rounds  # noqa: E402
 
 MIB = 1 << 20
@@ -28,15 +29,20 @@ def torch_folder(python: str) -> Path:
     return Path(subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout.strip())
 
 
-def in_turn(turn: int, stock, fork) -> tuple:
-    """Both in this turn's order, which alternates."""
-    return (stock, fork) if turn % 2 == 0 else (fork, stock)
-
-
 def environment(**variables) -> dict[str, str]:
     """This process's environment, with no BUDDY_ variable but those given, and no site's file of this machine."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("BUDDY_")} | {"PINBUDDY_SITE": ""}
     return kept | {name: str(value) for name, value in variables.items()}
+
+
+def run(python: str, program: str, **settings: str):
+    """The program's answer, in its own process with only these settings."""
+    command = [python, "-c", "from program import *\n" + program]
+    done = subprocess.run(command, cwd=Path(__file__).parent, env=environment(**settings), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{python} exited with {done.returncode}:\n{done.stderr}")
+    (value,) = json.loads(done.stdout.splitlines()[-1])
+    return value
 
 
 def pairs_of(stock: Path, torch: Path, name: str = "fork", **variables) -> Process:
@@ -101,7 +107,8 @@ def compare_import_work(stock: str, fork: str) -> dict:
         return (usage.ru_utime + usage.ru_stime) * 1e3
 
     def pair(turn: int) -> dict[str, float]:
-        processes = {python: started(python) for python in in_turn(turn, stock, fork)}
+        order = (stock, fork) if turn % 2 == 0 else (fork, stock)
+        processes = {python: started(python) for python in order}
         return {python: milliseconds(process) for python, process in processes.items()}
 
     pair(0)
@@ -131,13 +138,9 @@ def compare_loading(stock: str, fork: str) -> dict:
 
 def _compare_in_turns(milliseconds, stock: str, fork: str) -> dict:
     """One after the other, once more than is counted: the first fills the system's caches."""
-    times = {stock: [], fork: []}
     for python in (stock, fork):
         milliseconds(python)
-    for turn in range(TURNS):
-        for python in in_turn(turn, stock, fork):
-            times[python].append(milliseconds(python))
-    return _differences(times[stock], times[fork])
+    return _differences(*in_turns([stock, fork], TURNS, milliseconds))
 
 
 def _differences(stock_ms: list[float], fork_ms: list[float]) -> dict:

@@ -48,4 +48,3 @@ def change(package: Path, **values) -> None:
     for library in manifest["libraries"]:
         library.update(values)
     path.write_text(json.dumps(manifest))
-

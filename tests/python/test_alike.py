@@ -9,28 +9,22 @@ from conftest import ALLOC_CONF, counts_active, needs
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
 
-# A tensor that is freed while a stream still copies it.
-PENDING = """
-    use_gpu()
-    hold()
-    block = pinned(8)
-    block.to("cuda", non_blocking=True)
-    del block
-    def active():
-        stats = host_stats()
-        return [stats[f"active_{of}.{what}"] for of in ("requests", "bytes") for what in ("current", "peak", "allocated", "freed")]
-"""
-
 
 @counts_active
 @pytest.mark.parametrize("which", ["stock", "fork"])
 @pytest.mark.parametrize("waits, asked", [(8, 0.5), pytest.param(2, 8, marks=needs(11, "a seam for that"))])
 def test_the_next_request_of_any_size_completes_what_waited_for_a_stream(run, which, waits, asked):
     """Upstream serves what is too small for a segment, and does not see requests that the engine serves."""
-    assert run(PENDING.replace("pinned(8)", f"pinned({waits})") + f"""
+    assert run(f"""
+    use_gpu()
+    hold()
+    block = pinned({waits})
+    block.to("cuda", non_blocking=True)
+    # Freed while a stream still copies it.
+    del block
     let_go()
     kept = pinned({asked})
-    answer(active()[0])
+    answer(host_stats()["active_requests.current"])
     """, which, **SETTINGS).value == [1], "the one that is kept"
 
 

@@ -69,4 +69,3 @@ def test_command_lines_of_scripts_and_documents_are_taken():
     assert len(found) > 5
     for words in found:
         bench.parser().parse_args(shlex.split(re.sub(r"\$\{?\w+\}?", "x", words)))
-

@@ -47,11 +47,10 @@ OTHER = pytest.mark.slow("the same search on a smaller and a larger device")
 
 @pytest.mark.parametrize("mib", [256, pytest.param(160, marks=OTHER), pytest.param(352, marks=OTHER)])
 def test_a_search_finds_the_same_batch_in_each_run(twice, run, mib):
-    program = SEARCH
     settings = {"PINBUDDY_SIM_DEVICE_MB": str(mib)}
-    stock = run(program, BUDDY_DISABLE="1", **settings)
+    stock = run(SEARCH, BUDDY_DISABLE="1", **settings)
     failed = [batch for batch, fits in stock.value[0] if not fits]
     assert failed and all(stock.value[1])
-    for outcome in twice(program, **settings):
+    for outcome in twice(SEARCH, **settings):
         assert outcome.value == stock.value
         assert outcome.warnings == []

@@ -1,15 +1,17 @@
-"""A pair of allocate and free that is recorded costs little more."""
+"""Recording beside programs that only allocate: memory is bounded, and a pair of allocate and free costs little more."""
 
 import os
 import statistics
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from conftest import interpreter
 from measure import Process, at_least, pairs_of, torch_folder
 from plugin import for_cpp
+from recorded import read
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2"}
 # What a recorded pair takes longer at most: in reads of the processor's counter, or where these are quick.
@@ -27,6 +29,31 @@ def allocating(torch_folders, size: int, **variables) -> Process:
     process = pairs_of(*torch_folders, **variables, **SETTINGS, LD_PRELOAD=for_cpp()["LD_PRELOAD"])
     process.ask(f"requests {size}")
     return process
+
+
+def peak_kib(process: Process) -> int:
+    lines = Path(f"/proc/{process.process.pid}/status").read_text().splitlines()
+    return int(next(it.split()[1] for it in lines if it.startswith("VmHWM")))
+
+
+@pytest.mark.fork_wheel
+def test_what_comes_faster_than_it_is_written_is_counted_and_memory_is_bounded(torch_folders, tmp_path):
+    file = tmp_path / "trace.jsonl"
+    count, turns = 100_000, 20
+    with allocating(torch_folders, 64 << 10, BUDDY_TRACE=file) as program:
+        program.ask("pairs 100")
+        before = peak_kib(program)
+        for _ in range(turns):
+            program.ask(f"pairs {count}")
+        grown = peak_kib(program) - before
+    _, events = read(file)
+    counts = Counter(event["op"] for event in events)
+    lost = sum(it["events"] for it in events if it["op"] == "lost")
+    # A quarter more is allocated than is measured. What has no request in the trace has no free either.
+    assert counts["alloc"] + lost == (turns * count + 100) * 5 // 4
+    assert lost > 0 and counts["alloc"] > 10_000
+    assert counts["free"] == counts["alloc"]
+    assert grown < 32 << 10, f"{grown} KiB"
 
 
 @pytest.mark.timing

@@ -11,7 +11,6 @@ import ast
 import os
 import sys
 import tomllib
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import compiled
@@ -89,8 +88,8 @@ def pytest_generate_tests(metafunc):
             metafunc.parametrize(name, (it.bench.cpp_tests() if cpp else []) + names)
 
 
-def named_in_source(tree: Path, patterns: tuple[str, ...]) -> set[str]:
-    """`Class.test` of each test that test_cuda.py's text has for the patterns; of parametrized ones the beginning."""
+def named_in_source(tree: Path, choice: Choice) -> set[str]:
+    """`Class.test` of each test that test_cuda.py's text has for a choice's patterns; of parametrized ones the beginning."""
     classes = [it for it in ast.parse((tree / compiled.PYTHON_TEST).read_text()).body if isinstance(it, ast.ClassDef)]
     names = [f"{it.name}.{test.name}" for it in classes for test in it.body if isinstance(test, ast.FunctionDef) and test.name.startswith("test_")]
-    return {it for it in names if any(fnmatchcase(it, f"*{pattern}*") for pattern in patterns)}
+    return {it for it in names if choice.names(it)}

@@ -18,6 +18,8 @@ from pathlib import Path
 from compiled import CPP_TEST, HERE, OUT, PYTHON_TEST, allocator_test
 from googletest import words_of
 
+# Whether to run what explores, or proves a release rather than a change (`cargo xtask test --all`).
+ALL = os.environ.get("PINBUDDY_TEST_ALL") == "1"
 LOGS = OUT / "logs"
 PASSED = ("passed", "")
 NOT_RUN = ("did not run", "")
@@ -48,6 +50,10 @@ class Choice:
     patterns: tuple[str, ...]
     last: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+
+    def names(self, test: str) -> bool:
+        """Whether a pattern is part of its name."""
+        return any(fnmatchcase(test, f"*{pattern}*") for pattern in self.patterns)
 
 
 @dataclass(frozen=True)
@@ -80,8 +86,7 @@ class Bench:
 
     def listed(self, python: str, choice: Choice) -> list[str]:
         """The tests of a choice, by an interpreter with torch."""
-        chosen = [it for it in self._all(python) if any(fnmatchcase(it, f"*{pattern}*") for pattern in choice.patterns)]
-        return [it for it in chosen if it.rpartition(".")[2] not in choice.without]
+        return [it for it in self._all(python) if choice.names(it) and it.rpartition(".")[2] not in choice.without]
 
     @functools.cache
     def _all(self, python: str) -> list[str]:

@@ -5,18 +5,15 @@ shows how far it came. device.toml has the choice of tests, and every known fail
 listed fails, and so does what is listed and not so.
 """
 
-import os
-
 import pytest
 from conftest import DEVICE
-from outcomes import LOGS, NOT_RUN, PASSED
+from outcomes import ALL, LOGS, NOT_RUN, PASSED
 
 EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 STOCK = {"stock": {}, "stock, expandable": EXPANDABLE}
 # Runs with ours, and which of the official wheel's each is compared with.
 OURS = {"recorded": "stock", "planned": "stock", "planned, expandable": "stock, expandable"}
 # Which of them are run: with expandable segments only with `cargo xtask test --all`.
-ALL = os.environ.get("PINBUDDY_TEST_ALL") == "1"
 STOCK_RUNS, OUR_RUNS = ([title for title in all if ALL or "expandable" not in title] for all in (STOCK, OURS))
 # Requests that a plan has to serve, since a plan that serves none shows nothing.
 SERVED = 8

@@ -4,11 +4,9 @@ They are the C++ allocator test and test_cuda.py's tests of pinned memory, on a 
 simulator a failure with stock has to be explained (pinned.toml), since it could hide a failure of the fork.
 """
 
-import os
-
 import pytest
 from conftest import named_in_source
-from outcomes import NOT_RUN, PASSED
+from outcomes import ALL, NOT_RUN, PASSED
 
 # Upstream's requests are below the default threshold, so only the second configuration sends them through the engine.
 ENGINE = "fork, all through the engine"
@@ -16,7 +14,7 @@ FORK = {
     "fork": {},
     ENGINE: {"BUDDY_THRESHOLD_MB": "0", "BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2"},
 }
-if os.environ.get("PINBUDDY_TEST_ALL") == "1":
+if ALL:
     FORK["fork, disabled"] = {"BUDDY_DISABLE": "1"}
 
 
@@ -56,7 +54,7 @@ def test_every_test_that_the_file_has_is_run(upstream):
     """A parametrized test stands for its cases; one of a class that is made for each device for those."""
     listed = upstream.bench.listed(upstream.stock, upstream.pinned.choice)
     tests = [it.rpartition(".")[2] for it in listed]
-    named = named_in_source(upstream.bench.tree, upstream.pinned.choice.patterns)
+    named = named_in_source(upstream.bench.tree, upstream.pinned.choice)
     assert named and upstream.bench.cpp_tests()
     lost = [it for it in named if it not in listed and not any(test.startswith(f"{it.rpartition('.')[2]}") for test in tests)]
     assert lost == []
