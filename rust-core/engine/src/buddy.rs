@@ -14,7 +14,7 @@
 //! A buddy is free if its node's longest run is its whole length. Two free halves sum up to a free
 //! whole, so merging needs no step of its own; taking a part splits. A run may span neighbours of any
 //! order. So a request takes exactly its granules from the leftmost run that holds them, and loses
-//! nothing to alignment: the rest of the run is, implicitly, its cover.
+//! nothing to alignment.
 //!
 //! A *plain* node (wholly free, wholly taken, or with at most two changes between free and taken)
 //! describes all granules below it. Its descendants are stale, and are rewritten when it stops being

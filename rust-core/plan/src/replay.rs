@@ -212,3 +212,41 @@ impl Taken {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinbuddy_events::Op;
+
+    /// Requests for 8192 bytes and then for 4096, whose slot lies in that of the first.
+    fn replayed(frees_between: bool) -> (Replayed, Vec<Option<Slot>>) {
+        let plan = Plan {
+            regions: vec![8192],
+            slots: vec![(8192, 0, 0).into(), (4096, 0, 4096).into()],
+            lanes: vec![Lane {
+                period: vec![0, 1],
+                ..Lane::default()
+            }],
+            ..Plan::default()
+        };
+        let mut record = Record::new(u32::MAX);
+        record.push(Op::request(1, 8192));
+        if frees_between {
+            record.push(Op::free(1));
+        }
+        record.push(Op::request(2, 4096));
+        (check_plan(&record, &plan), places(&record, &plan))
+    }
+
+    #[test]
+    fn a_slot_is_granted_only_if_no_request_has_any_of_its_bytes() {
+        let (one, other) = ((8192, 0, 0).into(), (4096, 0, 4096).into());
+        let (tried, places) = replayed(false);
+        assert_eq!((tried.hits, tried.busy), (1, 1));
+        assert_eq!(tried.missed, [1]);
+        assert_eq!(places, [Some(one), None]);
+        let (tried, places) = replayed(true);
+        assert_eq!((tried.hits, tried.busy), (2, 0));
+        assert_eq!(places, [Some(one), Some(other)]);
+    }
+}

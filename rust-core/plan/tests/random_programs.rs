@@ -1,13 +1,44 @@
-//! Programs at random: every plan holds its invariants, and one of a program that repeats itself serves it. Which places blocks
-//! have that live at once, `script`'s own tests say.
+//! Programs at random: every plan holds its invariants, and one of a program that repeats itself serves it.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
+use std::collections::{HashMap, VecDeque};
+
 use pinbuddy_events::Op;
-use pinbuddy_plan::check_plan;
 use pinbuddy_plan::file::GRANULE;
+use pinbuddy_plan::{Block, Plan, Record, check, check_plan, places};
 use proptest::prelude::*;
 
 use crate::programs::{planned, record};
+
+/// That requests which live at once have no byte in common, moment by moment: shares nothing with what serves them.
+fn assert_apart(events: &[Op], record: &Record, plan: &Plan) {
+    let mut lives: Vec<(u64, u64)> = Vec::new();
+    let mut live: HashMap<u64, usize> = HashMap::new();
+    for (moment, event) in (0..).zip(events) {
+        let ended = match *event {
+            Op::Request { id, bytes, .. } if (1..=1 << 40).contains(&bytes) => {
+                lives.push((moment, u64::MAX));
+                live.insert(id, lives.len() - 1)
+            }
+            Op::Free { id, .. } => live.remove(&id),
+            _ => None,
+        };
+        if let Some(ended) = ended {
+            lives[ended].1 = moment;
+        }
+    }
+    let places = places(record, plan);
+    assert_eq!(places.len(), lives.len());
+    let placed = lives.into_iter().zip(places);
+    let placed = placed.filter_map(|((lower, upper), slot)| {
+        let slot = slot?;
+        let size = slot.bytes;
+        let block = Block { lower, upper, size };
+        Some((block, (u64::from(slot.region) << 40) + slot.offset))
+    });
+    let (blocks, offsets): (Vec<Block>, Vec<u64>) = placed.unzip();
+    check(&blocks, None, &offsets).unwrap();
+}
 
 fn event() -> impl Strategy<Value = Op> {
     let bytes = prop_oneof![8 => 1..30 * GRANULE, 1 => any::<u64>(), 1 => Just(0)];
@@ -20,25 +51,38 @@ fn event() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The steps of an iteration: requests that are over so many requests later.
+/// A step of a lane's iteration: a request that is over so many of the lane's requests later.
 fn body() -> impl Strategy<Value = Vec<(u64, usize)>> {
     prop::collection::vec((1_u64..40, 0_usize..60), 1..30)
 }
 
-/// Iterations that do the same each time.
-fn repeated(body: &[(u64, usize)], iterations: usize, marks: bool) -> Vec<Op> {
+/// Iterations of lanes that do the same each time, one event of some lane after the other.
+fn repeated(bodies: &[Vec<(u64, usize)>], iterations: usize, turns: &[u8], marks: bool) -> Vec<Op> {
+    let mut lanes: Vec<VecDeque<Op>> = (0_u32..)
+        .zip(bodies)
+        .map(|(lane, body)| {
+            let mut events = VecDeque::new();
+            let total = body.len() * iterations;
+            let id = |at: usize| (u64::from(lane) << 32) + at as u64;
+            let mut ends: Vec<Vec<u64>> = vec![Vec::new(); total + 100];
+            for at in 0..total {
+                if marks && lane == 0 && at % body.len() == 0 {
+                    events.push_back(Op::Iteration);
+                }
+                let (granules, lives) = body[at % body.len()];
+                let lives = lives % (2 * body.len());
+                events.push_back(Op::request(id(at), granules * GRANULE).on_thread(lane));
+                ends[at + lives].push(id(at));
+                events.extend(ends[at].drain(..).map(Op::free));
+            }
+            events
+        })
+        .collect();
     let mut events = Vec::new();
-    let total = body.len() * iterations;
-    let mut ends: Vec<Vec<u64>> = vec![Vec::new(); total + 100];
-    for at in 0..total {
-        if marks && at % body.len() == 0 {
-            events.push(Op::Iteration);
-        }
-        let (granules, lives) = body[at % body.len()];
-        let lives = lives % (2 * body.len());
-        events.push(Op::request(at as u64, granules * GRANULE));
-        ends[at + lives].push(at as u64);
-        events.extend(ends[at].drain(..).map(Op::free));
+    let mut turn = turns.iter().cycle();
+    while lanes.iter().any(|it| !it.is_empty()) {
+        let lane = usize::from(*turn.next().unwrap()) % lanes.len();
+        events.extend(lanes[lane].pop_front());
     }
     events
 }
@@ -50,6 +94,7 @@ proptest! {
     fn anything_can_be_planned(events in prop::collection::vec(event(), 0..200)) {
         let record = record(&events);
         let plan = planned(&record, 20);
+        assert_apart(&events, &record, &plan);
         if plan.slots.is_empty() && record.peak() < 1 << 30 {
             prop_assert!(plan.reserved() >= record.peak());
         }
@@ -57,12 +102,26 @@ proptest! {
 
     #[test]
     fn one_lane_that_repeats_itself_is_served(body in body(), iterations in 6_usize..10, marks: bool) {
-        let record = record(&repeated(&body, iterations, marks));
+        let record = record(&repeated(&[body], iterations, &[0], marks));
         let plan = planned(&record, 20);
         let tried = check_plan(&record, &plan);
         prop_assert_eq!(tried.busy, 0);
         if !plan.slots.is_empty() {
             prop_assert_eq!(tried.hits as usize, record.len());
         }
+    }
+
+    #[test]
+    fn lanes_side_by_side_never_overlap(
+        bodies in prop::collection::vec(body(), 2..4),
+        iterations in 4_usize..7,
+        turns in prop::collection::vec(any::<u8>(), 1..60),
+        marks: bool,
+    ) {
+        let turns: Vec<u8> = turns.into_iter().chain(0..3).collect();
+        let events = repeated(&bodies, iterations, &turns, marks);
+        let record = record(&events);
+        let plan = planned(&record, 20);
+        assert_apart(&events, &record, &plan);
     }
 }

@@ -21,7 +21,12 @@ fn main() -> Result<(), String> {
     let file = File::open(&path).map_err(|why| format!("{path}: {why}"))?;
     let snapshot = Snapshot::read(BufReader::new(file)).map_err(|why| format!("{path}: {why}"))?;
     let history = History::of(snapshot.entries(Whose::Device(0)));
-    let agreement = history.compare(Kind::ALL[usize::from(expandable)]);
+    let kind = if expandable {
+        Kind::TorchExpandable
+    } else {
+        Kind::Torch
+    };
+    let agreement = history.compare(kind);
     let mut models = BTreeMap::new();
     for kind in Kind::ALL {
         let mut replay: Replay<Torch> = Replay::new(kind.model());

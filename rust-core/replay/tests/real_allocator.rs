@@ -49,7 +49,7 @@ fn requests_in_any_order_reserve_what_the_model_reserves() {
 #[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
 fn a_plan_of_a_training_as_users_write_it_is_full() {
     let arguments = ["device_trainings.py", "gpt2-recompute"];
-    let history = compared("gpt2-recompute", false, &arguments);
+    let history = compared("gpt2-recompute", Kind::Torch, &arguments);
     let options = Options {
         threads: 1,
         ..Options::default()
@@ -64,18 +64,18 @@ fn a_plan_of_a_training_as_users_write_it_is_full() {
 
 /// A program with and without expandable segments.
 fn check(program: &str, seed: u32) {
-    for expandable in [false, true] {
-        let name = format!("{program}-{seed}-{expandable}");
+    for kind in Kind::ALL {
+        let name = format!("{program}-{seed}-{}", kind.name());
         let arguments = ["device_programs.py", program, &seed.to_string()];
-        compared(&name, expandable, &arguments);
+        compared(&name, kind, &arguments);
     }
 }
 
 /// What a program did, which the model follows to the byte.
-fn compared(name: &str, expandable: bool, arguments: &[&str]) -> History {
-    let (history, reported) = run(name, expandable, arguments);
+fn compared(name: &str, kind: Kind, arguments: &[&str]) -> History {
+    let (history, reported) = run(name, kind, arguments);
     assert!(history.acts.len() > ACTS, "{name}");
-    let agreement = history.compare(Kind::ALL[usize::from(expandable)]);
+    let agreement = history.compare(kind);
     let Agreement { peak, end, .. } = agreement;
     assert_eq!([peak.1, end.1], reported, "{name}: the history is whole");
     assert_eq!(agreement.differs, None, "{name}");
@@ -84,7 +84,7 @@ fn compared(name: &str, expandable: bool, arguments: &[&str]) -> History {
 }
 
 /// What the program did, and the bytes that PyTorch says were reserved, at most and at the end.
-fn run(name: &str, expandable: bool, arguments: &[&str]) -> (History, [u64; 2]) {
+fn run(name: &str, kind: Kind, arguments: &[&str]) -> (History, [u64; 2]) {
     let variable = |name: &str| {
         let value = std::env::var_os(name).map(PathBuf::from);
         value.unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test`"))
@@ -93,7 +93,10 @@ fn run(name: &str, expandable: bool, arguments: &[&str]) -> (History, [u64; 2]) 
     let simulator = variable("PINBUDDY_SIM_FOLDER");
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pickle"));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
-    let setting = if expandable { "True" } else { "False" };
+    let setting = match kind {
+        Kind::Torch => "False",
+        Kind::TorchExpandable => "True",
+    };
     let setting = format!("expandable_segments:{setting}");
     let library = simulator.join("libpinbuddy_cuda_sim.so");
     let mut command = Command::new(python);

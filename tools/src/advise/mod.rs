@@ -96,7 +96,7 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
     // What a plan leaves to stock.
     let mut rest = Replays::new(vec![replay::on(Kind::Stock, Settings::default())]);
     let mut beside = Beside::new(planned_from);
-    let mut watches = findings::watches(world.counts.uses, &input.about);
+    let mut watches = findings::watches(&world.counts, &input.about);
     let (mut lifetimes, mut record) = (Lifetimes::new(planned_from), Record::new(MOST_EVENTS));
     let mut push = |event| {
         record.push(event);

@@ -14,17 +14,14 @@ fn setting(asked: &str) -> Option<Entry> {
     if value.contains(char::is_whitespace) {
         return None;
     }
-    let asked = format!("`{name}`");
-    for row in page("docs/variables.md").lines() {
-        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
-        if let [name, default, meaning] = cells[..]
-            && name == asked
-        {
-            let more = format!("Default: {default}. Every setting: docs/variables.md.");
-            return Some(Entry::new(name.trim_matches('`'), [meaning, &more]));
-        }
-    }
-    None
+    let begin = format!("| `{name}` | ");
+    let mut rows = page("docs/variables.md").lines();
+    let row = rows.find(|it| it.starts_with(&begin))?;
+    let rest = row[begin.len()..].trim_end_matches(['|', ' ']);
+    let (default, meaning) = rest.split_once(" | ")?;
+    let more = format!("Default: {default}. Every setting: docs/variables.md.");
+    let title = &row["| `".len()..][..name.len()];
+    Some(Entry::new(title, [meaning, &more]))
 }
 
 /// The glossary's line of a term, one or many, in any case.

@@ -3,8 +3,9 @@
 //! An iteration lies between two moments at which nearly nothing is live but what the record never frees; or, where few are found
 //! so, between two at which far less is live than before and behind. What lives on from one to the next, such as an optimizer's
 //! state, is asked for and freed in the same turn as in the record, as long before the iteration's end, whichever iteration it is.
-//! Iterations with equally many requests are steps of one loop, whatever lengths their batches have. If the loop's order looks like
-//! chance, they take each other's turns; all others stay where the record has them. Phases may last longer.
+//! Iterations with equally many requests are steps of one loop, whatever lengths their batches have, and may take each other's turns:
+//! in all loops if the order of the whole record looks like chance, and else in those whose own order does. All others stay where the
+//! record has them. Phases may last longer.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;

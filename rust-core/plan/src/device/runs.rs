@@ -11,7 +11,6 @@ use super::longer::longer;
 use super::orders::Iterations;
 use super::trial::{Reserved, above};
 use super::{OneDevice, StreamRecord};
-use crate::file::GRANULE;
 use crate::record::Record;
 use crate::script::{Candidate, Options, looks};
 
@@ -39,7 +38,8 @@ impl Others {
     pub(super) fn of(own: &OneDevice, behind: Option<Kind>) -> Self {
         let acts: Vec<Act> = own.acts().collect();
         let iterations = Iterations::of(&acts);
-        let threshold = GRANULE;
+        // Runs are replayed without plans here, whatever the threshold.
+        let threshold = 0;
         let front = Front { behind, threshold };
         let without = |run| front.without(run);
         // How far frees change places is not known: more than a segment counts.

@@ -1,8 +1,9 @@
 //! The best of several plans, or none, by trial: each is replayed on models of PyTorch's allocator, with all requests.
 //!
 //! Invariant: what is chosen reserves less than the better of PyTorch's two allocators does by itself in the record and a longer run
-//! together, no more in the record alone or in other orders of its iterations, no more where a program looks what is left, and
-//! where the record's phases last longer not much more than the plan gains ([`runs`](super::runs)).
+//! together, no more in the record alone or in other orders of its iterations, at most a segment more in other orders of its frees,
+//! no more where a program looks what is left, and where the record's phases last longer not much more than the plan gains
+//! ([`runs`](super::runs)).
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -61,7 +62,8 @@ pub struct Chosen {
     pub tried: Vec<Tried>,
     /// Of these, the ones that were chosen: one a stream at most.
     pub best: Vec<Tried>,
-    /// Plans that were not chosen, since more would be reserved with the iterations in another order, or too much with each of them twice.
+    /// Plans that were not chosen, since more would be reserved with the iterations in another order, more than a segment more with the
+    /// frees in another, or too much with each iteration twice.
     pub needs_order: usize,
 }
 

@@ -32,7 +32,7 @@ impl Model {
         // A caller that caches blocks has the totals of one that does not, and peaks of no more than was pinned.
         assert_eq!(
             (stats.active_blocks.allocated, stats.active_bytes.allocated),
-            self.handed_out
+            (self.answers[0], self.handed_out)
         );
         assert!(stats.active_bytes.peak <= stats.pinned_bytes.peak);
         let active = [stats.active_blocks, stats.active_bytes];

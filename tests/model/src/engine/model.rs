@@ -50,8 +50,8 @@ pub(crate) struct Model {
     /// Whose turn it is.
     home: Home,
     pub(crate) answers: [u64; 3],
-    /// Blocks and bytes handed out so far.
-    pub(crate) handed_out: (u64, u64),
+    /// Bytes handed out so far.
+    pub(crate) handed_out: u64,
 }
 
 impl Model {
@@ -67,7 +67,7 @@ impl Model {
             next_base: 0x1003,
             home: Home::default(),
             answers: [0; 3],
-            handed_out: (0, 0),
+            handed_out: 0,
         }
     }
 
@@ -333,8 +333,7 @@ impl Model {
     /// Requests that were served.
     fn count(&mut self, blocks: u64, bytes: u64) {
         self.answers[0] += blocks;
-        self.handed_out.0 += blocks;
-        self.handed_out.1 += bytes;
+        self.handed_out += bytes;
     }
 
     fn release(&mut self, which: Pick) {

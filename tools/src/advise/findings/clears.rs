@@ -23,8 +23,9 @@ pub(super) struct Clears {
     stock: Replay<Stock>,
     /// The last clear: what was pinned right after it, and how many pins there had been.
     last: Option<(u64, u64, After)>,
-    /// What was given back, and in how many pins it came again.
-    sum: After,
+    /// What was given back in all, and in how many pins it came again.
+    given_back: u64,
+    pins: u64,
     /// Iterations with a costly clear.
     within: u64,
     latest: Option<u64>,
@@ -45,8 +46,8 @@ impl Clears {
             return;
         }
         self.seen.add(self.line, after.pinned);
-        self.sum.given_back += after.given_back;
-        self.sum.pins += after.pins;
+        self.given_back += after.given_back;
+        self.pins += after.pins;
         if self.latest != Some(iteration) {
             self.latest = Some(iteration);
             self.within += 1;
@@ -99,7 +100,7 @@ impl Watch for Clears {
         }
         let (each, pins) = (
             self.seen.bytes / self.seen.count,
-            self.sum.pins / self.seen.count,
+            self.pins / self.seen.count,
         );
         let inside = match world.counts.iterations {
             0 | 1 => String::new(),
@@ -114,7 +115,7 @@ impl Watch for Clears {
                 show::count(self.seen.count, "empty_cache call"),
                 show::bytes(each),
                 show::count(pins, "call"),
-                show::bytes(self.sum.given_back / self.seen.count),
+                show::bytes(self.given_back / self.seen.count),
             ),
             "empty the cache between phases only (after initialisation, between training and evaluation), never in \
                     the loop",

@@ -17,10 +17,9 @@ mod unread;
 
 use serde::Serialize;
 
-use super::world::World;
+use super::world::{Counts, World};
 use pinbuddy_events::Item;
 
-use crate::flow::Beside;
 use crate::input::About;
 
 /// Something wrong.
@@ -51,8 +50,8 @@ pub(super) trait Watch {
     fn finding(&mut self, world: &World) -> Option<Finding>;
 }
 
-/// All of them, for a trace in which streams are said to use blocks so often.
-pub(super) fn watches(uses: u64, about: &About) -> Vec<Box<dyn Watch>> {
+/// All of them, for a trace with these counts.
+pub(super) fn watches(counts: &Counts, about: &About) -> Vec<Box<dyn Watch>> {
     let mut all: Vec<Box<dyn Watch>> = vec![
         Box::new(clears::Clears::default()),
         Box::new(growth::Growth::default()),
@@ -64,13 +63,13 @@ pub(super) fn watches(uses: u64, about: &About) -> Vec<Box<dyn Watch>> {
         all.push(Box::new(powers::Powers::default()));
         all.push(Box::new(gathered::Gathered::default()));
     }
-    if about.uses && (about.recorded || uses > 0) {
+    if about.uses && (about.recorded || counts.uses > 0) {
         all.push(Box::new(unread::Unread::default()));
         all.push(Box::new(brief::Brief::default()));
     }
     if about.recorded {
-        all.push(Box::new(stuck::Stuck::default()));
-        all.push(Box::new(slow::Slow::default()));
+        all.push(Box::new(stuck::Stuck::new(counts.threshold)));
+        all.push(Box::new(slow::Slow::new(counts.threshold)));
     }
     let budget = about.budget.map(budget::set);
     let limits = budget
@@ -132,12 +131,6 @@ impl Seen {
             to_do: to_do.into(),
         }
     }
-}
-
-/// Whose an event is: 0 for pinbuddy, 1 for PyTorch's own lists.
-fn allocator(beside: &mut Option<Beside>, item: &Item, world: &World) -> usize {
-    let beside = beside.get_or_insert_with(|| Beside::new(world.counts.threshold));
-    usize::from(beside.has(item))
 }
 
 #[cfg(test)]

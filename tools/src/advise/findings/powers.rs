@@ -29,6 +29,7 @@ fn waste(bytes: u64, world: &World) -> Option<u64> {
     let just_above = bytes < world.counts.threshold && bytes <= pinned / 8 * 5 && bytes >= 4096;
     just_above.then_some(pinned - bytes)
 }
+
 impl Watch for Powers {
     fn see(&mut self, item: &Item, world: &World) {
         match item.event.op {

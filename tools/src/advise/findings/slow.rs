@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Finding, Seen, Watch, allocator};
+use super::{Finding, Seen, Watch};
 use crate::advise::world::{Block, World};
 use crate::flow::Beside;
 use crate::show;
@@ -18,9 +18,8 @@ const LONG: u64 = 8;
 const LEAST: (u64, u64) = (16, 64 << 20);
 const PART: u64 = 4;
 
-#[derive(Default)]
 pub(super) struct Slow {
-    beside: Option<Beside>,
+    beside: Beside,
     /// Requests so far, to pinbuddy and to PyTorch's own lists.
     asked: [u64; 2],
     /// Freed and not safe: the block, when it was freed, and the requests so far.
@@ -32,6 +31,17 @@ pub(super) struct Slow {
 }
 
 impl Slow {
+    /// Requests below the threshold are PyTorch's.
+    pub(super) fn new(threshold: u64) -> Self {
+        Self {
+            beside: Beside::new(threshold),
+            asked: [0; 2],
+            pending: HashMap::new(),
+            waited: Vec::new(),
+            longest: 0,
+        }
+    }
+
     /// The most bytes that waited long at once.
     fn most(&self) -> u64 {
         let ends = |it: &(Block, u64, u64)| [(it.1, true, it.0.bytes), (it.2, false, it.0.bytes)];
@@ -48,7 +58,7 @@ impl Slow {
 
 impl Watch for Slow {
     fn see(&mut self, item: &Item, world: &World) {
-        let allocator = allocator(&mut self.beside, item, world);
+        let allocator = usize::from(self.beside.has(item));
         match item.event.op {
             Op::Request { .. } => self.asked[allocator] += 1,
             Op::Free {
@@ -84,11 +94,11 @@ impl Watch for Slow {
         let slowest = streams.into_iter().max_by_key(|it| it.1);
         let named =
             slowest.map(|(stream, blocks)| format!("; {blocks} of them for stream {stream}"));
-        let seen = Seen {
-            count,
-            bytes: most,
-            lines: self.waited.iter().take(5).map(|it| it.1).collect(),
-        };
+        let mut seen = Seen::default();
+        for it in &self.waited {
+            seen.add(it.1, 0);
+        }
+        seen.bytes = most;
         Some(seen.found(
             "waits_long_for_a_stream",
             "Freed memory waits long for a stream, and serves no request meanwhile",

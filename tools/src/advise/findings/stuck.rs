@@ -5,15 +5,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Finding, Seen, Watch, allocator};
+use super::{Finding, Seen, Watch};
 use crate::advise::world::{Block, World};
 use crate::flow::Beside;
 use crate::show;
 use pinbuddy_events::{Item, Op};
 
-#[derive(Default)]
 pub(super) struct Stuck {
-    beside: Option<Beside>,
+    beside: Beside,
     /// The line of the last request to each allocator: to pinbuddy, and to PyTorch's own lists.
     asked: [u64; 2],
     /// Freed and not safe: the block, the line of its free, and whose it is.
@@ -23,9 +22,20 @@ pub(super) struct Stuck {
 /// Fewer, or less, may be the end of the recording.
 const LEAST: (u64, u64) = (4, 1 << 20);
 
+impl Stuck {
+    /// Requests below the threshold are PyTorch's.
+    pub(super) fn new(threshold: u64) -> Self {
+        Self {
+            beside: Beside::new(threshold),
+            asked: [0; 2],
+            pending: HashMap::new(),
+        }
+    }
+}
+
 impl Watch for Stuck {
     fn see(&mut self, item: &Item, world: &World) {
-        let allocator = allocator(&mut self.beside, item, world);
+        let allocator = usize::from(self.beside.has(item));
         match item.event.op {
             Op::Request { .. } => self.asked[allocator] = item.line,
             Op::Free {
@@ -52,10 +62,12 @@ impl Watch for Stuck {
         let late = known.clone().map(|it| late[it.2]).max().unwrap_or(0);
         let mut stuck: Vec<(u64, Block)> = known.map(|it| (it.1, it.0)).collect();
         stuck.sort_unstable_by_key(|it| it.0);
-        let bytes: u64 = stuck.iter().map(|it| it.1.bytes).sum();
-        let count = stuck.len() as u64;
+        let mut seen = Seen::default();
+        for (line, it) in &stuck {
+            seen.add(*line, it.bytes);
+        }
         // Each dropped event may have been one that said so.
-        if count < LEAST.0.max(world.counts.lost.saturating_mul(2)) || bytes < LEAST.1 {
+        if seen.count < LEAST.0.max(world.counts.lost.saturating_mul(2)) || seen.bytes < LEAST.1 {
             return None;
         }
         let mut streams: BTreeMap<u32, u64> = BTreeMap::new();
@@ -72,18 +84,13 @@ impl Watch for Stuck {
         } else {
             format!("; {}", named.join(", "))
         };
-        let seen = Seen {
-            count,
-            bytes,
-            lines: stuck.iter().take(5).map(|it| it.0).collect(),
-        };
         Some(seen.found(
             "a_stream_never_completes",
             "Freed memory that no request can have, since a stream that used it never completes",
             format!(
                 "{}, {} in all, freed before line {late} and not safe by the end{named}",
-                show::count(count, "block"),
-                show::bytes(bytes),
+                show::count(seen.count, "block"),
+                show::bytes(seen.bytes),
             ),
             "look for work on that stream that waits for something that never comes (an unmatched collective or \
                     event), or for a free inside a graph's capture",
