@@ -6,7 +6,7 @@ use super::*;
 fn told(files: &Files) -> String {
     let limits = Limits::read(files);
     let group = limits.cgroup.as_ref().map(|it| {
-        let file = it.file.trim_start_matches("/sys/fs/cgroup/");
+        let file = it.file.strip_prefix("/sys/fs/cgroup/").unwrap();
         format!("left {} in {file}, used {}", it.left(), it.used)
     });
     let whole = Limits::whole(files).map(|(bytes, whose)| format!("whole {bytes} {whose}"));
