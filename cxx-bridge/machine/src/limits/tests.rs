@@ -30,7 +30,7 @@ fn the_limits_of_each_machine_are_read() {
         let (name, rest) = machine.split_once('\n').unwrap();
         let (files, expected) = rest.split_once("=> ").unwrap();
         let root = tempfile::tempdir().unwrap();
-        crate::files::made_up(root.path(), files);
+        crate::made_up(root.path(), files);
         let found = told(&Files::below(root.path()));
         assert_eq!(found, expected.trim_end(), "{name}\n{files}");
     }
