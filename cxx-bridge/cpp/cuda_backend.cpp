@@ -111,7 +111,7 @@ void CudaBackend::free_or_cache(Block* block) {
   // In the order in which they were freed.
   flush_any();
   frees_of_default_pool = block != nullptr && block->is_of_default_pool();
-  forgiven([&] { free_to_lists(block); });
+  forgiven([&] { Upstream::free(block); });
   finish_frees();
 }
 

@@ -105,11 +105,8 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // without that setting.
   ReserveSegment& reserve_segment();
 
-  // `free` in two parts, for those that free several blocks under a lock: upstream's part, and the unpins
-  // that follow from it, which are driver calls.
-  void free_to_lists(void* context) {
-    Upstream::free(context);
-  }
+  // The unpins that follow from `Upstream::free`, which are driver calls: apart from it, for those that free several blocks
+  // under a lock.
   void finish_frees();
 
   // Whether unpins were put aside: one relaxed load.

@@ -109,7 +109,7 @@ void CudaBackend::flush() {
     reused_bytes_.fetch_add(flushed.reused().bytes, std::memory_order_relaxed);
     while (Block* block = flushed.next()) {
       try {
-        free_to_lists(block);
+        Upstream::free(block);
       } catch (...) {
         // The other blocks still go back to upstream.
         failed = std::current_exception();

@@ -86,8 +86,7 @@ pub fn kib_field(text: &str, label: &str) -> Option<u64> {
 }
 
 /// Writes the files of a made-up machine: each line is a line of a file's, behind its path. For tests.
-#[cfg(test)]
-pub(crate) fn made_up(root: &Path, text: &str) {
+pub fn made_up(root: &Path, text: &str) {
     use std::io::Write as _;
     for line in text.lines() {
         let (path, line) = line.split_once(" =").unwrap();

@@ -16,7 +16,7 @@ mod pages;
 pub mod smaps;
 
 pub use cgroup::{Cgroup, Group};
-pub use files::{Files, field, kib_field};
+pub use files::{Files, field, kib_field, made_up};
 pub use held::{Held, Holder};
 pub use limits::{Limit, Limits, Of};
 pub use lock::LockLimit;

@@ -191,4 +191,4 @@ fn reason(limit: Limit, share: &Share, variable: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

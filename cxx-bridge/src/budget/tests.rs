@@ -115,8 +115,8 @@ fn what_is_pinned_already_is_a_part_of_what_is_shared() {
     assert_eq!(locked.why, "half of the 8 GiB of RLIMIT_MEMLOCK");
 }
 
-/// A machine of these files.
-pub(super) fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+/// A machine of these files; dropping the folder deletes them.
+pub(crate) fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = root.path().join(path);

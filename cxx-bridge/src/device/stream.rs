@@ -114,6 +114,27 @@ impl StreamPlan {
         }
     }
 
+    /// The plan of one thread that asks for 4 MiB of the first region, then of the second: for tests.
+    #[cfg(test)]
+    pub(crate) fn of_two(regions: [usize; 2], device: i8) -> Self {
+        use pinbuddy_slots::{Lane, Layout, Slot};
+        let slot = |region| Slot {
+            region,
+            offset: 0,
+            bytes: 4 << 20,
+        };
+        let lane = Lane {
+            period: vec![0, 1],
+            ..Lane::default()
+        };
+        let layout = Layout {
+            regions: regions.into(),
+            slots: vec![slot(0), slot(1)],
+            lanes: vec![lane],
+        };
+        Self::new(Slots::learning(&layout).ok(), device)
+    }
+
     /// Blocks are traced from now on, as those of this stream.
     pub(crate) fn traced(mut self, trace: &'static DeviceTrace, stream: usize) -> Self {
         (self.trace, self.stream) = (Some(trace), stream);

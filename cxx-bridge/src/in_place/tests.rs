@@ -171,6 +171,20 @@ fn a_storage_that_dies_is_unpinned_once_all_work_is_over() {
 }
 
 #[test]
+fn what_is_refused_is_given_back_to_the_budget_of_which_each_process_takes_its_part() {
+    let pins = process(&[(0, 4 * MIB)]);
+    *pins.world.refusal.lock().unwrap() = Some("no more");
+    assert_eq!(pin(pins, 1, 4).unwrap_err(), "no more");
+    assert_eq!(held(pins), nothing("register"));
+    pin(pins, 1, 4 * 3).unwrap();
+    assert_eq!(
+        held(pins).2,
+        (4 * MIB).div_ceil(3),
+        "one of three processes"
+    );
+}
+
+#[test]
 fn nothing_is_given_back_while_a_thread_registers_it_or_once_the_process_ends() {
     let pins = process(&[(0, MIB)]);
     let number = pin(pins, 1, 4).unwrap();

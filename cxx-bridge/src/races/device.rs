@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use crate::device::stream::{Ask, GiveBack, IdleRegion, Step, StreamPlan};
-use pinbuddy_slots::{Lane, Layout, Slot, Slots};
 use shuttle::thread;
 
 use super::{MIB, all, explore};
@@ -25,22 +24,8 @@ struct Tested {
 
 impl Tested {
     fn new() -> Self {
-        let slot = |region| Slot {
-            region,
-            offset: 0,
-            bytes: 4 * MIB,
-        };
-        let lane = Lane {
-            period: vec![0, 1],
-            ..Lane::default()
-        };
-        let layout = Layout {
-            regions: vec![4 * MIB; 2],
-            slots: vec![slot(0), slot(1)],
-            lanes: vec![lane],
-        };
         Self {
-            plan: StreamPlan::new(Slots::learning(&layout).ok(), 0),
+            plan: StreamPlan::of_two([4 * MIB; 2], 0),
             regions: Mutex::default(),
             blocks: Mutex::default(),
             next: Mutex::new(1 << 30),

@@ -8,11 +8,7 @@ use super::{Tested, all, explore};
 const AT_ONCE: (&str, &str) = ("BUDDY_IDLE_S", "0");
 
 fn engine() -> Tested {
-    Tested::with(&[
-        ("BUDDY_BLOCK_SIZE_MB", "64"),
-        ("BUDDY_WARMUP", "off"),
-        AT_ONCE,
-    ])
+    Tested::with(&[("BUDDY_WARMUP", "off"), AT_ONCE])
 }
 
 fn looks(it: Tested) -> thread::JoinHandle<()> {

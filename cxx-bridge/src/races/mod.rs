@@ -36,11 +36,10 @@ fn explore(program: fn()) {
     println!("interleavings: {}", tried / 2 * 2);
 }
 
-/// A handle, and what is behind it.
+/// A handle of this module's programs.
 #[derive(Clone, Copy)]
 struct Tested {
     handle: &'static Handle<&'static Numbers>,
-    world: &'static Numbers,
 }
 
 impl Tested {
@@ -51,11 +50,15 @@ impl Tested {
     }
 
     fn of(handle: &'static Handle<&'static Numbers>) -> Self {
-        let world = numbers(handle);
-        for takes in [&world.filling, &world.registering] {
+        let it = Self { handle };
+        for takes in [&it.world().filling, &it.world().registering] {
             takes.set(1_000_000);
         }
-        Self { handle, world }
+        it
+    }
+
+    fn world(self) -> &'static Numbers {
+        numbers(self.handle)
     }
 
     /// With a plan of two regions: one thread asks for 40 and 8 MiB, the other for 40, which is the same place.
@@ -98,8 +101,8 @@ impl Tested {
     }
 
     fn took(self, grant: Grant) -> Option<Grant> {
-        let pinned = self.world.pinned.lock().unwrap();
-        let mut blocks = self.world.blocks.lock().unwrap();
+        let pinned = self.world().pinned.lock().unwrap();
+        let mut blocks = self.world().blocks.lock().unwrap();
         let end = grant.address + grant.block.bytes;
         let before = blocks.range(..end).next_back();
         assert!(
@@ -116,7 +119,7 @@ impl Tested {
     }
 
     fn give(self, grant: Grant) {
-        self.world.blocks.lock().unwrap().remove(&grant.address);
+        self.world().blocks.lock().unwrap().remove(&grant.address);
         self.handle.release(grant.block);
     }
 
@@ -141,14 +144,14 @@ impl Tested {
     /// The process ends: nothing is being pinned any more, and nothing will be.
     fn close(self) {
         self.handle.close();
-        let under_way = self.world.under_way.get();
+        let under_way = self.world().under_way.get();
         assert_eq!(under_way, 0, "pins that go on after the end");
-        self.world.closed.set(true);
+        self.world().closed.set(true);
     }
 
     /// The lengths of what is pinned.
     fn pinned(self) -> Vec<usize> {
-        let pinned = self.world.pinned.lock().unwrap();
+        let pinned = self.world().pinned.lock().unwrap();
         pinned.iter().map(|it| it.bytes).collect()
     }
 
@@ -156,12 +159,12 @@ impl Tested {
     fn settle(self) {
         self.handle.warm_up(true);
         self.handle.empty_cache();
-        assert!(self.world.blocks.lock().unwrap().is_empty());
+        assert!(self.world().blocks.lock().unwrap().is_empty());
         let stats = self.handle.stats().expect("the engine is on");
         let pinned: usize = self.pinned().into_iter().sum();
         assert_eq!(stats.pinned_bytes.current, pinned as u64);
         assert_eq!(pinned, 0, "idle memory after a clear");
-        assert_eq!(self.world.claimed.get(), 0);
+        assert_eq!(self.world().claimed.get(), 0);
     }
 }
 
@@ -174,7 +177,7 @@ fn all(threads: Vec<thread::JoinHandle<()>>) {
 #[test]
 fn requests_beside_a_warm_up_and_a_clear() {
     explore(|| {
-        let it = Tested::with(&[("BUDDY_BLOCK_SIZE_MB", "64"), ("BUDDY_BLOCK_COUNT", "2")]);
+        let it = Tested::with(&[("BUDDY_BLOCK_COUNT", "2")]);
         let threads = vec![
             thread::spawn(move || {
                 it.pair(8);
@@ -191,7 +194,7 @@ fn requests_beside_a_warm_up_and_a_clear() {
 #[test]
 fn requests_that_all_have_to_pin() {
     explore(|| {
-        let it = Tested::with(&[("BUDDY_BLOCK_SIZE_MB", "64"), ("BUDDY_WARMUP", "off")]);
+        let it = Tested::with(&[("BUDDY_WARMUP", "off")]);
         let ask = |mib| thread::spawn(move || it.pair(mib));
         all(vec![ask(60), ask(60), ask(100), ask(8)]);
         it.settle();
@@ -201,11 +204,7 @@ fn requests_that_all_have_to_pin() {
 #[test]
 fn requests_that_wait_for_all_segments() {
     explore(|| {
-        let it = Tested::with(&[
-            ("BUDDY_BLOCK_SIZE_MB", "64"),
-            ("BUDDY_BLOCK_COUNT", "2"),
-            ("BUDDY_WARMUP", "sync"),
-        ]);
+        let it = Tested::with(&[("BUDDY_BLOCK_COUNT", "2"), ("BUDDY_WARMUP", "sync")]);
         let ask = |mib| thread::spawn(move || it.pair(mib));
         all(vec![ask(8), ask(60), ask(8)]);
         assert_eq!(it.pinned(), [64 * MIB; 2], "nobody pins for itself");
@@ -216,7 +215,7 @@ fn requests_that_wait_for_all_segments() {
 #[test]
 fn two_that_wait_for_a_warm_up_and_one_that_clears() {
     explore(|| {
-        let it = Tested::with(&[("BUDDY_BLOCK_SIZE_MB", "64"), ("BUDDY_BLOCK_COUNT", "2")]);
+        let it = Tested::with(&[("BUDDY_BLOCK_COUNT", "2")]);
         let wait = || {
             thread::spawn(move || {
                 it.handle.warm_up(true);
@@ -232,12 +231,12 @@ fn two_that_wait_for_a_warm_up_and_one_that_clears() {
 #[test]
 fn pytorchs_own_pin_waits_for_what_the_worker_unpins() {
     explore(|| {
-        let it = Tested::with(&[("BUDDY_BLOCK_SIZE_MB", "64"), ("BUDDY_BLOCK_COUNT", "2")]);
+        let it = Tested::with(&[("BUDDY_BLOCK_COUNT", "2")]);
         // The worker unpins what it pinned meanwhile.
         it.handle.warm_up(false);
         (0..4).for_each(|_| thread::yield_now());
         it.handle.empty_cache();
-        let unpinning = || it.world.unpinning.lock().unwrap().clone();
+        let unpinning = || it.world().unpinning.lock().unwrap().clone();
         let mut under_way = unpinning();
         for _ in 0..20 {
             if !under_way.is_empty() {
@@ -259,7 +258,7 @@ fn pytorchs_own_pin_waits_for_what_the_worker_unpins() {
 #[test]
 fn the_end_while_a_request_and_the_worker_pin() {
     explore(|| {
-        let it = Tested::with(&[("BUDDY_BLOCK_SIZE_MB", "64"), ("BUDDY_BLOCK_COUNT", "3")]);
+        let it = Tested::with(&[("BUDDY_BLOCK_COUNT", "3")]);
         let ask = |mib| {
             thread::spawn(move || {
                 // What comes after the end is left to upstream.

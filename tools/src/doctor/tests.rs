@@ -1,25 +1,17 @@
 //! Three invented machines, and this one.
 
-use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::Path;
 
+use pinbuddy_machine::made_up;
 use tempfile::TempDir;
 
 use super::driver::{CudaVersion, Driver, Gpu};
 use super::{Asked, Machine};
 
-/// A machine's files, made of a line of text each line of theirs, behind the file's path.
+/// The files of a made-up machine.
 fn root(text: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
-    for line in text.lines() {
-        let (path, line) = line.split_once(" =").unwrap();
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut file = File::options();
-        let mut file = file.create(true).append(true).open(path).unwrap();
-        writeln!(file, "{}", line.trim_start()).unwrap();
-    }
+    made_up(root.path(), text);
     root
 }
 

@@ -6,7 +6,7 @@ use super::*;
 fn told(files: &Files) -> String {
     let limits = Limits::read(files);
     let group = limits.cgroup.as_ref().map(|it| {
-        let file = it.file.trim_start_matches("/sys/fs/cgroup/");
+        let file = it.file.strip_prefix("/sys/fs/cgroup/").unwrap();
         format!("left {} in {file}, used {}", it.left(), it.used)
     });
     let whole = Limits::whole(files).map(|(bytes, whose)| format!("whole {bytes} {whose}"));
@@ -30,7 +30,7 @@ fn the_limits_of_each_machine_are_read() {
         let (name, rest) = machine.split_once('\n').unwrap();
         let (files, expected) = rest.split_once("=> ").unwrap();
         let root = tempfile::tempdir().unwrap();
-        crate::files::made_up(root.path(), files);
+        crate::made_up(root.path(), files);
         let found = told(&Files::below(root.path()));
         assert_eq!(found, expected.trim_end(), "{name}\n{files}");
     }

@@ -1,18 +1,12 @@
 //! Made-up machines, for all tests, and what is read from them.
 
-use std::fs;
-
 use super::super::pages::tests::KERNELS;
 use super::*;
+use crate::budget::tests::machine;
 
 /// A machine of these files, with four cores and a current kernel; dropping the folder deletes them.
 pub(in crate::backing) fn made_up(files: &[(&str, &str)]) -> (Machine, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    let folder = machine(files);
     let machine = Machine {
         root: folder.path().to_owned(),
         sizes: KERNELS[0],

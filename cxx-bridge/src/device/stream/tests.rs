@@ -1,7 +1,5 @@
 //! A stream's plan by itself: the test plays C++.
 
-use pinbuddy_slots::{Lane, Layout, Slot, Slots};
-
 use super::*;
 
 const MIB: usize = 1 << 20;
@@ -9,21 +7,7 @@ const GIB: usize = 1 << 30;
 
 /// A device of the test's own, as all tests share the tallies.
 fn plan(device: i8) -> StreamPlan {
-    let slot = |region| Slot {
-        region,
-        offset: 0,
-        bytes: 4 * MIB,
-    };
-    let lane = Lane {
-        period: vec![0, 1],
-        ..Lane::default()
-    };
-    let layout = Layout {
-        regions: vec![4 * MIB, 12 * MIB - 1],
-        slots: vec![slot(0), slot(1)],
-        lanes: vec![lane],
-    };
-    StreamPlan::new(Slots::learning(&layout).ok(), device)
+    StreamPlan::of_two([4 * MIB, 12 * MIB - 1], device)
 }
 
 fn reserve(plan: &StreamPlan) {

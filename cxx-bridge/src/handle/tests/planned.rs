@@ -174,6 +174,18 @@ fn what_cannot_be_pinned_is_served_as_without_a_plan() {
 }
 
 #[test]
+fn more_than_the_budget_is_refused_and_the_rest_serves() {
+    let handle = on(&layout(), WarmUp::Sync, 80);
+    let slot = handle.request_planned(0, 32 * MIB).unwrap();
+    assert_eq!(pinned(handle), [64]);
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    assert_eq!(handle.request_planned(0, 16 * MIB), None);
+    assert!(handle.request(16 * MIB).is_some(), "of its own");
+    assert_eq!(pinned(handle), [16, 64]);
+    handle.release(slot.block);
+}
+
+#[test]
 fn other_threads_wait_for_the_regions() {
     let handle = planned();
     let endless = endless(handle, MIB);
@@ -191,10 +203,16 @@ fn other_threads_wait_for_the_regions() {
 }
 
 #[test]
-fn in_the_background_nobody_waits() {
+fn in_the_background_nobody_waits_and_a_clear_stops_nothing() {
     let handle = on(&layout(), WarmUp::Background, 1 << 20);
-    let _endless = endless(handle, MIB);
+    let endless = endless(handle, MIB);
     assert_eq!(handle.request_planned(0, 32 * MIB), None);
+    until("it pins", || asked(handle) == [64]);
+    handle.empty_cache();
+    drop(endless);
+    until("it is pinned", || handle.report()["plan"]["pinned"] == true);
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    assert_eq!(counts(handle), [1, 1, 0, 0]);
 }
 
 #[test]

@@ -140,7 +140,10 @@ fn a_budget_that_was_decided_in_a_bad_moment_is_decided_again() {
 fn pytorchs_own_pin_gets_what_is_idle() {
     let handle = sync(4);
     let live = handle.request(8 * MIB).unwrap();
-    assert!(handle.give_way(MIB));
+    numbers(handle).free.set(100 * MIB);
+    assert!(!handle.give_way(293 * MIB), "100 and three blocks are less");
+    assert_eq!(pinned(handle), [64; 4]);
+    assert!(handle.give_way(292 * MIB));
     assert_eq!(pinned(handle), [64]);
     assert!(!handle.give_way(MIB), "there is nothing more");
     handle.release(live.block);

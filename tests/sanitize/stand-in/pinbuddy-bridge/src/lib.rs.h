@@ -1,6 +1,6 @@
-// A stand-in for Rust, by the name of the header that cxx makes: an engine in its plainest form, behind one lock, and a plan beside it. Segments are pinned when a request finds
-// no room, up to a budget; the lowest free run that is long enough serves. With BUDDY_NUMA there are two homes: the second may pin
-// one segment, and takes the first one's memory where that is full.
+// A stand-in for Rust, by the name of the header that cxx makes: an engine in its plainest form, behind one lock, and a plan
+// beside it. Segments are pinned when a request finds no room, up to a budget; the lowest free run that is long enough serves.
+// With BUDDY_NUMA there are two homes: the second may pin one segment, and takes the first one's memory where that is full.
 //
 // As the real one it calls C++ only where it holds no lock, and ends the program where memory comes back
 // that it did not grant. All of the C++ side is one translation unit, which this header is in once.
@@ -8,14 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
