@@ -34,6 +34,7 @@ fn regions_are_whole_pages_and_count_as_such_until_they_are_unpinned() {
         assert_eq!(handle.pinner.quota().left() % page, 0);
         let odd = 100 * MIB + 4096;
         let grant = handle.request(odd).unwrap();
+        settled(handle);
         let regions: Vec<usize> = memory
             .pinned
             .lock()
