@@ -63,6 +63,7 @@ pub(crate) fn device_note(note: &Note) -> bool {
                 let _ = on_record(Recording::expandable);
             }
             let is_gone = matches!(note.what, Noted::Gave | Noted::Unmapped);
+            let _ = on_record(|it| it.segment(device, note.bytes, is_gone));
             trace
                 .into_iter()
                 .for_each(|it| it.segment(note.bytes, is_gone));

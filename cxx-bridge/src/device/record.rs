@@ -69,6 +69,11 @@ enum Note {
         device: u32,
         address: usize,
     },
+    Segment {
+        device: u32,
+        bytes: usize,
+        is_gone: bool,
+    },
     Iteration,
     Emptied,
     Expandable,
@@ -126,6 +131,12 @@ impl State {
                     self.record.request((device, stream), id, bytes);
                 }
                 Note::Freed { device, address } => self.record.over(device, address as u64),
+                Note::Segment {
+                    device,
+                    bytes,
+                    is_gone: false,
+                } => self.record.took(device, bytes as u64),
+                Note::Segment { device, bytes, .. } => self.record.gave(device, bytes as u64),
                 Note::Iteration => self.record.iteration(),
                 Note::Emptied => self.record.emptied(),
                 Note::Expandable => self.record.behind(Kind::TorchExpandable),
@@ -217,6 +228,17 @@ impl Recording {
     pub fn freed(&self, device: u32, address: usize) {
         if let Some(mut notes) = self.notes() {
             notes.push(Note::Freed { device, address });
+        }
+    }
+
+    /// PyTorch's allocator took memory of a device, or gave it back.
+    pub fn segment(&self, device: u32, bytes: usize, is_gone: bool) {
+        if let Some(mut notes) = self.notes() {
+            notes.push(Note::Segment {
+                device,
+                bytes,
+                is_gone,
+            });
         }
     }
 

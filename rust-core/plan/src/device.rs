@@ -174,6 +174,20 @@ impl DeviceRecord {
         self.searches
     }
 
+    /// PyTorch's allocator took a segment of so many bytes, or mapped as many.
+    pub fn took(&mut self, device: u32, bytes: u64) {
+        if !self.is_full() {
+            self.device(device).segments.took(bytes);
+        }
+    }
+
+    /// It gave as many back: when the cache was emptied, which is said afterwards, or since there was no room.
+    pub fn gave(&mut self, device: u32, bytes: u64) {
+        if !self.is_full() {
+            self.device(device).segments.gave(bytes);
+        }
+    }
+
     /// Memory of a device may be used again by its stream. What is not known is ignored.
     pub fn over(&mut self, device: u32, id: u64) {
         if self.is_full() {
@@ -197,6 +211,8 @@ impl DeviceRecord {
     /// The cache was emptied, on all devices.
     pub fn emptied(&mut self) {
         self.makes_room();
+        let devices = self.devices.iter_mut();
+        devices.for_each(|it| it.1.segments.emptied());
         self.push_on_all(CLEAR);
     }
 

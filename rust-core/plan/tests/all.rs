@@ -4,6 +4,7 @@ mod clears;
 mod exact;
 mod file;
 mod full;
+mod full_device;
 mod long;
 mod placement;
 mod programs;

@@ -34,6 +34,40 @@ pub(super) struct OneDevice {
     /// Each block's number, and whether it is as long as plans have places for.
     pub(super) live: HashMap<u64, (u32, bool)>,
     pub(super) vacant: Vec<u32>,
+    pub(super) segments: Segments,
+}
+
+/// What PyTorch's allocator had of a device. On a full one it gives back what is idle before a request fails: the models of it have
+/// a device without end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Segments {
+    reserved: u64,
+    most: u64,
+    /// Some was given back, and the cache not emptied since.
+    gave: bool,
+    was_short: bool,
+}
+
+impl Segments {
+    pub(super) fn took(&mut self, bytes: u64) {
+        self.reserved += bytes;
+        self.most = self.most.max(self.reserved);
+        self.was_short |= self.gave;
+    }
+
+    pub(super) fn gave(&mut self, bytes: u64) {
+        self.reserved = self.reserved.saturating_sub(bytes);
+        self.gave = true;
+    }
+
+    pub(super) fn emptied(&mut self) {
+        self.gave = false;
+    }
+
+    /// The most that was reserved, if there was no room for more.
+    pub(super) fn most_where_short(&self) -> Option<u64> {
+        self.was_short.then_some(self.most)
+    }
 }
 
 /// A stream's part of a record, as plans are made of it.

@@ -3,7 +3,7 @@
 //! Invariant: what is chosen reserves less than the better of PyTorch's two allocators does by itself in the record and a longer run
 //! together, no more in the record alone or in other orders of its iterations, at most a segment more in other orders of its frees,
 //! no more where a program looks what is left, and where the record's phases last longer not much more than the plan gains
-//! ([`runs`](super::runs)).
+//! ([`runs`](super::runs)). If the record's device was full, it reserves less than the record did.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -68,6 +68,14 @@ pub struct Chosen {
 }
 
 impl Reserved {
+    pub(super) fn at_most(self, most: Option<u64>) -> Self {
+        let most = most.unwrap_or(u64::MAX);
+        Self {
+            stock: self.stock.min(most),
+            expandable: self.expandable.min(most),
+        }
+    }
+
     /// In front of the allocator that the program uses; of the better one if that is not known.
     pub(super) fn of(self, behind: Option<Kind>) -> u64 {
         match behind {
@@ -120,6 +128,7 @@ impl<'t> Trial<'t> {
         let runs = Runs::new(own, others, main, options);
         let chosen = vec![None; streams.len()];
         let without = runs.reserved(&[]).unwrap_or_default();
+        let without = without.at_most(own.segments.most_where_short());
         let mut trial = Self {
             options,
             watch,
