@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 import urllib.parse
 import zipfile
@@ -137,8 +138,10 @@ def write(wheels: list[Wheel], index: Path) -> None:
     for wheel in wheels:
         source = wheel.path.resolve()
         try:
+            if not source.stat().st_mode & stat.S_IROTH:
+                raise PermissionError  # a copy can be read by all
             os.link(source, index / wheel.name)
-        except OSError:  # another file system, or one without links
+        except OSError:  # also another file system, or one without links
             shutil.copyfile(source, index / wheel.name)
         (index / f"{wheel.name}.metadata").write_bytes(wheel.metadata)
         if wheel.bill:
@@ -165,7 +168,11 @@ def make(wheels: Path, index: Path) -> str:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
+    os.umask(0o022)  # whoever serves the files may be another user
     try:
         print(make(*map(Path, sys.argv[1:])))
     except Refusal as why:
         sys.exit(f"error: {why}")
+    except OSError as why:
+        expected = "WHEELS that can be read, and INDEX that can be written, with room on its disk"
+        sys.exit(f"error: {Refusal(f'{why.filename} cannot be read or written', why.strerror, expected, 'name another folder')}")

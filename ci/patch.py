@@ -9,6 +9,7 @@ stays there as an ordinary conflict, for ordinary git. `drift` only reads, and r
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,11 @@ IDENTITY = {"user.name": "pinbuddy developers", "user.email": "pinbuddy@localhos
 REPOSITORY = IDENTITY | {"commit.gpgSign": "false", "core.autocrlf": "false", "core.abbrev": "7", "merge.conflictStyle": "zdiff3"}
 COMMITTER = {"GIT_COMMITTER_NAME": IDENTITY["user.name"], "GIT_COMMITTER_EMAIL": IDENTITY["user.email"], "GIT_EDITOR": "true"}
 Files = dict[str, bytes | None]
+
+
+def typed(path: object) -> str:
+    """As it is typed in a shell."""
+    return shlex.quote(str(path))
 
 
 class Tree:
@@ -93,7 +99,7 @@ def since_release(tree: Tree, versions: dict, release: dict) -> list[str]:
     if commits:
         return commits
     expected = f"commits after one with the header of torch {release['version']}, SHA-256 {wanted}"
-    todo = f'git -C {tree.root} am $(sed "s|^|$PWD/patches/{release["series"]}/|" patches/{release["series"]}/series)  # makes them'
+    todo = f"(cd patches/{release['series']} && cat $(cat series)) | git -C {typed(tree.root)} am  # makes them"
     raise Refusal(f"{tree.root} has no series in its commits", found, expected, todo)
 
 
@@ -127,10 +133,11 @@ def export(tree: Tree, versions: dict, release: dict, root: Path) -> str:
 
 def carry(series: list[Path], from_: tuple[str, Files], to: tuple[str, Files], folder: Path, next_: str) -> str:
     """Rebases the series in a new repository; returns git's comparison of it before and after, and the next command."""
-    finish = f"git -C {folder} add --all && git -C {folder} rebase --continue\ngit -C {folder} range-diff from..old to..new  # shows what has changed\n{next_}"
+    at = typed(folder)
+    finish = f"git -C {at} add --all && git -C {at} rebase --continue\ngit -C {at} range-diff from..old to..new  # shows what has changed\n{next_}"
     if folder.exists():
         found = "what an earlier run, and maybe somebody since, has made"
-        raise Refusal(f"{folder} is there already", found, "no such folder", f"{finish}\nor, to begin anew: rm -r {folder}")
+        raise Refusal(f"{folder} is there already", found, "no such folder", f"{finish}\nor, to begin anew: rm -r {at}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".pinbuddy-", dir=folder.parent) as scratch:
         work = Path(scratch) / "work"
@@ -198,7 +205,7 @@ def rebase_for(args: argparse.Namespace, versions: dict) -> str:
         tree = Tree(args.source, versions)
         to, name = (str(tree.root), tree.files(series)), tree.root.name
     folder = Path("target/rebase") / f"{release['version']}-to-{name}"
-    next_ = f"git -C {folder} diff to..new | git -C {to[0]} apply"
+    next_ = f"git -C {typed(folder)} diff to..new | git -C {typed(to[0])} apply"
     if args.to:
         next_ = f"cargo xtask patch export --source {folder} --torch {name}"
     os.chdir(ROOT)
@@ -241,7 +248,7 @@ def main(args: argparse.Namespace) -> str:
         release = release or find(versions, None)
         return drift(tree, release, patches(ROOT, release["series"]))
     if release is None:
-        what, todo = f"{tree.root} is no release that there is a series for", f"cargo xtask patch drift --source {tree.root} says what moved"
+        what, todo = f"{tree.root} is no release that there is a series for", f"cargo xtask patch drift --source {typed(tree.root)} says what moved"
         raise Refusal(what, f"a header with SHA-256 {sha256(tree.header)}", "one that a release ships, or --torch VERSION", todo)
     return export(tree, versions, release, ROOT)
 

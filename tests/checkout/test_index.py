@@ -224,6 +224,23 @@ class Folder(Index):
         self.assertFalse((self.index / wheel.name).samefile(wheel))
         self.assertEqual((self.index / wheel.name).read_bytes(), wheel.read_bytes())
 
+    def command(self, index, **options):
+        return subprocess.run([sys.executable, str(ROOT / "ci/index.py"), str(self.wheels), str(index)], capture_output=True, text=True, **options)
+
+    def test_all_may_read_what_is_served(self):
+        wheel = make(self.wheels)
+        wheel.chmod(0o600)
+        self.assertEqual(self.command(self.index, umask=0o077).returncode, 0)
+        modes = {str(it): it.stat().st_mode & 0o777 for it in [self.index, *self.index.rglob("*")]}
+        self.assertEqual(set(modes.values()), {0o644, 0o755}, modes)
+        self.assertEqual(wheel.stat().st_mode & 0o777, 0o600)
+
+    def test_a_folder_that_cannot_be_written_is_named(self):
+        make(self.wheels)
+        done = self.command("/proc/x")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error: /proc/x cannot be read or written\n  found     No such file", done.stderr)
+
     def test_names_of_files_and_fields_are_text_in_a_page(self):
         make(self.wheels, tags="""py3-none-a"><script>'&""", python='">3<i>')
         make(self.wheels, "1.0", "A.b__<i>#", python="")

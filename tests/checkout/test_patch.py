@@ -64,6 +64,16 @@ class Series(test_upstream_pr.Checkout):
         self.git("clone", "--quiet", "--depth=1", f"file://{self.tree}", str(clone))
         self.assertIn("git fetch --deepen", self.export(clone))
 
+    def test_the_command_that_makes_the_commits_is_typed_as_it_is(self):
+        clone = self.folder / "a clone; of 'it'"
+        self.git("clone", "--quiet", str(self.tree), str(clone))
+        with self.assertRaises(patch.Refusal) as refused:
+            patch.export(self.open(clone), self.versions, self.release, self.ours)
+        command = re.search("to do +(.*)", str(refused.exception))[1]
+        own = {f"GIT_COMMITTER_{name}": "a@b" for name in ("NAME", "EMAIL")}
+        subprocess.run(["bash", "-ec", command], cwd=self.ours, env={**test_upstream_pr.os.environ, **own}, capture_output=True, check=True)
+        self.assertIn("2 patches for torch 2.15.0", self.export(clone))
+
     def test_a_patch_has_the_words_of_its_subject_for_its_name(self):
         """As the rule of rules.py wants them."""
         names = {

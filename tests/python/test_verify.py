@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import stat
 import zipfile
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from pinbuddy import _verify
 FILES = {"torch/a.py": b"a = 1\n", "torch/b.py": b"b = 2\n"}
 
 
-def wheel(path: Path, files: dict[str, bytes] = FILES, stem: str = "torch-1", rows: str | None = None) -> Path:
-    """A wheel of these files, with the RECORD that fits or with these rows."""
+def wheel(path: Path, files: dict[str, bytes] = FILES, stem: str = "torch-1", rows: str | None = None, mode: int = 0) -> Path:
+    """A wheel of these files of that mode, with the RECORD that fits or with these rows."""
 
     def row(name: str, content: bytes) -> str:
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -24,7 +25,9 @@ def wheel(path: Path, files: dict[str, bytes] = FILES, stem: str = "torch-1", ro
         rows = "".join(row(*it) for it in files.items()) + f"{record},,\n"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {**files, record: rows.encode()}.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = mode << 16
+            archive.writestr(entry, content)
     return path
 
 
@@ -101,6 +104,41 @@ def test_a_forks_provenance_names_its_library_and_program(tmp_path, capsys, key)
     assert said(capsys, fork(provenance))[0] == 0
     status, text = said(capsys, fork({**provenance, key: "0" * 64}))
     assert status == 1 and "is not the file that torch-1.dist-info/pinbuddy.json names" in text
+
+
+def test_a_plugins_provenance_names_each_of_its_libraries(tmp_path, capsys):
+    libraries = {"2.14.0+cu130": b"one", "2.15.0+cu132": b"other"}
+
+    def plugin(changed: str) -> Path:
+        known = [{"torch_version": it, "library_sha256": hashlib.sha256(b"?" if it == changed else libraries[it]).hexdigest()} for it in libraries]
+        files = {f"pinbuddy/lib/{it}/libtorch_pinbuddy.so": content for it, content in libraries.items()}
+        return wheel(tmp_path / "plugin.whl", {**files, "torch-1.dist-info/pinbuddy.json": json.dumps({"libraries": known}).encode()})
+
+    assert said(capsys, plugin(""))[0] == 0
+    for version in libraries:
+        status, text = said(capsys, plugin(version))
+        assert status == 1 and f"pinbuddy/lib/{version}/libtorch_pinbuddy.so is not the file that torch-1" in text
+
+
+@pytest.mark.parametrize(("names", "why"), [
+    (["../x"], "leaves the wheel's folder"),
+    (["torch/../../x"], "leaves the wheel's folder"),
+    (["/tmp/x"], "leaves the wheel's folder"),
+    (["torch\\..\\x"], "leaves the wheel's folder"),
+    (["c:/x"], "leaves the wheel's folder"),
+    (["torch/x", "torch/x/y"], "both a file and a folder: torch/x"),
+    (["torch/x/y", "torch/x"], "both a file and a folder: torch/x"),
+])  # fmt: skip
+def test_paths_that_a_build_refuses_are_refused(tmp_path, capsys, names, why):
+    file = wheel(tmp_path / "torch-1.whl", dict.fromkeys(names, b"x"))
+    status, text = said(capsys, file)
+    assert status == 1 and why in text, text
+
+
+def test_links_are_refused(tmp_path, capsys):
+    file = wheel(tmp_path / "torch-1.whl", mode=stat.S_IFLNK | 0o777)
+    status, text = said(capsys, file)
+    assert status == 1 and "a symbolic link: torch/a.py" in text, text
 
 
 @pytest.mark.parametrize("rows", [

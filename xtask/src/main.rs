@@ -23,7 +23,7 @@ use build_wheel::plan::Plan;
 use clap::Parser as _;
 use cli::Command;
 use programs::script;
-use support::failure;
+use support::{disk, failure};
 use xtask_build as build_wheel;
 use xtask_python as python;
 use xtask_support as support;
@@ -55,7 +55,9 @@ fn main() -> ExitCode {
 
 fn build(args: &cli::BuildWheel) -> anyhow::Result<()> {
     if args.dry_run {
-        print!("{}", Plan::make(&args.wanted)?.describe());
+        let plan = Plan::make(&args.wanted)?;
+        disk::require_writable(&plan.out)?;
+        print!("{}", plan.describe());
         return Ok(());
     }
     build_wheel::build(&args.wanted)?.print(args.json)

@@ -86,7 +86,8 @@ pub fn text(values: &BTreeMap<String, String>) -> String {
     values.iter().map(line).collect()
 }
 
-/// Why a wheel cannot set these variables, by the rules that hold when a program starts; nothing if it can.
+/// Why a wheel cannot set these variables, by the rules for names and values that hold when a program starts; nothing if it can. What
+/// files and a machine decide is said there alone.
 pub fn refusals(values: &BTreeMap<String, String>) -> Vec<String> {
     let is_known = |name: &String| VARIABLES.iter().any(|known| known.name == *name);
     let names = values.keys().filter(|name| !is_known(name));

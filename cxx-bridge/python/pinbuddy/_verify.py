@@ -12,6 +12,7 @@ import csv
 import hashlib
 import io
 import json
+import stat
 import struct
 import sys
 import time
@@ -60,6 +61,8 @@ class Wheel:
             self.zip = zipfile.ZipFile(file)
             self.entries = [it for it in self.zip.infolist() if not it.is_dir()]
             names = [it.filename for it in self.entries]
+            if why := _astray(self.zip.infolist()):
+                raise zipfile.BadZipFile(why)
             (record,) = [it for it in self.entries if it.filename.count("/") == 1 and it.filename.endswith(".dist-info/RECORD")]
             if len(set(names)) != len(names) or record.file_size > _LONGEST_LIST:
                 raise ValueError
@@ -119,20 +122,23 @@ class Wheel:
 
     def _check_provenance(self) -> None:
         name = f"{self.stem()}/pinbuddy.json"
-        promised = {"torch/lib/libtorch_pinbuddy.so": "library_sha256", "pinbuddy/bin/pinbuddy-tools": "program_sha256"}
-        if name not in self.rows or not promised.keys() & self.rows.keys():
+        if name not in self.rows:
             return
         try:
             if self.rows[name].size > _LONGEST_LIST:
                 raise zipfile.BadZipFile("it is too long")
             provenance = dict(json.loads(b"".join(self.chunks(name))))
-        except (*_BROKEN, TypeError) as why:
+            promised = {
+                "torch/lib/libtorch_pinbuddy.so": provenance.get("library_sha256"),
+                "pinbuddy/bin/pinbuddy-tools": provenance.get("program_sha256"),
+            }
+            for it in provenance.get("libraries", ()):  # a plug-in's
+                promised[f"pinbuddy/lib/{it['torch_version']}/libtorch_pinbuddy.so"] = it["library_sha256"]
+        except (*_BROKEN, TypeError, LookupError) as why:
             raise Refused(f"{name} in {self.path} is no provenance", found=str(why), to_do="fetch it again") from why
-        for file, key in promised.items():
-            if file in self.rows and key in provenance:
-                found = _digest(self.chunks(file))
-                if found != provenance[key]:
-                    raise Refused(f"{file} is not the file that {name} names", found=found, expected=str(provenance[key]))
+        for file, expected in promised.items():
+            if file in self.rows and expected is not None and (found := _digest(self.chunks(file))) != expected:
+                raise Refused(f"{file} is not the file that {name} names", found=found, expected=str(expected))
 
 
 def verify(file: Path, sha256: str | None) -> str:
@@ -186,6 +192,20 @@ def difference(file: Path, good: Path) -> str | None:
     last = max(before, key=lambda it: it.header_offset, default=None)
     entry = "the list of entries at its end" if place >= reference.zip.start_dir or last is None else f"{last.filename} as it is packed"
     return f"{at} of the file, in {entry}"
+
+
+def _astray(entries: Sequence[zipfile.ZipInfo]) -> str | None:
+    """Why unpacking these would write outside the wheel's folder, or one file over another."""
+    folders = {it.filename[:at] for it in entries for at, sign in enumerate(it.filename) if sign == "/"}
+    for it in entries:
+        name = it.filename.removesuffix("/")
+        if {"", ".", ".."} & {*name.split("/")} or {*"\\\n\r"} & {*name} or name[1:2] == ":":
+            return f"a path that leaves the wheel's folder or is not plain: {name}"
+        if stat.S_ISLNK(it.external_attr >> 16):
+            return f"a symbolic link: {name}"
+        if it.filename in folders:
+            return f"both a file and a folder: {name}"
+    return None
 
 
 def _digest(parts: Iterator[bytes]) -> str:

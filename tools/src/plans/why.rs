@@ -17,6 +17,8 @@ use serde::Serialize;
 use super::{all, line, name, variable};
 use crate::{cli, output};
 
+/// Starts programs, and has no plan.
+const LAUNCHER: &str = "torchrun";
 /// So many near plans are shown of each memory.
 const MOST_NEAR: usize = 3;
 
@@ -50,7 +52,7 @@ pub(super) fn run(folder: &Folder, config: &Config, asked: &cli::Why) -> Result<
     // Without what follows a plus sign, as runs know it.
     let torch = torch.split('+').next().unwrap_or_default();
     let words = started(asked.command.clone(), variable("PATH").as_deref());
-    let command = Command::of(&words, &Disk).with_context(|| refusal(&words))?;
+    let command = of(&words).with_context(|| refusal(&words))?;
     let launch = Launch::of(variable);
     let pinned = Key::pinned(command, launch, torch, config.planned_from_mb());
     let device = pinned.clone().on_device(pinbuddy_store::devices());
@@ -95,8 +97,23 @@ fn is_script(path: &Path) -> bool {
     first.starts_with("#!") && first.contains("python")
 }
 
+/// The program that these words start; not the launcher, whose plan is none of the run's.
+fn of(words: &[String]) -> Option<Command> {
+    Command::of(words, &Disk).filter(|it| it.program != LAUNCHER)
+}
+
 /// Why these words have no key.
 fn refusal(words: &[String]) -> String {
+    if words
+        .iter()
+        .take(2)
+        .any(|it| Path::new(it).ends_with(LAUNCHER))
+    {
+        return format!(
+            "{LAUNCHER} only starts the program: ask for a process that it starts, as by \
+             `WORLD_SIZE=8 LOCAL_RANK=0 pinbuddy plans why -- python FILE ...`"
+        );
+    }
     let first = words.first().map_or("", String::as_str);
     match first.contains('/') || first.starts_with("python") {
         true => "the command line does not say which program it starts: no plan by `auto` have an interactive Python, a notebook, a process \
@@ -177,7 +194,7 @@ mod tests {
         }
         let key = |line: &str| {
             let words: Vec<String> = of(line).split(' ').map(str::to_owned).collect();
-            let program = Command::of(&words, &Disk).map(|it| it.program);
+            let program = super::of(&words).map(|it| it.program);
             program.ok_or_else(|| refusal(&words))
         };
         assert_eq!(key("serve model"), Ok("serve".to_owned()));
@@ -186,6 +203,18 @@ mod tests {
             let (said, start) = (key(name).unwrap_err(), "is no Python script on PATH");
             assert!(said.starts_with(&format!("{name} {start}")), "{said}");
         }
+        fs::write(at(LAUNCHER), "#!/usr/bin/python3\n").unwrap();
+        for line in [
+            at(LAUNCHER),
+            "torchrun".into(),
+            format!("python {}", at(LAUNCHER)),
+        ] {
+            let said = key(&format!("{line} --nproc-per-node 8 train.py"));
+            assert!(said.unwrap_err().contains("plans why -- python FILE"));
+        }
+        fs::remove_file(at(LAUNCHER)).unwrap();
+        let said = key("torchrun train.py").unwrap_err();
+        assert!(said.contains("plans why -- python FILE"), "{said}");
         let said = key("python none.py").unwrap_err();
         assert!(said.contains("a file that cannot be read"), "{said}");
     }

@@ -113,6 +113,7 @@ pub fn compile(
         _ => library::LIBRARY,
     };
     let mut command = cargo::build(packages, profile);
+    clean(&mut command, target, flavour)?;
     command
         .args(["--features", "pinbuddy-bridge/torch", "--target-dir"])
         .arg(target)
@@ -123,7 +124,6 @@ pub fn compile(
         .env("CXXFLAGS", cxx_flags(target, against, flavour).join(" "))
         .env("CC_SHELL_ESCAPED_FLAGS", "1")
         .env("CXX", "g++");
-    clean(&mut command, target, flavour)?;
     if !matches!(flavour, Flavour::Wheel) {
         command.env("PINBUDDY_DEBUG", "1");
     }
@@ -142,23 +142,11 @@ pub fn compile(
     cargo::built(&messages, "libpinbuddy_bridge.so")
 }
 
-/// Takes from the command the caller's settings that would change the bytes or their path, and gives it rustc's flags.
+/// Takes from the command the caller's settings that would change the bytes or their path, and gives it rustc's flags. Comes
+/// before the command's own settings.
 pub(crate) fn clean(command: &mut Command, target: &Path, flavour: Flavour) -> Result<()> {
-    for name in [
-        "CFLAGS",
-        "RUSTFLAGS",
-        "CARGO_BUILD_TARGET",
-        "CARGO_INCREMENTAL",
-        "MAKEFLAGS",
-        "CARGO_MAKEFLAGS",
-        "PINBUDDY_COVERAGE",
-        "PINBUDDY_DEBUG",
-        "PINBUDDY_SANITIZE",
-    ] {
-        command.env_remove(name);
-    }
     let set = env::vars_os().map(|(name, _)| name);
-    for name in set.filter(|it| it.to_string_lossy().starts_with("CARGO_PROFILE_")) {
+    for name in set.filter(|it| changes_bytes(&it.to_string_lossy())) {
         command.env_remove(name);
     }
     let mut flags = rust_flags(target, flavour);
@@ -171,6 +159,37 @@ pub(crate) fn clean(command: &mut Command, target: &Path, flavour: Flavour) -> R
     }
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     Ok(())
+}
+
+/// Whether cargo, rustc, g++ or the crate cc, which has a compiler's variables for each target, reads this variable of the caller.
+fn changes_bytes(name: &str) -> bool {
+    // rustc's wrappers are programs of any kind. A cache among them would save only a first build: cargo keeps the rest.
+    const WHOLE: &str = "RUSTC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER RUSTC_BOOTSTRAP RUSTFLAGS CARGO_ENCODED_RUSTFLAGS \
+        CARGO_INCREMENTAL CARGO_BUILD_INCREMENTAL CARGO_BUILD_RUSTC CARGO_BUILD_RUSTC_WRAPPER \
+        CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER CARGO_BUILD_RUSTFLAGS CARGO_BUILD_TARGET MAKEFLAGS CARGO_MAKEFLAGS \
+        PINBUDDY_COVERAGE PINBUDDY_DEBUG PINBUDDY_SANITIZE \
+        CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH LD_RUN_PATH COMPILER_PATH GCC_EXEC_PREFIX \
+        CCC_OVERRIDE_OPTIONS CROSS_COMPILE CRATE_CC_NO_DEFAULTS";
+    const COMPILERS: [&str; 9] = [
+        "CC",
+        "CFLAGS",
+        "CXX",
+        "CXXFLAGS",
+        "CXXSTDLIB",
+        "AR",
+        "ARFLAGS",
+        "RANLIB",
+        "RANLIBFLAGS",
+    ];
+    let rest = name.strip_prefix("HOST_").or(name.strip_prefix("TARGET_"));
+    let rest = rest.unwrap_or(name);
+    WHOLE.split(' ').any(|it| it == name)
+        || ["CARGO_PROFILE_", "CARGO_TARGET_"]
+            .iter()
+            .any(|it| name.starts_with(it))
+        || COMPILERS
+            .iter()
+            .any(|it| rest == *it || rest.starts_with(&format!("{it}_")))
 }
 
 /// Paths that would end up in panic messages and `__FILE__`, and their replacements.
@@ -224,4 +243,50 @@ pub fn add_needed(libtorch: &Path, work: &Path, tools: &Tools) -> Result<PathBuf
         String::from_utf8_lossy(&output.stderr).trim()
     );
     Ok(patched)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_compiler_or_flag_of_the_callers_reaches_cargo() {
+        let triple = "x86_64_unknown_linux_gnu";
+        for name in ["CC", "CXX", "CFLAGS", "CXXFLAGS", "AR", "ARFLAGS", "RANLIB"] {
+            for name in [
+                name.to_owned(),
+                format!("{name}_{triple}"),
+                format!("{name}_{}", triple.replace('_', "-")),
+                format!("HOST_{name}"),
+                format!("TARGET_{name}"),
+            ] {
+                assert!(changes_bytes(&name), "{name}");
+            }
+        }
+        for name in ["LINKER", "RUSTFLAGS", "RUNNER"] {
+            assert!(changes_bytes(&format!(
+                "CARGO_TARGET_{}_{name}",
+                triple.to_uppercase()
+            )));
+        }
+        for name in [
+            "RUSTC_WRAPPER",
+            "CPATH",
+            "LIBRARY_PATH",
+            "CARGO_PROFILE_WHEEL_LTO",
+        ] {
+            assert!(changes_bytes(name), "{name}");
+        }
+        for name in [
+            "PATH",
+            "HOME",
+            "CARGO_HOME",
+            "CARGO_BUILD_JOBS",
+            "ARCH",
+            "HOSTNAME",
+            "CCACHE_DIR",
+        ] {
+            assert!(!changes_bytes(name), "{name}");
+        }
+    }
 }

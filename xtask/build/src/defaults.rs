@@ -1,7 +1,7 @@
 //! The defaults that travel in a wheel: `--default NAME=VALUE`, as a file beside the library.
 //!
-//! A file, and nothing compiled in: one library, tested once, serves all defaults. Invariants: a program would warn of
-//! nothing in it, since its own rules judge the values here (`pinbuddy-config`); wheels with other defaults have another
+//! A file, and nothing compiled in: one library, tested once, serves all defaults. Invariants: a program would refuse
+//! no value in it, since its own rules judge them here (`pinbuddy-config`); wheels with other defaults have another
 //! version, so that pip replaces one by the other and none has another's name. So have wheels with other links.
 
 use std::collections::BTreeMap;

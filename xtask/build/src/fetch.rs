@@ -1,6 +1,7 @@
 //! The official wheel: a given file, from the cache, or fetched into it by pip.
 //!
-//! Invariant: a wheel in the cache is complete, with its SHA-256 beside it.
+//! Invariant: a wheel in the cache is complete, with its SHA-256 beside it, and the official CUDA build: an index in pip's
+//! configuration may have forks and other builds under the same release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use xtask_support::refusal::refuse;
 use xtask_support::scratch::Scratch;
 use xtask_support::watch;
 use xtask_wheel::name::WheelName;
+use xtask_wheel::verify;
 
 /// pip briefly holds the download and a copy; the larger wheels have 920 MB.
 pub const ROOM: u64 = 2_000_000_000;
@@ -66,14 +68,16 @@ pub fn at_hand(path: &Path, python: &Python) -> Result<(PathBuf, WheelName)> {
     Ok((path, name))
 }
 
-/// A release's wheel for a Python in the user's cache, if any. Looks at names only.
+/// A release's official wheel for a Python in the user's cache, if any. Most of its bytes are not looked at.
 pub fn cached(cache: &Path, release: &Release, python: &Python) -> Option<(PathBuf, WheelName)> {
     let entries = fs::read_dir(folder(cache)).ok()?.flatten();
     let fitting = entries.filter_map(|entry| {
         let name = WheelName::parse(entry.file_name().to_str()?).ok()?;
         let right = name.name == "torch" && name.public_version() == release.version;
         let fits = right && fits::check(&name, python).is_ok();
-        (fits && hash::beside(&entry.path()).exists()).then(|| (entry.path(), name))
+        let (path, version) = (entry.path(), &release.version);
+        let is_kept = fits && hash::beside(&path).exists();
+        (is_kept && verify::official(&path, &name, version).is_ok()).then_some((path, name))
     });
     fitting.max_by(|a, b| a.0.cmp(&b.0))
 }
@@ -119,21 +123,46 @@ pub fn fetch(
     let scratch = Scratch::folder(&folder.join("download"))?;
     let destination = scratch.path().join("wheel");
     let shown = destination.display().to_string();
-    let requirement = format!("torch=={}", release.version);
+    let version = &release.version;
+    let requirement = format!("torch=={version}");
     let options = "download --quiet --no-deps --only-binary=:all: --resume-retries=20 --dest";
-    let mut arguments: Vec<&str> = options.split(' ').collect();
-    arguments.extend([&*shown, &requirement]);
     let goal = format!("download {requirement}");
     step.note(&goal);
-    watch::folder(scratch.path(), step, || {
-        pip::run(&tools.python, &arguments, scratch.path(), &goal)
-    })?;
+    let ask = |requirement: &str| {
+        let mut arguments: Vec<&str> = options.split(' ').collect();
+        arguments.extend([&*shown, requirement]);
+        watch::folder(scratch.path(), step, || {
+            pip::run(&tools.python, &arguments, scratch.path(), &goal)
+        })
+    };
+    // `===` is PyPI's wheel; `==` would prefer a fork of it. PyTorch's own indexes have 2.15.0+cu132 alone.
+    match ask(&format!("torch==={version}")) {
+        Err(why) if why.to_string().contains(&format!("{version}+")) => ask(&requirement)?,
+        asked => asked?,
+    }
     let file = fs::read_dir(&destination)?.flatten().next();
     let file = file.with_context(|| {
         format!("pip said that it downloaded {requirement}, but there is no file")
     })?;
     let (path, name) = at_hand(&file.path(), python)?;
+    require_official(&path, &name, version)?;
     Ok((path, name, scratch))
+}
+
+/// Refuses what pip has brought in place of the official wheel.
+fn require_official(path: &Path, name: &WheelName, release: &str) -> Result<()> {
+    verify::official(path, name, release).map_err(|why| {
+        let why = why.to_string();
+        refuse(format!("pip has fetched {name} as torch {release}"))
+            .found(why.lines().next().unwrap_or_default())
+            .expected(format!("the official CUDA build of torch {release}"))
+            .remedy(
+                "an index or folder in pip's configuration offers it (`pip config list` shows them): run this command again \
+                 without it, such as with PIP_CONFIG_FILE=/dev/null, and PIP_EXTRA_INDEX_URL, PIP_INDEX_URL and PIP_FIND_LINKS \
+                 unset; nothing was kept",
+            )
+            .into()
+    })
 }
 
 #[cfg(test)]
@@ -141,26 +170,82 @@ mod tests {
     use super::*;
     use xtask_patchkit::fixture::releases;
     use xtask_python::python311;
+    use xtask_wheel::writer::{self, Contents, NewFile};
+
+    const OFFICIAL: &str = "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl";
+
+    /// A wheel of that name, whose torch says these versions of itself and of CUDA.
+    fn wheel(folder: &Path, name: &str, torch: &str, cuda: &str) -> (PathBuf, WheelName) {
+        let (path, name) = (folder.join(name), WheelName::parse(name).unwrap());
+        let stem = format!("torch-{}", name.version);
+        let info = format!("{stem}.dist-info");
+        let files = [
+            (
+                "torch/version.py".into(),
+                format!("__version__ = '{torch}'\ncuda = {cuda}\n"),
+            ),
+            (
+                format!("{info}/METADATA"),
+                format!("Version: {}\n\n", name.version),
+            ),
+            (
+                format!("{info}/WHEEL"),
+                format!("Tag: {}\n", name.tags()[0]),
+            ),
+        ];
+        let files = files.map(|(file, text)| (file, NewFile::text(text)));
+        let contents = Contents {
+            stem,
+            files: files.into(),
+        };
+        writer::write(None, &contents, &path, &Step::silent()).unwrap();
+        hash::write_beside(&path, "").unwrap();
+        (path, name)
+    }
+
+    #[test]
+    fn forks_and_builds_without_cuda_are_neither_found_nor_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = folder(cache.path());
+        fs::create_dir(&folder).unwrap();
+        let versions = releases();
+        let release = versions.find(Some("2.15.0")).unwrap();
+        let found = || cached(cache.path(), release, &python311());
+        let other = |local: &str, cuda: &str| {
+            let torch = format!("2.15.0{local}");
+            let file = OFFICIAL.replace("2.15.0", &torch);
+            let (path, name) = wheel(&folder, &file, &torch, cuda);
+            require_official(&path, &name, "2.15.0").unwrap_err()
+        };
+        other("+cpu", "None");
+        other("+rocm7", "None");
+        other("", "None");
+        insta::assert_snapshot!(other("+cu132.pinbuddy.0.1.0", "'13.2'"));
+        assert!(found().is_none());
+        let right = wheel(&folder, OFFICIAL, "2.15.0+cu132", "'13.2'");
+        assert_eq!(found().unwrap(), right);
+        let other_cuda = OFFICIAL.replace("2.15.0", "2.15.0+cu126");
+        let right = wheel(&folder, &other_cuda, "2.15.0+cu126", "'12.6'");
+        require_official(&right.0, &right.1, "2.15.0").unwrap();
+    }
 
     #[test]
     fn only_a_fitting_wheel_with_its_hash_counts_as_cached() {
         let cache = tempfile::tempdir().unwrap();
         let folder = folder(cache.path());
         fs::create_dir(&folder).unwrap();
-        let right = "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl";
         for name in [
-            right,
-            &right.replace("cp311", "cp312"),
-            &right.replace("2.15", "2.14"),
+            OFFICIAL,
+            &OFFICIAL.replace("cp311", "cp312"),
+            &OFFICIAL.replace("2.15", "2.14"),
         ] {
-            fs::write(folder.join(name), "").unwrap();
-            fs::write(folder.join(format!("{name}.sha256")), "").unwrap();
+            wheel(&folder, name, "2.15.0+cu132", "'13.2'");
         }
         let versions = releases();
         let release = versions.find(Some("2.15.0")).unwrap();
         let found = || cached(cache.path(), release, &python311());
-        assert_eq!(found().unwrap().0, folder.join(right));
-        fs::remove_file(folder.join(format!("{right}.sha256"))).unwrap();
+        assert_eq!(found().unwrap().0, folder.join(OFFICIAL));
+        fs::remove_file(folder.join(format!("{OFFICIAL}.sha256"))).unwrap();
         assert!(found().is_none());
     }
 

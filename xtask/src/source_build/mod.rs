@@ -65,6 +65,7 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     // Whether the series apply is found out first, before the long work.
     patched(&plan, &plan.tree.root)?;
     let missing = plan.missing()?;
+    disk::require_writable(&plan.out)?;
     if args.dry_run {
         print!("{}", plan.describe(&missing));
         return Ok(());
@@ -77,7 +78,6 @@ pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     }
     let _lock = lock::take("source")?;
     disk::require(&plan.work, ROOM, "build PyTorch")?;
-    disk::require_writable(&plan.out)?;
     make(&plan, &Progress::new(STEPS))?.print(args.json)
 }
 

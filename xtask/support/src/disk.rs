@@ -27,14 +27,14 @@ pub fn require(folder: &Path, bytes: u64, purpose: &str) -> Result<()> {
     .into())
 }
 
-/// Refuses an unwritable output folder before the work starts.
+/// Refuses an unwritable output folder, or one that cannot be made, before the work starts. Leaves nothing.
 pub fn require_writable(folder: &Path) -> Result<()> {
-    let probe = std::fs::create_dir_all(folder).and_then(|()| {
-        let file = tempfile::Builder::new()
-            .prefix(".pinbuddy-")
-            .tempfile_in(folder)?;
-        file.close()
-    });
+    let folder = std::path::absolute(folder)?;
+    let existing = folder.ancestors().find(|it| it.exists());
+    let probe = tempfile::Builder::new()
+        .prefix(".pinbuddy-")
+        .tempfile_in(existing.unwrap_or(&folder))
+        .and_then(tempfile::NamedTempFile::close);
     probe.map_err(|error| {
         refuse(format!("{} cannot be written to", folder.display()))
             .found(error.to_string())
@@ -81,5 +81,15 @@ mod tests {
     fn a_file_is_no_folder() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(require_writable(file.path()).is_err());
+        assert!(require_writable(&file.path().join("below")).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_can_be_made_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        require_writable(&folder.path().join("a/b")).unwrap();
+        assert!(!folder.path().join("a").exists());
+        let said = require_writable(Path::new("/proc/x")).unwrap_err();
+        assert!(said.to_string().starts_with("/proc/x cannot be written to"));
     }
 }

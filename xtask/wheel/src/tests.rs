@@ -274,6 +274,7 @@ fn another_build_or_release_or_a_header_that_drifted() {
     let fork = torch("2.15.0+cu132.pinbuddy.0.1.0", "'13.2'", none);
     let said = Made::good().set(version, &fork).refusal();
     assert!(said.contains("is not the official torch"), "{said}");
+    assert!(said.contains("it is a fork already"), "{said}");
 }
 
 #[test]

@@ -179,17 +179,38 @@ pub fn identify(path: &Path, expected: &Expected<'_>) -> Result<Facts> {
     check_identity(&mut open(path)?, expected)
 }
 
+/// Refuses what is not the official CUDA build of a release. Its header may be any, and the bytes that this leaves out, too.
+pub fn official(path: &Path, name: &WheelName, release: &str) -> Result<()> {
+    check_official(&mut open(path)?, name, release).map(drop)
+}
+
 /// The checks that need only a few small files: name, tags, release, CUDA, header.
 fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts> {
+    let (torch_version, cuda) = check_official(wheel, expected.name, expected.release)?;
+    let header = wheel.text(expected.header)?;
+    let header_sha256 = header::check(&header, expected, &wheel.archive.shown)?;
+    Ok(Facts {
+        torch_version,
+        cuda,
+        header_sha256,
+    })
+}
+
+/// Returns the versions of torch and of CUDA.
+fn check_official(
+    wheel: &mut Checked,
+    name: &WheelName,
+    release: &str,
+) -> Result<(String, String)> {
     let shown = wheel.archive.shown.clone();
     let dist_info = format!("{}.dist-info", wheel.stem);
     let metadata = wheel.text(&format!("{dist_info}/METADATA"))?;
     let inside = metadata::header(&metadata, "Version").unwrap_or_default();
-    if inside != expected.name.version {
-        return Err(renamed(&shown, &expected.name.version, inside, "METADATA").into());
+    if inside != name.version {
+        return Err(renamed(&shown, &name.version, inside, "METADATA").into());
     }
     let tags = wheel.text(&format!("{dist_info}/WHEEL"))?;
-    let (mut inside, mut outside) = (metadata::tags(&tags), expected.name.tags());
+    let (mut inside, mut outside) = (metadata::tags(&tags), name.tags());
     inside.sort_unstable();
     outside.sort_unstable();
     if inside != outside {
@@ -197,13 +218,19 @@ fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts>
         return Err(renamed(&shown, &outside, &inside, "WHEEL").into());
     }
     let torch = TorchVersion::parse(&wheel.text("torch/version.py")?)?;
-    let release = expected.release;
-    if torch.version.split('+').next() != Some(release) || torch.version.contains("pinbuddy") {
+    let fork = torch.version.contains("pinbuddy");
+    if torch.version.split('+').next() != Some(release) || fork {
+        let remedy = match fork {
+            true => {
+                "it is a fork already: pass the official wheel, or leave --wheel out to fetch it"
+            }
+            false => "pass --torch with the wheel's own version, or another wheel",
+        };
         return Err(
             refuse(format!("{shown} is not the official torch {release}"))
                 .found(format!("torch {} (torch/version.py)", torch.version))
                 .expected(format!("torch {release}"))
-                .remedy("pass --torch with the wheel's own version, or another wheel")
+                .remedy(remedy)
                 .into(),
         );
     }
@@ -219,13 +246,7 @@ fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts>
         .remedy("leave --wheel out to fetch the CUDA build, or pass a wheel of one")
         .into());
     };
-    let header = wheel.text(expected.header)?;
-    let header_sha256 = header::check(&header, expected, &shown)?;
-    Ok(Facts {
-        torch_version: torch.version,
-        cuda,
-        header_sha256,
-    })
+    Ok((torch.version, cuda))
 }
 
 fn renamed(shown: &str, outside: &str, inside: &str, file: &str) -> Refusal {
