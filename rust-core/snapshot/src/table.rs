@@ -165,6 +165,7 @@ fn row(
         at: time.transpose()?.unwrap_or(0),
         stream: streams.number(number(columns.stream, "stream", u64::MAX)?),
         stack: None,
+        private: false,
         action,
     };
     Ok(Some((device.transpose()?.unwrap_or(0) as usize, entry)))

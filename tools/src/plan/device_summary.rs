@@ -22,6 +22,9 @@ pub(super) struct DevicePlanned {
     common: Common,
     /// The device.
     device: u32,
+    /// The most bytes that were requested at once of private pools and captures, which no plan serves. They are in no other
+    /// figure but `run_peak`.
+    peak_private: u64,
     /// Bytes of blocks that were there before the record begins and are freed in it. They are in no other figure.
     live_before: u64,
     /// With expandable segments.
@@ -123,6 +126,7 @@ impl DevicePlanned {
         Self {
             common,
             device: read.device,
+            peak_private: read.private,
             live_before: read.live_before,
             expandable: models.expandable,
             plan_before_stock,
@@ -204,6 +208,13 @@ impl fmt::Display for DevicePlanned {
         if let Some(peak) = of.run_peak {
             let (name, peak) = ("the recorded run", show::bytes(peak));
             writeln!(f, "  {name:<36} reserved {peak:>10}")?;
+        }
+        if self.peak_private > 0 {
+            let private = show::bytes(self.peak_private);
+            writeln!(
+                f,
+                "  {private} were requested of private pools (MemPool, CUDA graphs); only the recorded run's figure has them"
+            )?;
         }
         if self.live_before > 0 {
             let before = show::bytes(self.live_before);
