@@ -157,6 +157,10 @@ fn advice_on_device_memory_is_about_pieces_and_a_plan() {
     let folder = tempfile::tempdir().unwrap();
     let said = told(&["advise", &trace(&folder)]);
     says(&said, "export BUDDY_DEVICE_PLAN=device.plan");
+    assert!(!said.contains("--torch"), "{said}");
+    let table = file(&folder, "step.csv", format!("\u{feff}{}", table()));
+    let command = "step.csv --torch \"$(python -c 'import torch; print(torch.__version__)')\" --out device.plan";
+    says(&told(&["advise", &table]), command);
     assert!(
         said.ends_with("Nothing wrong was found in the program.\n"),
         "{said}"
