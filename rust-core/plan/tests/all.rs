@@ -5,6 +5,7 @@ mod exact;
 mod file;
 mod full;
 mod long;
+mod patience;
 mod placement;
 mod programs;
 mod promise;

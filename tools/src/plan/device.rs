@@ -108,7 +108,7 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
     })?;
     if record.is_full() {
         bail!(
-            "{} has {MOST_EVENTS} events or more, which is the most that are planned",
+            "{} has {MOST_EVENTS} events or more, which is the most that are planned: record fewer steps",
             input.name
         );
     }

@@ -12,6 +12,7 @@ use super::device::Read;
 use super::models::Models;
 use super::summary::{Common, Search};
 use crate::baseline::Baseline;
+use crate::effort::Ended;
 use crate::show;
 
 /// All requests count in what is reserved and in efficiency, which is the most that was requested at once over the most that was
@@ -141,8 +142,11 @@ impl DevicePlanned {
     pub(super) fn instead(&self) -> String {
         let [stock, expandable] = [&self.common.stock, &self.expandable].map(|it| it.efficiency);
         let needs = "a plan would reserve more when sizes or frees come in another order, or phases last longer";
-        let better = match self.needs_order {
-            0 => "no plan is better",
+        let better = match (self.needs_order, self.common.search.ended) {
+            (0, Ended::TimeLimit | Ended::Interrupted) => {
+                "the search ended before a better plan was found: give it a longer --time-limit"
+            }
+            (0, _) => "no plan is better",
             _ => needs,
         };
         let has = "has an efficiency of";
