@@ -77,7 +77,7 @@ pub struct Plan {
     #[arg(long, value_name = "N", conflicts_with = "instance")]
     pub device: Option<u32>,
     /// The torch version that the plan is for [default: as the trace says]
-    #[arg(long, value_name = "VERSION", conflicts_with = "instance")]
+    #[arg(long, value_name = "VERSION", conflicts_with = "instance", value_parser = version)]
     pub torch: Option<String>,
     /// How many processes the run has [default: as the trace says, or 1]
     #[arg(long, value_name = "N", conflicts_with = "instance")]
@@ -257,6 +257,19 @@ fn process(text: &str) -> Result<u32, String> {
     })
 }
 
+/// A version that a run can have, with what follows a plus sign or without.
+fn version(text: &str) -> Result<String, String> {
+    let mut parts = text.splitn(3, '.');
+    let mut is_number = || {
+        let part = parts.next().unwrap_or_default();
+        part.starts_with(|it: char| it.is_ascii_digit())
+    };
+    match is_number() && is_number() && is_number() {
+        true => Ok(text.to_owned()),
+        false => Err("expected all of torch.__version__, such as 2.15.0".to_owned()),
+    }
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text
         .parse()
@@ -271,7 +284,32 @@ fn seconds(text: &str) -> Result<f64, String> {
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::Cli;
+    use super::{Cli, version};
+
+    #[test]
+    fn what_no_run_has_is_no_version() {
+        for text in [
+            "",
+            "x",
+            "2",
+            "2.15",
+            "2.15.",
+            "2.15.x",
+            "2.a.0",
+            "+cu130",
+            "torch 2.15.0",
+        ] {
+            assert!(version(text).is_err(), "{text}");
+        }
+        for text in [
+            "2.15.0",
+            "2.15.0+cu132",
+            "3.0.0a0+git1f",
+            "2.16.0.dev20260101",
+        ] {
+            assert_eq!(version(text).unwrap(), text);
+        }
+    }
 
     /// Reviews changes of help texts.
     #[test]

@@ -27,8 +27,8 @@ use crate::show;
 use device_summary::DevicePlanned;
 use summary::{Planned, Search};
 
-/// The most events of a trace that are planned: 16 bytes for each.
-pub const MOST_EVENTS: u32 = 1 << 28;
+/// The most events of a trace that are planned: half a KiB or so for each.
+pub const MOST_EVENTS: u32 = 16_000_000;
 
 /// What is known of a trace after one pass.
 struct Read {
@@ -183,7 +183,7 @@ fn read(input: &Input, threshold: u64) -> Result<Read> {
     lifetimes.end(&mut push);
     if full {
         bail!(
-            "{} has more than {MOST_EVENTS} events, which is the most that are planned",
+            "{} has more than {MOST_EVENTS} events, which is the most that are planned: record fewer steps",
             input.name
         );
     }

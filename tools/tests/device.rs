@@ -88,6 +88,33 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
 }
 
 #[test]
+fn what_private_pools_have_is_said_beside_what_the_run_reserved() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = Lines(fs::read_to_string(trace(&folder)).unwrap());
+    let pool = |lines: &mut Lines, id| {
+        let of = [
+            ("bytes", 64 << 20),
+            ("private", 1),
+            ("device", 0),
+            ("stream", 4),
+        ];
+        lines.put(1, "alloc", &[&[("id", id)], &of[..]].concat());
+    };
+    pool(&mut lines, 1000);
+    pool(&mut lines, 1001);
+    lines.free(1, 1000);
+    pool(&mut lines, 1000);
+    let trace = file(&folder, "pool.jsonl", lines.0);
+    let said = json(&["plan", &trace, "--json"]);
+    assert_eq!(said["peak_private"], 128 << 20);
+    assert_eq!(said["requests"], 30);
+    says(
+        &told(&["plan", &trace]),
+        "128.00 MiB were requested of private pools",
+    );
+}
+
+#[test]
 fn where_no_stream_has_a_plan_none_is_offered() {
     let folder = tempfile::tempdir().unwrap();
     let said = told(&["plan", &trace(&folder), "--device", "1"]);
@@ -130,6 +157,10 @@ fn advice_on_device_memory_is_about_pieces_and_a_plan() {
     let folder = tempfile::tempdir().unwrap();
     let said = told(&["advise", &trace(&folder)]);
     says(&said, "export BUDDY_DEVICE_PLAN=device.plan");
+    assert!(!said.contains("--torch"), "{said}");
+    let table = file(&folder, "step.csv", format!("\u{feff}{}", table()));
+    let command = "step.csv --torch \"$(python -c 'import torch; print(torch.__version__)')\" --out device.plan";
+    says(&told(&["advise", &table]), command);
     assert!(
         said.ends_with("Nothing wrong was found in the program.\n"),
         "{said}"

@@ -143,7 +143,21 @@ fn what_cannot_be_used_is_refused_with_its_place() {
     let request = "{\"t\":1,\"op\":\"alloc\",\"id\":4,\"bytes\":";
     let small = file("small.jsonl", format!("{request}9}}\n").as_bytes());
     let large = file("large.jsonl", format!("{request}99999999}}\n").as_bytes());
-    let commands: [&[&str]; 15] = [
+    let page = file("page.jsonl", b"<html><body>404</body></html>");
+    let semicolons = file("semicolons.csv", b"action;addr;size;stream\n");
+    let malloc = file(
+        "malloc.csv",
+        b"action,addr,size,stream\noom,0,0,0\nmalloc,5,9,0\n",
+    );
+    let long = file(
+        "long.csv",
+        b"action,addr,size,stream\nalloc,1,2199023255552,0\n",
+    );
+    let commands: [&[&str]; 19] = [
+        &["plan", &page],
+        &["plan", &semicolons],
+        &["plan", &malloc],
+        &["plan", &long],
         &["plan", &none],
         &["plan", &empty],
         &["advise", &empty],

@@ -33,6 +33,10 @@ pub use trial::{Chosen, Reserved, Tried};
 /// only where that reserves less, and not where a model is let go of.
 pub const THRESHOLDS: [u64; 3] = [LENT_FROM, GRANULE, 1];
 
+/// A record of more acts takes seconds to replay: a search for a file's plan that is asked to stop ends there even if it has tried
+/// none. A process, which has no second chance, has one tried.
+const LONG: u32 = 1 << 17;
+
 /// What was asked of all devices. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct DeviceRecord {
@@ -309,8 +313,11 @@ impl DeviceRecord {
         });
         // A region goes back once all of it is idle: beside a model that is gone, a batch that stays would hold what was the model's.
         let was_let_go = self.was_let_go();
+        let is_long = self.events > LONG && self.behind.is_none();
+        let is_over = &|| is_long && (watch.stop)();
         let devices = self.devices.iter();
-        let others: Vec<Others> = devices.map(|it| Others::of(&it.1, self.behind)).collect();
+        let others = devices.map(|it| Others::of(&it.1, self.behind, is_over));
+        let others: Vec<Others<'_>> = others.collect();
         let mut best: Vec<Trial<'_>> = Vec::new();
         for options in &tries {
             let all = best.is_empty();

@@ -6,6 +6,7 @@ mod file;
 mod full;
 mod full_device;
 mod long;
+mod patience;
 mod placement;
 mod programs;
 mod promise;

@@ -35,6 +35,8 @@ pub struct Entry {
     pub stream: u32,
     /// Who asked, for [`crate::Stacks::calls`]; none where it was not recorded.
     pub stack: Option<u32>,
+    /// Whether it is of a private pool, as of a CUDA graph or a `MemPool`. No stream is numbered for such memory.
+    pub private: bool,
     /// What happened.
     pub action: Action,
 }
@@ -53,6 +55,8 @@ pub(crate) enum Value {
     /// Nothing that is of interest here.
     Plain,
     Number(u64),
+    /// The id of a private pool.
+    Pool,
     Word(Word),
     /// The name of a function or a file, by its number.
     Text(u32),
@@ -173,16 +177,18 @@ pub(crate) fn read(
         return Ok(Read::Nothing);
     };
     let stream = number(Word::Stream, "stream", u64::MAX).map_err(wrong)?;
+    let private = get(Word::PoolId) == Some(Value::Pool);
     Ok(Read::Entry(Entry {
         address: number(Word::Addr, "addr", u64::MAX).map_err(wrong)?,
         bytes: number(Word::Size, "size", LARGEST).map_err(wrong)?,
         // Older releases of PyTorch note no times: there the order counts alone.
         at: get(Word::TimeUs).map_or(Ok(0), |_| time())?,
-        stream: streams.number(stream),
+        stream: if private { 0 } else { streams.number(stream) },
         stack: match get(Word::Frames) {
             Some(Value::Stack(number)) => Some(number),
             _ => None,
         },
+        private,
         action,
     }))
 }

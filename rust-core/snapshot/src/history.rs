@@ -86,6 +86,7 @@ impl<'s> Events<'s> {
             stream,
             action,
             stack: _,
+            private,
         } = entry;
         let op = match action {
             Action::Alloc if !entry.is_request() => return None,
@@ -97,7 +98,7 @@ impl<'s> Events<'s> {
                     bytes,
                     thread: 0,
                     stream,
-                    private: false,
+                    private,
                 };
                 let Some((before, freed)) = self.live.insert(address, (id, false)) else {
                     return Some(self.event(at, op));

@@ -243,8 +243,14 @@ impl<R: BufRead> Machine<R> {
 
     fn tuple(&mut self, count: usize) -> Result<(), What> {
         let from = self.above(count)?;
+        // (0, 0) is the pool of all that is not private.
+        let value = match self.stack[from..] {
+            [Value::Number(0), Value::Number(0)] => Value::Plain,
+            [Value::Number(_), Value::Number(_)] => Value::Pool,
+            _ => Value::Plain,
+        };
         self.drop_from(from);
-        self.push(Value::Plain)
+        self.push(value)
     }
 
     fn end(mut self) -> Result<Snapshot, What> {

@@ -39,6 +39,11 @@ enum Wrong {
         found: String,
     },
     #[error(
+        "expected action to be alloc, free_requested, free_completed, segment_alloc, segment_free, segment_map, segment_unmap, oom or \
+         snapshot, found {0:?}"
+    )]
+    Action(String),
+    #[error(
         "expected at most {LONGEST_LINE} bytes of text, found more, or an end in the middle of a line"
     )]
     Long,
@@ -72,6 +77,13 @@ impl Columns {
             device: find("device"),
         })
     }
+
+    /// The action of a row that is no event, if it is not known as one that asks for nothing and frees nothing.
+    fn unknown(&self, row: &str) -> Option<String> {
+        let found = row.split(',').nth(self.action).unwrap_or_default().trim();
+        let is_known = ["oom", "snapshot"].contains(&found);
+        (!is_known).then(|| found.chars().take(40).collect())
+    }
 }
 
 impl Snapshot {
@@ -86,6 +98,16 @@ impl Snapshot {
         has(b"action") && has(b"addr")
     }
 
+    /// Whether a file that begins so is a table of another kind: with other separators, quotes, capitals, or in UTF-16.
+    #[must_use]
+    pub fn resembles_table(first: &[u8]) -> bool {
+        let line = first.split(|it| *it == b'\n').next().unwrap_or_default();
+        let plain = line.iter().filter(|it| it.is_ascii_alphabetic());
+        let letters: Vec<u8> = plain.map(u8::to_ascii_lowercase).collect();
+        let has = |name: &[u8]| letters.windows(name.len()).any(|it| it == name);
+        !line.starts_with(b"{") && !line.starts_with(b"<") && has(b"action") && has(b"addr")
+    }
+
     /// Reads a table.
     ///
     /// # Errors
@@ -95,6 +117,7 @@ impl Snapshot {
         let mut snapshot = Self::default();
         let mut streams = entry::Streams::default();
         let (mut columns, mut text, mut events) = (None, String::new(), 0_usize);
+        let (mut asks, mut unknown) = (false, None);
         for line in 1.. {
             let wrong = |what| TableError { line, what };
             text.clear();
@@ -116,16 +139,19 @@ impl Snapshot {
                     if let Some((device, entry)) =
                         row(text, columns, &mut streams).map_err(wrong)?
                     {
+                        asks |= entry.is_request();
                         if snapshot.devices.len() <= device {
                             snapshot.devices.resize_with(device + 1, Vec::new);
                         }
                         snapshot.devices[device].push(entry);
+                    } else if unknown.is_none() {
+                        unknown = columns.unknown(text).map(Wrong::Action).map(wrong);
                     }
                 }
             }
         }
         match columns {
-            Some(_) => Ok(snapshot),
+            Some(_) => unknown.filter(|_| !asks).map_or(Ok(snapshot), Err),
             None => Err(TableError {
                 line: 1,
                 what: Wrong::Column("action"),
@@ -165,6 +191,7 @@ fn row(
         at: time.transpose()?.unwrap_or(0),
         stream: streams.number(number(columns.stream, "stream", u64::MAX)?),
         stack: None,
+        private: false,
         action,
     };
     Ok(Some((device.transpose()?.unwrap_or(0) as usize, entry)))

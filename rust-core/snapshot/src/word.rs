@@ -24,12 +24,13 @@ pub(crate) enum Word {
     Frames,
     Filename,
     Line,
+    PoolId,
     /// The name of an annotation that stands for one iteration.
     Step,
 }
 
 /// All but the last, with their texts.
-const WORDS: [(&[u8], Word); 20] = [
+const WORDS: [(&[u8], Word); 21] = [
     (b"action", Word::Action),
     (b"addr", Word::Addr),
     (b"size", Word::Size),
@@ -50,6 +51,7 @@ const WORDS: [(&[u8], Word); 20] = [
     (b"frames", Word::Frames),
     (b"filename", Word::Filename),
     (b"line", Word::Line),
+    (b"pool_id", Word::PoolId),
 ];
 
 /// What PyTorch's optimizers and its profiler call a step: `Optimizer.step#AdamW.step`, `ProfilerStep#7`.

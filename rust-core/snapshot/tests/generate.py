@@ -21,7 +21,7 @@ FRAMES = [{"name": f"function_{at}", "filename": "/somewhere/model.py", "line": 
 FRAMES[0]["name"] = "alloc"
 
 
-def entry(action: str, addr: int, size: int, stream: int, time: int) -> dict:
+def entry(action: str, addr: int, size: int, stream: int, time: int, pool: tuple[int, int] = (0, 0)) -> dict:
     return {
         "action": action,
         "addr": addr,
@@ -30,7 +30,7 @@ def entry(action: str, addr: int, size: int, stream: int, time: int) -> dict:
         "time_us": time,
         "compile_context": "N/A",
         "user_metadata": "",
-        "pool_id": (0, 0),
+        "pool_id": pool,
         "frames": frames(time),
     }
 
@@ -52,11 +52,14 @@ def main() -> None:
     device = history(events, 140_000_000_000_000)
     device.append({"action": "oom", "device_free": 5, "size": 1 << 40, "stream": 0, "time_us": 1, "frames": []})
     device.append({"action": "snapshot", "addr": -1, "size": 0, "stream": 0, "time_us": 1, "frames": []})
+    # Private pools, each tuple a second time by the memo.
+    first = [entry("alloc", addr, 7, 99, device[0]["time_us"], pool) for pool in [(1, 0), (0, 1)] for addr in (1, 2)]
+    pools = first if events == 9 else []
     step = "Optimizer.step#AdamW.step"
     steps = [{"stage": stage, "name": step, "device": 0, "time_us": device[3]["time_us"] + 1} for stage in ("START", "END")]
     snapshot = {
         "segments": [{"address": 1, "blocks": [{"size": 5, "state": "active_allocated"}], "frames": frames(3)}],
-        "device_traces": [[], device],
+        "device_traces": [pools, device],
         "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1, "threshold": 0.5, "on": True, "none": None},
         "external_annotations": steps,
         "host_segments": [],

@@ -132,6 +132,23 @@ fn addresses_become_ids_and_steps_end_iterations() {
 }
 
 #[test]
+fn what_has_a_private_pool_is_private_and_its_stream_has_no_number() {
+    for protocol in 2..=5 {
+        let snapshot = read(&written(protocol, 9)).unwrap();
+        let first = snapshot.devices[0].iter();
+        assert_eq!(
+            first.map(|it| (it.private, it.stream)).collect::<Vec<_>>(),
+            [(true, 0); 4]
+        );
+        let second = &snapshot.devices[1];
+        assert!(second.iter().all(|it| !it.private));
+        assert_eq!((second[0].stream, second[3].stream), (0, 1));
+        let mut ops = snapshot.events(Whose::Device(0)).map(|it| it.op);
+        assert!(ops.any(|it| matches!(it, Op::Request { private: true, .. })));
+    }
+}
+
+#[test]
 fn a_file_that_was_cut_off_is_refused_wherever_it_ends() {
     for protocol in [2, 5] {
         let whole = written(protocol, 9);
@@ -306,6 +323,7 @@ fn a_history_that_begins_in_the_middle_is_told_from_there() {
         at,
         stream: 0,
         stack: None,
+        private: false,
         action,
     };
     snapshot.host = vec![

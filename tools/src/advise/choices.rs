@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::world::{Counts, THRESHOLDS_MB};
 use crate::baseline::{MOST_PINNED, ratio, stopped};
+use crate::input::Input;
 
 /// A choice, and what it would have come to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -172,13 +173,13 @@ impl Try {
 }
 
 /// A plan, which pins its regions before they are needed, and stock for the `rest`, below its threshold. Each request that
-/// gets no place counts as one that waits.
+/// gets no place counts as one that waits. `command`: what makes it.
 pub(super) fn of_plan(
     plan: &Plan,
     record: &Record,
     rest: &Outcome,
     counts: &Counts,
-    trace: &str,
+    command: &str,
 ) -> Choice {
     // What is longer than any region is pinned when it is asked for.
     let beyond = record.peak().saturating_sub(plan.facts.peak);
@@ -192,7 +193,7 @@ pub(super) fn of_plan(
     Choice {
         name: format!("pinbuddy, a plan of {places}"),
         lines: vec![
-            format!("pinbuddy plan {} --out run.plan", quoted(trace)),
+            format!("{command} --out run.plan"),
             export("BUDDY_PLAN=run.plan"),
         ],
         available: true,
@@ -205,8 +206,17 @@ pub(super) fn of_plan(
     }
 }
 
+/// The command that makes a plan of this file, for the torch beside it where the file names none.
+pub(super) fn plan_of(input: &Input) -> String {
+    let torch = match input.about.torch {
+        Some(_) => "",
+        None => r#" --torch "$(python -c 'import torch; print(torch.__version__)')""#,
+    };
+    format!("pinbuddy plan {}{torch}", quoted(input.as_argument()))
+}
+
 /// For a shell.
-pub(super) fn quoted(word: &str) -> String {
+fn quoted(word: &str) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:@".contains(it);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -74,7 +74,7 @@ fn of_a_device(input: &Input) -> Result<Advice> {
     Ok(Advice {
         trace: input.name.clone(),
         choices: Vec::new(),
-        recommendation: recommend::of_a_device(input.as_argument()),
+        recommendation: recommend::of_a_device(&choices::plan_of(input)),
         findings: findings::found(&mut watches, &world),
         counts: world.counts,
     })
@@ -123,13 +123,12 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
     if !record.is_empty() && !record.is_full() {
         let plan = plan(&record);
         let rest = &rest.outcomes()[0];
-        let argument = input.as_argument();
         choices.push(choices::of_plan(
             &plan,
             &record,
             rest,
             &world.counts,
-            argument,
+            &choices::plan_of(input),
         ));
     }
     let recommendation = recommend::recommend(&choices, &world.counts);

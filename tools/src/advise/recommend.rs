@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::choices::{Choice, export, quoted};
+use super::choices::{Choice, export};
 use super::world::Counts;
 use crate::show;
 
@@ -53,14 +53,14 @@ pub(super) fn recommend(choices: &[Choice], counts: &Counts) -> Recommendation {
     }
 }
 
-/// Of device memory no choice is replayed: whether a plan pays is what making one says.
-pub(super) fn of_a_device(trace: &str) -> Recommendation {
+/// `plan`: the command that makes one. Of device memory no choice is replayed: whether a plan pays is what making one says.
+pub(super) fn of_a_device(plan: &str) -> Recommendation {
     Recommendation {
         choice: "a plan for device memory, if its requests come again".to_owned(),
         reason: "PyTorch's own allocator serves device memory, and no other choice is modelled"
             .to_owned(),
         lines: vec![
-            format!("pinbuddy plan {} --out device.plan", quoted(trace)),
+            format!("{plan} --out device.plan"),
             export("BUDDY_DEVICE_PLAN=device.plan"),
         ],
     }

@@ -69,7 +69,7 @@ pub struct Why {
     #[arg(long)]
     pub json: bool,
     /// The version of torch [default: the one that is installed beside this command]
-    #[arg(long, value_name = "VERSION", overrides_with = "torch")]
+    #[arg(long, value_name = "VERSION", overrides_with = "torch", value_parser = super::version)]
     pub torch: Option<String>,
     /// The command line
     #[arg(

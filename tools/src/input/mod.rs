@@ -103,6 +103,12 @@ impl Input {
             let source = Source::Snapshot(Box::new(snapshot), whose);
             return Ok(Self::new(name, about, source));
         }
+        if Snapshot::resembles_table(first) {
+            bail!(
+                "{name} is no table of events that can be used: expected UTF-8 whose first line names the columns with commas between \
+                 them and without quotes (action,addr,size,stream), found another kind of table: write it as CSV"
+            );
+        }
         let others = "no snapshot and no table of events (action,addr,size,stream)";
         let is_none = || format!("{name} is no trace, {others}");
         let (about, memory) = trace::about(&opened).with_context(is_none)?;
@@ -214,7 +220,9 @@ impl Input {
                 self.cut_off.set(cut_off);
                 Ok(())
             }
-            Source::Snapshot(snapshot, whose) => snapshot::each(snapshot, checker, *whose, visit),
+            Source::Snapshot(snapshot, whose) => {
+                snapshot::each(snapshot, &self.name, checker, *whose, visit)
+            }
             Source::Generated(make) => {
                 let numbered = (1..).zip(make()).map(Ok);
                 trace::checked(numbered, checker, visit)

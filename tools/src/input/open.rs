@@ -49,16 +49,20 @@ impl Readable {
         })
     }
 
-    /// Reads it from the beginning; of what gzip has compressed, what is in it.
+    /// Reads it from the beginning, without a byte order mark; of what gzip has compressed, what is in it.
     pub(crate) fn open(&self) -> io::Result<Box<dyn BufRead>> {
         let mut file = BufReader::with_capacity(BUFFER, File::open(&self.path)?);
-        Ok(match file.fill_buf()? {
+        let mut file: Box<dyn BufRead> = match file.fill_buf()? {
             [0x1f, 0x8b, ..] => {
                 let unpacked = MultiGzDecoder::new(file);
                 Box::new(BufReader::with_capacity(BUFFER, unpacked))
             }
             _ => Box::new(file),
-        })
+        };
+        if file.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
+            file.consume(3);
+        }
+        Ok(file)
     }
 }
 

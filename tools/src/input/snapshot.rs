@@ -40,6 +40,7 @@ pub(super) fn read(
 
 pub(super) fn each(
     snapshot: &Snapshot,
+    name: &str,
     mut checker: Checker,
     whose: Whose,
     visit: &mut dyn FnMut(Item) -> Result<()>,
@@ -49,10 +50,12 @@ pub(super) fn each(
         if let Op::Request { bytes, .. } = event.op
             && bytes > MOST_BYTES
         {
-            bail!("event {line}: expected a request of at most {MOST_BYTES} bytes, found {bytes}");
+            bail!(
+                "{name}, event {line}: expected a request of at most {MOST_BYTES} bytes, found {bytes}"
+            );
         }
         let checked = checker.check(line, event);
-        let checked = checked.map_err(|why| anyhow!("event {line}: {}", why.what))?;
+        let checked = checked.map_err(|why| anyhow!("{name}, event {line}: {}", why.what))?;
         let Some(item) = checked else {
             continue;
         };

@@ -19,17 +19,41 @@ pub(super) struct Read {
     pub record: DeviceRecord,
     /// How many requests there are of each size, in bytes.
     pub sizes: BTreeMap<u64, u64>,
+    /// The most that lived at once of what no plan serves, as private pools have.
+    pub private: u64,
     /// Bytes of blocks that were there before the record begins, as far as their ends are in it.
     pub live_before: u64,
     /// The most that the run's own allocator had from the driver at once; 0 if the file does not say.
     pub run_peak: u64,
 }
 
+/// What no plan serves.
+#[derive(Default)]
+struct Pools {
+    live: HashSet<u64>,
+    bytes: u64,
+    most: u64,
+}
+
+impl Pools {
+    fn request(&mut self, id: u64, bytes: u64) {
+        self.live.insert(id);
+        self.bytes += bytes;
+        self.most = self.most.max(self.bytes);
+    }
+
+    fn over(&mut self, id: u64, bytes: u64) {
+        if self.live.remove(&id) {
+            self.bytes -= bytes;
+        }
+    }
+}
+
 /// The bytes of what is freed and was not handed out before.
 fn live_before(entries: &[Entry]) -> u64 {
     let mut known: HashSet<u64> = HashSet::new();
     let mut bytes = 0_u64;
-    for it in entries {
+    for it in entries.iter().filter(|it| !it.private) {
         match it.action {
             Action::Alloc => drop(known.insert(it.address)),
             // A block has both events; it is known from the first on.
@@ -50,8 +74,13 @@ fn live_before(entries: &[Entry]) -> u64 {
 pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
     let mut record = DeviceRecord::new(MOST_EVENTS);
     let (mut has, mut run_peak) = (0_u64, 0);
+    let mut pools = Pools::default();
     let (mut sizes, mut giving_back) = (BTreeMap::new(), false);
     input.each(&mut |item| {
+        if let Some(id) = item.event.op.over() {
+            pools.over(id, item.bytes);
+            record.over(device, id);
+        }
         let gives_back = matches!(item.event.op, Op::SegmentFree { .. } | Op::Clear);
         match item.event.op {
             Op::Request {
@@ -64,10 +93,7 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
                 *sizes.entry(bytes).or_default() += 1;
                 record.request((device, stream), id, bytes);
             }
-            Op::Free {
-                id, pending: false, ..
-            }
-            | Op::Safe { id, .. } => record.over(device, id),
+            Op::Request { id, bytes, .. } => pools.request(id, bytes),
             Op::Iteration => record.iteration(),
             Op::SegmentAlloc { bytes } => has = has.saturating_add(bytes),
             Op::SegmentFree { bytes } => has = has.saturating_sub(bytes),
@@ -82,7 +108,7 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
     })?;
     if record.is_full() {
         bail!(
-            "{} has {MOST_EVENTS} events or more, which is the most that are planned",
+            "{} has {MOST_EVENTS} events or more, which is the most that are planned: record fewer steps",
             input.name
         );
     }
@@ -102,6 +128,7 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
         live_before: input.entries().map_or(0, live_before),
         record,
         sizes,
+        private: pools.most,
         run_peak,
     })
 }

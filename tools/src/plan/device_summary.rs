@@ -12,6 +12,7 @@ use super::device::Read;
 use super::models::Models;
 use super::summary::{Common, Search};
 use crate::baseline::Baseline;
+use crate::effort::Ended;
 use crate::show;
 
 /// All requests count in what is reserved and in efficiency, which is the most that was requested at once over the most that was
@@ -22,6 +23,9 @@ pub(super) struct DevicePlanned {
     common: Common,
     /// The device.
     device: u32,
+    /// The most bytes that were requested at once of private pools and captures, which no plan serves. They are in no other
+    /// figure but `run_peak`.
+    peak_private: u64,
     /// Bytes of blocks that were there before the record begins and are freed in it. They are in no other figure.
     live_before: u64,
     /// With expandable segments.
@@ -123,6 +127,7 @@ impl DevicePlanned {
         Self {
             common,
             device: read.device,
+            peak_private: read.private,
             live_before: read.live_before,
             expandable: models.expandable,
             plan_before_stock,
@@ -137,8 +142,11 @@ impl DevicePlanned {
     pub(super) fn instead(&self) -> String {
         let [stock, expandable] = [&self.common.stock, &self.expandable].map(|it| it.efficiency);
         let needs = "a plan would reserve more when sizes or frees come in another order, or phases last longer";
-        let better = match self.needs_order {
-            0 => "no plan is better",
+        let better = match (self.needs_order, self.common.search.ended) {
+            (0, Ended::TimeLimit | Ended::Interrupted) => {
+                "the search ended before a better plan was found: give it a longer --time-limit"
+            }
+            (0, _) => "no plan is better",
             _ => needs,
         };
         let has = "has an efficiency of";
@@ -204,6 +212,13 @@ impl fmt::Display for DevicePlanned {
         if let Some(peak) = of.run_peak {
             let (name, peak) = ("the recorded run", show::bytes(peak));
             writeln!(f, "  {name:<36} reserved {peak:>10}")?;
+        }
+        if self.peak_private > 0 {
+            let private = show::bytes(self.peak_private);
+            writeln!(
+                f,
+                "  {private} were requested of private pools (MemPool, CUDA graphs); only the recorded run's figure has them"
+            )?;
         }
         if self.live_before > 0 {
             let before = show::bytes(self.live_before);

@@ -103,6 +103,7 @@ mod tests {
             at: 1000 + at,
             stream: 0,
             stack: None,
+            private: false,
             action,
         }
     }

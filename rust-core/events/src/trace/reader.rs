@@ -5,6 +5,8 @@
 
 use std::io::{BufRead, ErrorKind};
 
+use serde::de::IgnoredAny;
+
 use super::error::{Error, Excerpt, What};
 use super::{Header, header, line};
 use crate::Event;
@@ -129,13 +131,19 @@ impl<R: BufRead> Reader<R> {
                      if several traces are in one file, split it before each header"
                         .to_owned(),
                 ),
-                What::NotAnEvent { .. } if !has_end => {
+                What::NotAnEvent { .. } if !has_end && (self.line > 1 || is_begun(text)) => {
                     let from = text.char_indices().rev().nth(30).map_or(0, |(at, _)| at);
                     What::CutOff(Excerpt::of(&text[from..]))
                 }
                 what => what,
             })
     }
+}
+
+/// Whether it is the beginning of an object: of a file's only line, all else is of another kind of file.
+fn is_begun(text: &str) -> bool {
+    let read = serde_json::from_str::<IgnoredAny>(text);
+    text.starts_with('{') && read.is_err_and(|why| why.is_eof())
 }
 
 impl<R: BufRead> Iterator for Reader<R> {

@@ -22,14 +22,15 @@ const TRIED: u64 = 4;
 
 /// The acts with carried blocks freed in other orders; none where few are, or first come or last come are first served.
 /// `carried`: the acts that free one, in order.
-pub(super) fn other_frees(acts: &[Act], lives: &Lives, carried: &[usize]) -> Vec<Vec<Act>> {
+pub(super) fn other_frees(
+    acts: &[Act],
+    lives: &Lives,
+    carried: Vec<usize>,
+) -> impl Iterator<Item = Vec<Act>> {
     let births: Vec<usize> = carried.iter().filter_map(|it| lives.births[*it]).collect();
-    if births.len() < FEWEST || !looks_like_chance(&births) {
-        return Vec::new();
-    }
-    (0..TRIED)
-        .map(|seed| in_order(acts, lives, carried, &births, seed))
-        .collect()
+    let none = births.len() < FEWEST || !looks_like_chance(&births);
+    let order = move |seed| in_order(acts, lives, &carried, &births, seed);
+    (0..if none { 0 } else { TRIED }).map(order)
 }
 
 /// Whether often a block is freed that is older than the one before, often one that is younger, and not in a pattern.
@@ -102,7 +103,7 @@ mod tests {
 
     fn others(acts: &[Act]) -> Vec<Vec<Act>> {
         let lives = Lives::of(acts);
-        other_frees(acts, &lives, &lives.frees_after(0))
+        other_frees(acts, &lives, lives.frees_after(0)).collect()
     }
 
     #[test]

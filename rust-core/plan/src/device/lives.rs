@@ -21,7 +21,8 @@ const VALLEY: u64 = 4;
 pub(super) struct Lives {
     /// Of each act that asks or frees: the request.
     pub(super) births: Vec<Option<usize>>,
-    pub(super) bytes: HashMap<usize, u64>,
+    /// Of each act: what it asks for.
+    pub(super) bytes: Vec<u64>,
     /// Requests that no iteration frees.
     pub(super) stay: HashSet<usize>,
 }
@@ -31,9 +32,12 @@ impl Lives {
         let mut lives = Self::default();
         let mut live: HashMap<u32, usize> = HashMap::new();
         for (at, act) in acts.iter().enumerate() {
+            lives.bytes.push(match *act {
+                Act::Alloc { bytes, .. } => bytes,
+                _ => 0,
+            });
             lives.births.push(match *act {
-                Act::Alloc { block, bytes, .. } => {
-                    lives.bytes.insert(at, bytes);
+                Act::Alloc { block, .. } => {
                     live.insert(block, at);
                     Some(at)
                 }
@@ -98,7 +102,7 @@ impl Lives {
     pub(super) fn shape(&self, iteration: &Range<usize>) -> Vec<u64> {
         let own = self.requests(iteration.clone());
         let own = own.filter(|it| !self.stay.contains(it));
-        own.map(|it| self.bytes[&it]).collect()
+        own.map(|it| self.bytes[it]).collect()
     }
 
     /// Bytes that will be freed, before each act and behind the last one.
@@ -107,7 +111,7 @@ impl Lives {
         let mut passing = vec![0];
         for (at, birth) in self.births.iter().enumerate() {
             let own = birth.filter(|it| !self.stay.contains(it));
-            let bytes = own.map_or(0, |it| self.bytes[&it]);
+            let bytes = own.map_or(0, |it| self.bytes[it]);
             now = if own == Some(at) {
                 now + bytes
             } else {

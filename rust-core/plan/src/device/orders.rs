@@ -113,7 +113,7 @@ impl<'a> Iterations<'a> {
     }
 
     /// The acts in other orders; none where iterations are not found, are few, or come in an order that is the program's.
-    pub(super) fn other_orders(&self) -> Vec<Vec<Act>> {
+    pub(super) fn other_orders(&self) -> impl Iterator<Item = Vec<Act>> {
         let Self {
             acts,
             lives,
@@ -123,10 +123,8 @@ impl<'a> Iterations<'a> {
         } = self;
         let loops = loops(shapes);
         let movable: usize = loops.iter().map(Vec::len).sum();
-        if movable < FEWEST || repeats(&self.sizes(self.iterations[0].start)) {
-            return Vec::new();
-        }
-        let order = |seed| {
+        let none = movable < FEWEST || repeats(&self.sizes(self.iterations[0].start));
+        let order = move |seed| {
             let mut order: Vec<usize> = (0..iterations.len()).collect();
             let mut random = Random::new(seed);
             for turns in &loops {
@@ -141,20 +139,20 @@ impl<'a> Iterations<'a> {
             }
             lives.in_order(acts, iterations, &order)
         };
-        (0..TRIED).map(order).collect()
+        (0..if none { 0 } else { TRIED }).map(order)
     }
 
     /// The acts with what is carried freed in other orders: what lives for longer than the requests take that come again and again,
     /// but for one in ten. Where none do, and the program does not repeat itself, what lives from one valley to another.
-    pub(super) fn other_frees(&self) -> Vec<Vec<Act>> {
+    pub(super) fn other_frees(&self) -> impl Iterator<Item = Vec<Act>> {
         let sizes = self.sizes(0);
         let same = |distance| sizes.iter().zip(&sizes[distance..]).filter(|(a, b)| a == b);
         let again = |it: &usize| same(*it).count() * 10 >= (sizes.len() - it) * 9;
         let longer = match near(&sizes, AGAIN).into_iter().filter(again).min() {
-            Some(shortest) => &self.lives.frees_after(shortest),
+            Some(shortest) => self.lives.frees_after(shortest),
             // Its steps have parts of other lengths, and valleys in each.
-            None if repeats(&sizes) => return Vec::new(),
-            None => &self.carried,
+            None if repeats(&sizes) => Vec::new(),
+            None => self.carried.clone(),
         };
         other_frees(self.acts, &self.lives, longer)
     }
@@ -163,7 +161,7 @@ impl<'a> Iterations<'a> {
     fn sizes(&self, from: usize) -> Vec<u32> {
         let lives = &self.lives;
         let all = lives.requests(from..lives.births.len());
-        all.map(|it| lives.bytes[&it].div_ceil(GRANULE) as u32)
+        all.map(|it| lives.bytes[it].div_ceil(GRANULE) as u32)
             .collect()
     }
 
@@ -217,7 +215,7 @@ mod tests {
         let acts = each.flat_map(|(block, mib)| [ask(block, mib, 0), Act::Free { block }]);
         Iterations::of(&acts.collect::<Vec<_>>())
             .other_orders()
-            .len()
+            .count()
     }
 
     #[test]
@@ -281,7 +279,7 @@ mod tests {
             gradient.into_iter().chain(mixed)
         });
         let acts: Vec<Act> = forward.chain(backward).chain([ask(400, 8)]).collect();
-        assert!(Iterations::of(&acts).other_frees().is_empty());
+        assert_eq!(Iterations::of(&acts).other_frees().count(), 0);
     }
 
     /// Steps of drawn lengths, of two streams in turn, that each leave a block to the next one.
@@ -303,7 +301,8 @@ mod tests {
     #[test]
     fn steps_that_leave_blocks_to_one_another_are_iterations_on_the_streams_of_their_turns() {
         let acts = carrying(40);
-        let orders = Iterations::of(&acts).other_orders();
+        let iterations = Iterations::of(&acts);
+        let orders: Vec<_> = iterations.other_orders().collect();
         assert_eq!(orders.len(), TRIED as usize);
         let streams = |acts: &[Act]| -> Vec<u32> {
             let streams = acts.iter().filter_map(|it| match it {

@@ -26,38 +26,49 @@ const SEGMENT: u64 = 20 << 20;
 /// So many percent may be lost in a run that differs, beside what is gained in others.
 const LOST: u64 = 3;
 
+/// After so many acts a replay asks whether there is time for more.
+const ASKS: usize = 1 << 14;
+
 /// Runs that differ from the record, each with what is reserved in it without a plan: the same whichever requests are planned.
-pub(super) struct Others {
+pub(super) struct Others<'t> {
     /// The record in other orders: of its iterations; and of its frees, where a segment more is none.
     orders: Vec<(Vec<Act>, u64)>,
     /// The record with each phase twice as long, if it has phases.
     phases: Option<(Vec<Act>, u64)>,
+    /// Whether there is no more time: some may be missing then, and nothing is replayed any more.
+    is_over: &'t dyn Fn() -> bool,
 }
 
-impl Others {
-    pub(super) fn of(own: &OneDevice, behind: Option<Kind>) -> Self {
+impl<'t> Others<'t> {
+    pub(super) fn of(own: &OneDevice, behind: Option<Kind>, is_over: &'t dyn Fn() -> bool) -> Self {
         let acts: Vec<Act> = own.acts().collect();
         let iterations = Iterations::of(&acts);
         // Runs are replayed without plans here, whatever the threshold.
         let threshold = 0;
-        let front = Front { behind, threshold };
+        let front = Front {
+            behind,
+            threshold,
+            is_over,
+        };
         let without = |run| front.without(run);
         // How far frees change places is not known: more than a segment counts.
         let and_segment = |(run, reserved)| (run, reserved + SEGMENT);
-        let orders = iterations.other_orders().into_iter().filter_map(without);
-        let frees = iterations.other_frees().into_iter().filter_map(without);
+        let orders = iterations.other_orders().map_while(without);
+        let frees = iterations.other_frees().map_while(without);
         Self {
             orders: orders.chain(frees.map(and_segment)).collect(),
             phases: iterations.longer_phases().and_then(without),
+            is_over,
         }
     }
 }
 
 /// What plans stand in front of: these allocators of PyTorch's, for requests from `threshold` bytes on.
 #[derive(Clone, Copy)]
-struct Front {
+struct Front<'t> {
     behind: Option<Kind>,
     threshold: u64,
+    is_over: &'t dyn Fn() -> bool,
 }
 
 /// What is replayed.
@@ -66,19 +77,19 @@ pub(super) struct Runs<'t> {
     runs: Vec<Vec<Act>>,
     /// The record, and what is reserved in it without a plan; none if it is the only run.
     record: Option<(Vec<Act>, u64)>,
-    others: &'t Others,
+    others: &'t Others<'t>,
     /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
     looks: Vec<Vec<Act>>,
     /// What may be reserved at the end of each: as much as without a plan, and a little more.
     may_hold: Vec<u64>,
-    front: Front,
+    front: Front<'t>,
 }
 
 impl<'t> Runs<'t> {
     /// The record, and a longer run, if iterations were found.
     pub(super) fn new(
         own: &OneDevice,
-        others: &'t Others,
+        others: &'t Others<'t>,
         main: Option<(&StreamRecord, &Candidate)>,
         options: &Options,
     ) -> Self {
@@ -104,7 +115,11 @@ impl<'t> Runs<'t> {
             None => (vec![acts], None),
         };
         let (behind, threshold) = (options.behind, options.made_for.threshold);
-        let front = Front { behind, threshold };
+        let front = Front {
+            behind,
+            threshold,
+            is_over: others.is_over,
+        };
         let mut all = Self {
             runs,
             record: record.and_then(|it| front.without(it)),
@@ -136,7 +151,7 @@ impl<'t> Runs<'t> {
         Some(held.collect())
     }
 
-    /// What is reserved with these plans in the run that has the most; none if they cannot be used.
+    /// What is reserved with these plans in the run that has the most; none if they cannot be used, or there is no time.
     pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<Reserved> {
         let mut most = Reserved::default();
         for run in &self.runs {
@@ -156,12 +171,17 @@ impl<'t> Runs<'t> {
     /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
     /// not worth their gain in the other runs: as much, and a segment or [`LOST`].
     pub(super) fn needs_order(&self, plans: &[Option<Layout>], gain: u64) -> bool {
-        let Others { orders, phases } = self.others;
+        let Others { orders, phases, .. } = self.others;
         let last_longer = phases.as_ref().is_some_and(|(run, without)| {
             let most = without + gain + SEGMENT.max(without / 100 * LOST);
             self.front.is_above(run, plans, most)
         });
         last_longer || orders.iter().any(|it| self.front.is_more(it, plans))
+    }
+
+    /// Whether nothing is replayed any more.
+    pub(super) fn is_over(&self) -> bool {
+        (self.others.is_over)()
     }
 
     /// The most bytes that are in use at once in any run.
@@ -172,7 +192,7 @@ impl<'t> Runs<'t> {
     }
 }
 
-impl Front {
+impl Front<'_> {
     /// A run, and what is reserved in it without a plan.
     fn without(self, run: Vec<Act>) -> Option<(Vec<Act>, u64)> {
         let reserved = self.reserved(&run, &[])?.of(self.behind);
@@ -202,7 +222,12 @@ impl Front {
     fn replayed(self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Outcome> {
         let planned = Planned::new(kind.model(), self.threshold, plans).ok()?;
         let mut replay = Replay::new(planned);
-        run.iter().for_each(|act| replay.step(*act));
+        for part in run.chunks(ASKS) {
+            if (self.is_over)() {
+                return None;
+            }
+            part.iter().for_each(|act| replay.step(*act));
+        }
         Some(replay.outcome())
     }
 }

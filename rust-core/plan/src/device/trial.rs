@@ -110,7 +110,7 @@ impl<'t> Trial<'t> {
     /// Tries candidates, each with a placement that is found quickly.
     pub(super) fn new(
         own: &OneDevice,
-        others: &'t Others,
+        others: &'t Others<'t>,
         options: &'t Options,
         watch: Watch<'t>,
         all: bool,
@@ -312,7 +312,8 @@ impl<'t> Trial<'t> {
             .saturating_sub(self.of(tried.reserved));
         let is_better = gain > 0;
         if is_better && self.runs.needs_order(&plans, gain) {
-            self.needs_order += 1;
+            // What was not replayed to its end says nothing of orders.
+            self.needs_order += usize::from(!self.runs.is_over());
             return None;
         }
         let is_left_out = is_better && self.runs.is_worse(&plans) || self.runs.holds_more(&plans);

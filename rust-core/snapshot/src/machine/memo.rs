@@ -14,10 +14,14 @@ pub(super) struct Memo(u32);
 /// Numbers are below this.
 const KIND: u32 = 1 << 30;
 
+/// Beyond all numbers of words.
+const POOL: u32 = 1 << 8;
+
 impl Memo {
     pub(super) fn of(value: Value) -> Self {
         let (kind, number) = match value {
             Value::Word(word) => (0, u32::from(word as u8)),
+            Value::Pool => (0, POOL),
             Value::Text(number) => (1, number),
             Value::Frame(number) => (2, number),
             Value::Stack(number) => (3, number),
@@ -34,6 +38,7 @@ impl Memo {
     fn value(self) -> Value {
         let number = self.0 % KIND;
         match self.0 / KIND {
+            0 if number == POOL => Value::Pool,
             0 => u8::try_from(number)
                 .ok()
                 .and_then(Word::numbered)
@@ -83,6 +88,7 @@ mod tests {
     fn what_comes_again_is_what_it_was() {
         let values = [
             Value::Word(Word::Frames),
+            Value::Pool,
             Value::Text(7),
             Value::Frame(0),
             Value::Stack(KIND - 1),

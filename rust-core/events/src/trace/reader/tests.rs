@@ -275,8 +275,15 @@ fn a_lenient_reader_ends_at_the_line_that_was_cut_off_and_says_so() {
         assert_eq!(reader.cut_off(), cut.then_some(line), "{end}");
         assert_eq!(events, usize::from(end == whole.len() - 1));
     }
-    let other = "{\"t\":2,\"op\":\"safe\"}\n";
-    assert!(Reader::lenient(other.as_bytes()).next().unwrap().is_err());
+    // Nor is another kind of file a trace that was cut off.
+    for other in [
+        "{\"t\":2,\"op\":\"safe\"}\n",
+        "{\"traceEvents\":[]}",
+        "<html>",
+        "\0\0",
+    ] {
+        assert!(Reader::lenient(other.as_bytes()).next().unwrap().is_err());
+    }
 }
 
 #[test]
