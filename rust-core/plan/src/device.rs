@@ -16,6 +16,7 @@ mod trial;
 
 use std::collections::HashMap;
 
+pub use pinbuddy_device::planned::asked_for;
 pub use pinbuddy_device::{Act, Kind, LENT_FROM};
 
 use crate::file::device::{DevicePlan, Stream};
