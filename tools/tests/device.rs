@@ -74,6 +74,10 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     // of its own, but for expandable segments, which have pages of 20 MiB.
     assert_eq!(reserved, [42, 42, 32, 42]);
     assert!(said["best"] == "plan" && said["device"] == 0);
+    assert_eq!(
+        said["setting"],
+        "PYTORCH_ALLOC_CONF=expandable_segments:False"
+    );
     let page = data(&trace, &[]);
     assert!(page["run_peak"] == said["run_peak"] && page["run_peak"] == 20 << 20);
     let text = told(&["plan", &trace]);
@@ -81,10 +85,53 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
         "stock                                reserved  42.00 MiB, efficiency 0.363\n",
         "plan, stock behind it                reserved  32.00 MiB, efficiency 0.477\n",
         "plan of stream 0: made of 10 iterations; ",
-        "BUDDY_DEVICE_PLAN=FILE",
+        "expandable_segments:False BUDDY_DEVICE_PLAN=FILE in the run",
+        "31 requests, of which plans have places for 20; ",
     ] {
         says(&text, part);
     }
+}
+
+#[test]
+fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = Lines::with_head(HEAD);
+    for _ in 0..10 {
+        // One page of 20 MiB holds what is long, as long as what is short, in segments of 2 MiB, is not beside it.
+        for sizes in [&[21 << 9][..], &[&[13 << 10][..], &[1 << 10; 8]].concat()] {
+            for (id, kib) in (1..).zip(sizes) {
+                let whose = [("device", 0), ("stream", 0)];
+                let what = [("id", id), ("bytes", kib << 10)];
+                lines.put(1, "alloc", &[what, whose].concat());
+            }
+            (1..=sizes.len() as u64).for_each(|id| lines.free(1, id));
+        }
+        lines.iter(1);
+    }
+    let trace = file(&folder, "short.jsonl", lines.0);
+    let said = json(&["plan", &trace, "--json"]);
+    let reserved = [
+        "stock",
+        "expandable",
+        "plan_before_stock",
+        "plan_before_expandable",
+    ];
+    let reserved = reserved.map(|it| said[it]["peak"].as_u64().unwrap() >> 20);
+    assert_eq!(reserved, [34, 28, 22, 40]);
+    assert_eq!(
+        said["worse_before"],
+        serde_json::json!(["expandable segments"])
+    );
+    let text = told(&["plan", &trace]);
+    says(
+        &text,
+        " 40.00 MiB, efficiency 0.525, more than without a plan\n",
+    );
+    says(&text, " 22.00 MiB, efficiency 0.955\n");
+    says(
+        &text,
+        "and PYTORCH_ALLOC_CONF=expandable_segments:False BUDDY",
+    );
 }
 
 #[test]
@@ -92,7 +139,7 @@ fn where_no_stream_has_a_plan_none_is_offered() {
     let folder = tempfile::tempdir().unwrap();
     let said = told(&["plan", &trace(&folder), "--device", "1"]);
     assert!(
-        said.starts_with("1 request, of which plans have places for 1; peak 9.00 MiB; ")
+        said.starts_with("1 request, of which plans have places for 0; peak 9.00 MiB; ")
             && said.ends_with(
                 "No plan is made. To do: nothing: PyTorch's allocator as it comes has an efficiency of 0.450, and no plan is \
                  better\n"
