@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use pinbuddy_plan::device::THRESHOLDS;
 use pinbuddy_plan::file::device::DevicePlan;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::started;
@@ -79,6 +80,7 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
         "PYTORCH_ALLOC_CONF=expandable_segments:False"
     );
     let page = data(&trace, &[]);
+    shows_what_plan_says(&page, &said);
     assert!(page["run_peak"] == said["run_peak"] && page["run_peak"] == 20 << 20);
     let text = told(&["plan", &trace]);
     for part in [
@@ -89,6 +91,34 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
         "31 requests, of which plans have places for 20; ",
     ] {
         says(&text, part);
+    }
+}
+
+/// The rows of a report's page are those of `plan`, and curves go as high.
+fn shows_what_plan_says(page: &Value, said: &Value) {
+    let names = [
+        ("stock", "stock"),
+        ("expandable segments", "expandable"),
+        ("plan, stock behind it", "plan_before_stock"),
+        (
+            "plan, expandable segments behind it",
+            "plan_before_expandable",
+        ),
+    ];
+    let is_made = |it: &&(&str, &str)| !said[it.1].is_null();
+    let peaks = names.iter().filter(is_made);
+    let peaks: Vec<Value> = peaks.map(|it| json!([it.0, said[it.1]["peak"]])).collect();
+    let rows = page["allocators"].as_array().unwrap().iter();
+    let rows: Vec<Value> = rows.map(|it| json!([it["name"], it["peak"]])).collect();
+    assert_eq!(rows, peaks);
+    for it in page["allocators"].as_array().unwrap() {
+        let steps = it["pinned"]["high"].as_array().unwrap().iter();
+        let (mut at, mut highest) = (0, 0);
+        for step in steps {
+            at += step.as_i64().unwrap();
+            highest = highest.max(at);
+        }
+        assert_eq!(Some(highest), it["peak"].as_i64());
     }
 }
 
@@ -118,10 +148,7 @@ fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
     ];
     let reserved = reserved.map(|it| said[it]["peak"].as_u64().unwrap() >> 20);
     assert_eq!(reserved, [34, 28, 22, 40]);
-    assert_eq!(
-        said["worse_before"],
-        serde_json::json!(["expandable segments"])
-    );
+    assert_eq!(said["worse_before"], json!(["expandable segments"]));
     let text = told(&["plan", &trace]);
     says(
         &text,
@@ -137,7 +164,13 @@ fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
 #[test]
 fn where_no_stream_has_a_plan_none_is_offered() {
     let folder = tempfile::tempdir().unwrap();
-    let said = told(&["plan", &trace(&folder), "--device", "1"]);
+    let trace = trace(&folder);
+    let [page, said] = [
+        data(&trace, &["--device", "1"]),
+        json(&["plan", &trace, "--device", "1", "--json"]),
+    ];
+    shows_what_plan_says(&page, &said);
+    let said = told(&["plan", &trace, "--device", "1"]);
     assert!(
         said.starts_with("1 request, of which plans have places for 0; peak 9.00 MiB; ")
             && said.ends_with(
@@ -193,7 +226,7 @@ fn advice_on_device_memory_is_about_pieces_and_a_plan() {
     let found = &said["findings"][0];
     assert_eq!(found["id"], "reserved_far_above_requested");
     assert_eq!(found["bytes"], (20 * 40 + 20 * 41 - 60_u64) << 20);
-    assert_eq!(said["choices"], serde_json::json!([]));
+    assert_eq!(said["choices"], json!([]));
     let to_do = found["to_do"].as_str().unwrap();
     says(to_do, "expandable_segments:True");
 }

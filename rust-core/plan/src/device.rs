@@ -223,6 +223,12 @@ impl DeviceRecord {
         self.events >= self.limit
     }
 
+    /// How many acts it has, of all devices.
+    #[must_use]
+    pub fn acts_so_far(&self) -> usize {
+        self.events as usize
+    }
+
     /// How many requests it has for which there is a place in any plan.
     #[must_use]
     pub fn len(&self) -> usize {
