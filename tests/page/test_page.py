@@ -147,6 +147,21 @@ class Page(Pages):
         self.assertFalse(self.browser.run("document.getElementById('gaps').hidden"))
         self.quiet()
 
+    def test_of_device_memory_it_says_what_would_be_reserved(self) -> None:
+        lines = ['{"format":"pinbuddy-trace","version":4,"memory":"device"}']
+        for number in range(1, 21):
+            lines.append(json.dumps({"t": 2 * number, "op": "alloc", "id": number, "bytes": (20 + number) << 20, "device": 0, "stream": 0}))
+            lines.append(json.dumps({"t": 2 * number + 1, "op": "free", "id": number}))
+        file = self.folder / "device.jsonl"
+        file.write_text("\n".join(lines) + "\n")
+        self.browser.open(self.report(file))
+        said = self.browser.run("document.body.innerText")
+        for word in ("pinned", "waited", "waits for the driver", "undefined", "The map"):
+            self.assertNotIn(word, said)
+        names = self.browser.run("[...document.querySelectorAll('#allocators td:first-child')].map((it) => it.textContent)")
+        self.assertEqual(names[:2], ["stock", "expandable segments"])
+        self.quiet()
+
     def test_a_snapshot_is_drawn_at_its_own_addresses(self) -> None:
         event = {"stream": 0, "frames": []}
         base, mib, trace = 0x7F00_0000_0000, 1 << 20, []

@@ -75,7 +75,7 @@ def test_enabled_with_a_plan_the_requests_are_the_same_and_its_region_is_none_an
     assert first == second
     # A trace, its plan, and a run with that: every request from 256 KiB on has its place.
     said = plan(files[0], "--out", made, "--time-limit", "5")
-    assert f"To use it: BUDDY_DEVICE_PLAN={made}" in said.stdout, said.stdout
+    assert f"BUDDY_DEVICE_PLAN={made}\n" in said.stdout, said.stdout
     outcome = run(TRAINING, BUDDY_DEVICE_PLAN=str(made)).quiet
     (stream,) = outcome.value["device"]
     assert stream["hits"] == outcome.value["asked"] and stream["misses"] == stream["unplanned"] == 0, stream

@@ -1,6 +1,6 @@
 //! `plan`: a trace or snapshot in, a plan out; and what allocators that do not know the future would have pinned.
 
-mod device;
+pub mod device;
 mod device_summary;
 mod models;
 mod summary;
@@ -10,7 +10,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use pinbuddy_events::Whose;
+use pinbuddy_plan::device::DeviceRecord;
 use pinbuddy_plan::file::MadeFor;
+use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_plan::{Options, Plan, Record, Watch, plan_watched};
 use pinbuddy_replay::replay::Outcome;
 
@@ -52,7 +54,7 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
         let (read, (made, chosen), mut search) = searched(
             args,
             made_for,
-            || device::read(&input, number),
+            || device::read_for_plan(&input, number),
             |read, options, watch| read.record.plan_watched(options, watch),
         )?;
         let begun = Instant::now();
@@ -116,6 +118,13 @@ pub fn search(record: &Record, seconds: f64, asked: Option<usize>) -> Plan {
     let limits = Limits::new(seconds);
     let options = options(MadeFor::default(), threads(asked));
     limits.search(|watch| plan_watched(record, &options, watch))
+}
+
+/// Plans of a device's memory, as [`search`] finds one.
+pub fn search_device(record: &DeviceRecord, seconds: f64, asked: Option<usize>) -> DevicePlan {
+    let limits = Limits::new(seconds);
+    let options = options(MadeFor::default(), threads(asked));
+    limits.search(|watch| record.plan_watched(&options, watch).0)
 }
 
 fn options(made_for: MadeFor, threads: usize) -> Options {

@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use pinbuddy_plan::device::THRESHOLDS;
 use pinbuddy_plan::file::device::DevicePlan;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::started;
@@ -74,17 +75,90 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     // of its own, but for expandable segments, which have pages of 20 MiB.
     assert_eq!(reserved, [42, 42, 32, 42]);
     assert!(said["best"] == "plan" && said["device"] == 0);
+    assert_eq!(
+        said["setting"],
+        "PYTORCH_ALLOC_CONF=expandable_segments:False"
+    );
     let page = data(&trace, &[]);
+    shows_what_plan_says(&page, &said);
     assert!(page["run_peak"] == said["run_peak"] && page["run_peak"] == 20 << 20);
     let text = told(&["plan", &trace]);
     for part in [
         "stock                                reserved  42.00 MiB, efficiency 0.363\n",
         "plan, stock behind it                reserved  32.00 MiB, efficiency 0.477\n",
         "plan of stream 0: made of 10 iterations; ",
-        "BUDDY_DEVICE_PLAN=FILE",
+        "expandable_segments:False BUDDY_DEVICE_PLAN=FILE in the run",
+        "31 requests, of which plans have places for 20; ",
     ] {
         says(&text, part);
     }
+}
+
+/// The rows of a report's page are those of `plan`, and curves go as high.
+fn shows_what_plan_says(page: &Value, said: &Value) {
+    let names = [
+        ("stock", "stock"),
+        ("expandable segments", "expandable"),
+        ("plan, stock behind it", "plan_before_stock"),
+        (
+            "plan, expandable segments behind it",
+            "plan_before_expandable",
+        ),
+    ];
+    let is_made = |it: &&(&str, &str)| !said[it.1].is_null();
+    let peaks = names.iter().filter(is_made);
+    let peaks: Vec<Value> = peaks.map(|it| json!([it.0, said[it.1]["peak"]])).collect();
+    let rows = page["allocators"].as_array().unwrap().iter();
+    let rows: Vec<Value> = rows.map(|it| json!([it["name"], it["peak"]])).collect();
+    assert_eq!(rows, peaks);
+    for it in page["allocators"].as_array().unwrap() {
+        let steps = it["pinned"]["high"].as_array().unwrap().iter();
+        let (mut at, mut highest) = (0, 0);
+        for step in steps {
+            at += step.as_i64().unwrap();
+            highest = highest.max(at);
+        }
+        assert_eq!(Some(highest), it["peak"].as_i64());
+    }
+}
+
+#[test]
+fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = Lines::with_head(HEAD);
+    for _ in 0..10 {
+        // One page of 20 MiB holds what is long, as long as what is short, in segments of 2 MiB, is not beside it.
+        for sizes in [&[21 << 9][..], &[&[13 << 10][..], &[1 << 10; 8]].concat()] {
+            for (id, kib) in (1..).zip(sizes) {
+                let whose = [("device", 0), ("stream", 0)];
+                let what = [("id", id), ("bytes", kib << 10)];
+                lines.put(1, "alloc", &[what, whose].concat());
+            }
+            (1..=sizes.len() as u64).for_each(|id| lines.free(1, id));
+        }
+        lines.iter(1);
+    }
+    let trace = file(&folder, "short.jsonl", lines.0);
+    let said = json(&["plan", &trace, "--json"]);
+    let reserved = [
+        "stock",
+        "expandable",
+        "plan_before_stock",
+        "plan_before_expandable",
+    ];
+    let reserved = reserved.map(|it| said[it]["peak"].as_u64().unwrap() >> 20);
+    assert_eq!(reserved, [34, 28, 22, 40]);
+    assert_eq!(said["worse_before"], json!(["expandable segments"]));
+    let text = told(&["plan", &trace]);
+    says(
+        &text,
+        " 40.00 MiB, efficiency 0.525, more than without a plan\n",
+    );
+    says(&text, " 22.00 MiB, efficiency 0.955\n");
+    says(
+        &text,
+        "and PYTORCH_ALLOC_CONF=expandable_segments:False BUDDY",
+    );
 }
 
 #[test]
@@ -117,9 +191,15 @@ fn what_private_pools_have_is_said_beside_what_the_run_reserved() {
 #[test]
 fn where_no_stream_has_a_plan_none_is_offered() {
     let folder = tempfile::tempdir().unwrap();
-    let said = told(&["plan", &trace(&folder), "--device", "1"]);
+    let trace = trace(&folder);
+    let [page, said] = [
+        data(&trace, &["--device", "1"]),
+        json(&["plan", &trace, "--device", "1", "--json"]),
+    ];
+    shows_what_plan_says(&page, &said);
+    let said = told(&["plan", &trace, "--device", "1"]);
     assert!(
-        said.starts_with("1 request, of which plans have places for 1; peak 9.00 MiB; ")
+        said.starts_with("1 request, of which plans have places for 0; peak 9.00 MiB; ")
             && said.ends_with(
                 "No plan is made. To do: nothing: PyTorch's allocator as it comes has an efficiency of 0.450, and no plan is \
                  better\n"
@@ -177,7 +257,7 @@ fn advice_on_device_memory_is_about_pieces_and_a_plan() {
     let found = &said["findings"][0];
     assert_eq!(found["id"], "reserved_far_above_requested");
     assert_eq!(found["bytes"], (20 * 40 + 20 * 41 - 60_u64) << 20);
-    assert_eq!(said["choices"], serde_json::json!([]));
+    assert_eq!(said["choices"], json!([]));
     let to_do = found["to_do"].as_str().unwrap();
     says(to_do, "expandable_segments:True");
 }

@@ -12,6 +12,7 @@ use pinbuddy_slots::{Layout, Lent, Mistake, Slots};
 use serde::Serialize;
 
 use super::place;
+use super::torch::{LARGE, SEGMENT};
 use super::{Device, LENT_FROM, MIB, Torch, Usage};
 
 /// A run numbers so many streams of a device; none after them has a plan.
@@ -19,6 +20,15 @@ pub const MOST_STREAMS: usize = 64;
 
 /// A region is not shorter, so that it lies with PyTorch's large blocks.
 const SHORTEST: u64 = MIB + 4096;
+
+/// What is asked of PyTorch's allocator for a region of so many bytes. A segment of its own has nothing else in it, which would stay
+/// when the region goes.
+pub fn asked_for(region: u64) -> u64 {
+    match region.max(SHORTEST) {
+        bytes if bytes < LARGE => bytes,
+        bytes => bytes.next_multiple_of(SEGMENT),
+    }
+}
 
 /// Streams in the order in which they asked for planned memory: a plan names them by these numbers.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +142,7 @@ impl Planned {
         let first = memory.first;
         let mut take = |slots: &mut Slots, region: usize| {
             let block = first + region as u32;
-            let bytes = (slots.lengths()[region] as u64).max(SHORTEST);
+            let bytes = asked_for(slots.lengths()[region] as u64);
             self.below.allocate(block, bytes, stream);
             slots.pinned(region, (block as usize + 1) << 40);
         };
@@ -260,5 +270,45 @@ impl Device for Planned {
 
     fn audit(&self) -> Result<(), String> {
         self.below.audit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pinbuddy_slots::{GRANULE, Lane, Slot};
+
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn nothing_else_lies_in_the_segment_of_a_long_region() {
+        for bytes in (LARGE as usize..LARGE as usize * 2).step_by(GRANULE) {
+            let slot = Slot {
+                bytes,
+                region: 0,
+                offset: 0,
+            };
+            let lane = Lane {
+                period: vec![0],
+                ..Lane::default()
+            };
+            let layout = Layout {
+                regions: vec![bytes],
+                slots: vec![slot],
+                lanes: vec![lane],
+            };
+            let mut it = Planned::new(Kind::Torch.model(), 1, &[Some(layout)]).unwrap();
+            it.allocate(0, bytes as u64, 0);
+            assert_eq!(it.counts().hits, 1);
+            let Usage {
+                reserved,
+                allocated,
+                ..
+            } = it.usage();
+            assert_eq!(
+                (reserved, reserved - allocated),
+                (asked_for(bytes as u64), 0)
+            );
+        }
     }
 }

@@ -17,9 +17,9 @@ const UNIT: u64 = 512;
 /// The largest small request.
 const SMALL: u64 = MIB;
 /// A segment of the small pool; large ones are rounded up to as much.
-const SEGMENT: u64 = 2 * MIB;
+pub(super) const SEGMENT: u64 = 2 * MIB;
 /// From here on a large request has a segment of its own size.
-const LARGE: u64 = 10 * MIB;
+pub(super) const LARGE: u64 = 10 * MIB;
 /// Segments of the large pool below.
 const SHARED: u64 = 20 * MIB;
 /// Where addresses begin.

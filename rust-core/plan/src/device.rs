@@ -16,6 +16,7 @@ mod trial;
 
 use std::collections::HashMap;
 
+pub use pinbuddy_device::planned::asked_for;
 pub use pinbuddy_device::{Act, Kind, LENT_FROM};
 
 use crate::file::device::{DevicePlan, Stream};
@@ -240,6 +241,12 @@ impl DeviceRecord {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.events >= self.limit
+    }
+
+    /// How many acts it has, of all devices.
+    #[must_use]
+    pub fn acts_so_far(&self) -> usize {
+        self.events as usize
     }
 
     /// How many requests it has for which there is a place in any plan.

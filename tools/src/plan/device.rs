@@ -12,11 +12,13 @@ use pinbuddy_events::Op;
 use crate::input::{Input, unrecorded};
 
 /// What is known of a device's memory after one pass.
-pub(super) struct Read {
+pub struct Read {
     /// The device.
     pub device: u32,
     /// What plans are made from.
     pub record: DeviceRecord,
+    /// When each of its acts was, in microseconds.
+    pub times: Vec<u64>,
     /// How many requests there are of each size, in bytes.
     pub sizes: BTreeMap<u64, u64>,
     /// The most that lived at once of what no plan serves, as private pools have.
@@ -71,11 +73,12 @@ fn live_before(entries: &[Entry]) -> u64 {
 
 /// Reads the memory of this device. A file does not say that the cache was emptied: memory that is given back to the driver
 /// piece after piece counts as that.
-pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
+pub fn read(input: &Input, device: u32) -> Result<Read> {
     let mut record = DeviceRecord::new(MOST_EVENTS);
     let (mut has, mut run_peak) = (0_u64, 0);
     let mut pools = Pools::default();
     let (mut sizes, mut giving_back) = (BTreeMap::new(), false);
+    let mut times = Vec::new();
     input.each(&mut |item| {
         if let Some(id) = item.event.op.over() {
             pools.over(id, item.bytes);
@@ -103,6 +106,7 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
             record.cleared(device);
         }
         giving_back = gives_back;
+        times.resize(record.acts_so_far(), item.at());
         run_peak = run_peak.max(has);
         Ok(())
     })?;
@@ -112,10 +116,24 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
             input.name
         );
     }
+    Ok(Read {
+        device,
+        live_before: input.entries().map_or(0, live_before),
+        record,
+        times,
+        sizes,
+        private: pools.most,
+        run_peak,
+    })
+}
+
+/// The same, if it has requests that are planned.
+pub(super) fn read_for_plan(input: &Input, device: u32) -> Result<Read> {
+    let read = read(input, device)?;
     input.say_cut_off();
-    if record.is_empty() {
+    if read.record.is_empty() {
         let name = &input.name;
-        match sizes.values().sum::<u64>() {
+        match read.sizes.values().sum::<u64>() {
             0 => return Err(unrecorded(name)),
             smaller => bail!(
                 "{name} has no request from 256 KiB on of device {device}'s memory, without which no plan is worth it: it has {smaller} \
@@ -123,12 +141,5 @@ pub(super) fn read(input: &Input, device: u32) -> Result<Read> {
             ),
         }
     }
-    Ok(Read {
-        device,
-        live_before: input.entries().map_or(0, live_before),
-        record,
-        sizes,
-        private: pools.most,
-        run_peak,
-    })
+    Ok(read)
 }

@@ -34,6 +34,10 @@ pub(super) struct DevicePlanned {
     plan_before_stock: Option<Baseline>,
     /// In front of expandable segments.
     plan_before_expandable: Option<Baseline>,
+    /// What has to be set beside the plan; none where it is better than both allocators in front of either.
+    setting: Option<&'static str>,
+    /// Allocators that reserve more with the plan than by themselves.
+    worse_before: Vec<&'static str>,
     /// The plans that were made, one a stream at most.
     chosen: Vec<Candidate>,
     /// All that were tried, in order.
@@ -41,6 +45,15 @@ pub(super) struct DevicePlanned {
     /// Plans that were not made, since more would be reserved with sizes or frees in another order, or in longer phases.
     needs_order: usize,
 }
+
+const STOCK: &str = "stock";
+const EXPANDABLE: &str = "expandable segments";
+
+/// What is set for either.
+const SETTINGS: [&str; 2] = [
+    "PYTORCH_ALLOC_CONF=expandable_segments:False",
+    "PYTORCH_ALLOC_CONF=expandable_segments:True",
+];
 
 /// A plan that was tried on the record and on a longer run of its last iteration.
 #[derive(Debug, Serialize)]
@@ -82,6 +95,17 @@ impl Candidate {
     }
 }
 
+/// What has to be set for a plan, if it reserves less than both allocators in front of one of them alone.
+fn setting(without: [u64; 2], with: [u64; 2]) -> Option<&'static str> {
+    let [least, most] = [without, with].map(|it| it[0].min(it[1]));
+    // In the record it may reserve as much, and less in a longer run.
+    let is_good = |it| it < least || it == most;
+    match with.map(is_good) {
+        [true, true] => None,
+        [is_stock, _] => Some(SETTINGS[usize::from(!is_stock)]),
+    }
+}
+
 impl DevicePlanned {
     pub(super) fn new(
         made: &DevicePlan,
@@ -92,13 +116,17 @@ impl DevicePlanned {
         out: Option<PathBuf>,
     ) -> Self {
         let plans = || made.plans.iter().map(|(_, plan)| plan);
+        let without = [models.stock.peak, models.expandable.peak];
+        let with = models.plan.as_ref().map(|it| [it[0].peak, it[1].peak]);
         let plan = models.plan.map_or([None, None], |it| it.map(Some));
         let [plan_before_stock, plan_before_expandable] = plan;
-        let best = match &plan_before_stock {
+        let best = match with {
             Some(_) => "plan",
-            None if models.expandable.peak < models.stock.peak => "expandable segments",
-            None => "stock",
+            None if without[1] < without[0] => EXPANDABLE,
+            None => STOCK,
         };
+        let is_worse = |it: &usize| with.is_some_and(|with| with[*it] > without[*it]);
+        let worse = (0..2).filter(is_worse);
         let threshold = match made.threshold() {
             0 => THRESHOLDS[0],
             own => own,
@@ -132,6 +160,8 @@ impl DevicePlanned {
             expandable: models.expandable,
             plan_before_stock,
             plan_before_expandable,
+            setting: with.and_then(|it| setting(without, it)),
+            worse_before: worse.map(|it| [STOCK, EXPANDABLE][it]).collect(),
             chosen: chosen_ones,
             tried: chosen.tried.iter().map(Candidate::from).collect(),
             needs_order: chosen.needs_order,
@@ -151,7 +181,7 @@ impl DevicePlanned {
         };
         let has = "has an efficiency of";
         match self.common.best {
-            "stock" => {
+            STOCK => {
                 format!("nothing: PyTorch's allocator as it comes {has} {stock:.3}, and {better}")
             }
             _ => format!(
@@ -186,27 +216,32 @@ impl fmt::Display for DevicePlanned {
             f,
             "{}, of which plans have places for {}; peak {}; planned in {:.2} s",
             show::count(of.requests + of.requests_below_threshold, "request"),
-            of.requests,
+            of.hits,
             show::bytes(of.peak_requested),
             of.search.seconds,
         )?;
         let (before_stock, before_expandable) =
             (&self.plan_before_stock, &self.plan_before_expandable);
+        let more = |name| match self.worse_before.contains(&name) {
+            true => ", more than without a plan",
+            false => "",
+        };
         let rows = [
-            ("stock", Some(&of.stock)),
-            ("expandable segments", Some(&self.expandable)),
-            ("plan, stock behind it", before_stock.as_ref()),
+            (STOCK, Some(&of.stock), ""),
+            (EXPANDABLE, Some(&self.expandable), ""),
+            ("plan, stock behind it", before_stock.as_ref(), more(STOCK)),
             (
                 "plan, expandable segments behind it",
                 before_expandable.as_ref(),
+                more(EXPANDABLE),
             ),
         ];
-        for (name, it) in rows {
+        for (name, it, more) in rows {
             let Some(it) = it else { continue };
             let (peak, efficiency) = (show::bytes(it.peak), it.efficiency);
             writeln!(
                 f,
-                "  {name:<36} reserved {peak:>10}, efficiency {efficiency:.3}"
+                "  {name:<36} reserved {peak:>10}, efficiency {efficiency:.3}{more}"
             )?;
         }
         if let Some(peak) = of.run_peak {
@@ -229,8 +264,36 @@ impl fmt::Display for DevicePlanned {
         }
         self.won(f)?;
         match of.best {
-            "plan" => of.to_use(f, "BUDDY_DEVICE_PLAN"),
+            "plan" => {
+                let setting = self.setting.map(|it| format!("{it} ")).unwrap_or_default();
+                of.to_use(f, &format!("{setting}BUDDY_DEVICE_PLAN"))
+            }
             _ => writeln!(f, "No plan is made. To do: {}", self.instead()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is printed to be used reserves no more than anything else does.
+    #[test]
+    fn a_plan_is_used_with_the_allocator_in_front_of_which_it_is_better() {
+        let all = || 1..5_u64;
+        let pairs = || all().flat_map(|a| all().map(move |b| [a, b]));
+        for (without, with) in pairs().flat_map(|a| pairs().map(move |b| (a, b))) {
+            let [least, most] = [without, with].map(|it| it[0].min(it[1]));
+            if most > least {
+                continue;
+            }
+            match setting(without, with) {
+                None => assert!(with.iter().all(|it| *it < least || *it == most)),
+                Some(it) => {
+                    let at = SETTINGS.iter().position(|other| *other == it).unwrap();
+                    assert!(with[at] == most && with[1 - at] >= least);
+                }
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 //!   gaps       what of it was not live, and the largest free run
 //!   lay        where segments and blocks of a snapshot were
 //!   plan       a plan beside them
+//!   device     the same of a device's memory
 //!   nodes      memory of each NUMA node
 //!   waits      where the run itself waited for the driver
 //!   tables     what lived at the peak, sizes; who: who asked
@@ -16,6 +17,7 @@
 //! Knows what the crates of rust-core say, and decides nothing itself but what is left out of a picture.
 
 mod curve;
+mod device;
 mod formats;
 mod gaps;
 mod lab;
@@ -37,7 +39,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use pinbuddy_events::Whose;
-use pinbuddy_plan::Record;
+use pinbuddy_plan::{Plan, Record};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::replay;
@@ -129,7 +131,7 @@ fn report(
     Ok(Report {
         version: env!("CARGO_PKG_VERSION"),
         name: input.name.clone(),
-        device: device(input.whose()),
+        device: number(input.whose()),
         about: input.about.clone(),
         threshold: input.threshold(),
         end: recording.end,
@@ -173,14 +175,13 @@ fn judged(
     say: &dyn Fn(&str),
 ) -> Result<(Vec<Allocator>, Option<Advice>)> {
     say("replaying allocators");
-    let mut allocators = match input.whose() {
-        Whose::Host => allocators(recording, input.threshold(), Some(shown)),
-        // The models are of pinned memory.
-        Whose::Device(_) => Vec::new(),
-    };
+    if let Whose::Device(number) = input.whose() {
+        return Ok((device::allocators(input, number, recording, args)?, None));
+    }
+    let mut allocators = allocators(recording, input.threshold(), Some(shown));
     say("looking for a plan");
     let plan = match &args.plan {
-        Some(file) => plan::of_file(file)?,
+        Some(file) => plan::of_file(file, Plan::read)?,
         None => search(&recording.record, args.time_limit, args.threads),
     };
     allocators.push(plan::planned(&plan, recording, shown));
@@ -191,12 +192,10 @@ fn judged(
         true => plan.clone(),
         false => search(record, args.time_limit, args.threads),
     };
-    let host = input.whose() == Whose::Host;
-    let advice = host.then(|| advise::advise(input, &mut look)).transpose()?;
-    Ok((allocators, advice))
+    Ok((allocators, Some(advise::advise(input, &mut look)?)))
 }
 
-fn device(whose: Whose) -> Option<u32> {
+fn number(whose: Whose) -> Option<u32> {
     match whose {
         Whose::Host => None,
         Whose::Device(device) => Some(device),
@@ -205,7 +204,7 @@ fn device(whose: Whose) -> Option<u32> {
 
 /// Another file, as far as it is compared.
 fn compared(path: &Path, whose: Whose) -> Result<Compared> {
-    let input = Input::open(path, device(whose))?;
+    let input = Input::open(path, number(whose))?;
     let recording = recording::read(&input)?;
     input.say_cut_off();
     if input.whose() != whose {

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pinbuddy_plan::file::MOST_TEXT;
+use pinbuddy_plan::file::{Error, MOST_TEXT};
 use pinbuddy_plan::{Plan, places};
 use pinbuddy_replay::policy::Kind;
 use pinbuddy_replay::policy::pinbuddy::Settings;
@@ -18,8 +18,8 @@ use super::page::Allocator;
 use super::recording::Recording;
 use super::{map, observe};
 
-/// The plan in a file.
-pub(super) fn of_file(path: &Path) -> Result<Plan> {
+/// The plan in a file, of either kind.
+pub(super) fn of_file<P>(path: &Path, read: impl FnOnce(&str) -> Result<P, Error>) -> Result<P> {
     let name = path.display();
     let unread = || format!("there is no plan {name} that can be read");
     let mut text = String::new();
@@ -29,7 +29,7 @@ pub(super) fn of_file(path: &Path) -> Result<Plan> {
     file.take(most)
         .read_to_string(&mut text)
         .with_context(unread)?;
-    Plan::read(body(&text)).with_context(|| format!("{name} is no plan that can be used"))
+    read(body(&text)).with_context(|| format!("{name} is no plan that can be used"))
 }
 
 /// What a plan would have pinned, with stock for requests below the threshold; with a map of `shown`.

@@ -5,6 +5,8 @@
 
 use std::mem;
 
+use pinbuddy_plan::device::asked_for;
+
 use super::super::moves;
 use super::{GiveBack, IdleRegion, Length, Phase, State, StreamPlan};
 
@@ -198,20 +200,10 @@ impl State {
 }
 
 impl Region {
-    /// Not there yet. As long as PyTorch's allocator has it: then the block there is the region, and no longer.
+    /// Not there yet.
     pub(super) fn of(planned: usize, has_slots: bool) -> Self {
-        // Longer requests are large to PyTorch, as all regions are.
-        const SMALL: usize = 1 << 20;
-        const PAGE: usize = 4096;
-        // Requests from here on get a segment of their own from PyTorch, in steps of so many bytes.
-        const UNSPLIT: usize = 10 << 20;
-        const STEP: usize = 2 << 20;
-        let bytes = match planned.max(SMALL + PAGE) {
-            bytes if bytes < UNSPLIT => bytes,
-            bytes => bytes.next_multiple_of(STEP),
-        };
         Self {
-            bytes,
+            bytes: asked_for(planned as u64) as usize,
             base: 0,
             held: Length::default(),
             has_slots,

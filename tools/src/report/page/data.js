@@ -95,4 +95,11 @@ const LOOKS = {
   pinbuddy: { colour: 'pinbuddy', dash: [] },
   'pinbuddy, exact growth': { colour: 'exact', dash: [7, 4] },
   'a plan': { colour: 'plan', dash: [] },
+  'expandable segments': { colour: 'exact', dash: [7, 4] },
+  'plan, stock behind it': { colour: 'plan', dash: [] },
+  'plan, expandable segments behind it': { colour: 'plan', dash: [7, 4] },
 };
+
+// What memory is that an allocator has; of a device's, no waits for the driver are known.
+const onDevice = report.device !== null;
+const HELD = onDevice ? 'reserved' : 'pinned';

@@ -1,4 +1,4 @@
-// Fragmentation: what of pinned memory was not live, and the largest free run, in the allocator whose map is shown.
+// Fragmentation: what of an allocator's memory was not live, and the largest free run, in the allocator whose map is shown.
 
 const gapsOf = (map) => {
   if (!map || !map.fragmentation) return null;
@@ -19,7 +19,7 @@ function paintGaps(context, size) {
     paintMoment(context, size);
   });
   names(context, size, [
-    { text: 'pinned, not live', y: up(nearEnd(idle)), colour: colour('quiet') },
+    { text: `${HELD}, not live`, y: up(nearEnd(idle)), colour: colour('quiet') },
     { text: 'largest free run', y: up(nearEnd(largest)), colour: colour('plan') },
   ]);
 }
@@ -28,7 +28,7 @@ function sayGaps(at) {
   const gaps = gapsOf(layer.map);
   if (!gaps) return '';
   const { idle, largest } = gaps;
-  return [`at ${showTime(at)}`, `pinned, not live: ${showBytes(valueAt(idle, at))}`, `largest free run: ${showBytes(valueAt(largest, at))}`].join('\n');
+  return [`at ${showTime(at)}`, `${HELD}, not live: ${showBytes(valueAt(idle, at))}`, `largest free run: ${showBytes(valueAt(largest, at))}`].join('\n');
 }
 
 // For the map that was chosen.
@@ -41,8 +41,8 @@ function sayFragmentation() {
   }
   const { idle_at_peak: idle, largest_at_peak: run } = layer.map.fragmentation;
   byId('gaps-how').textContent = idle
-    ? `${layer.map.name}: when most was live, ${showBytes(idle)} more were pinned, free or lost to rounding; the largest free run was ${showBytes(run)}. No larger request would have fitted.`
-    : `${layer.map.name}: when most was live, nothing more was pinned.`;
+    ? `${layer.map.name}: when most was live, ${showBytes(idle)} more were ${HELD}, free or lost to rounding; the largest free run was ${showBytes(run)}. No larger request would have fitted.`
+    : `${layer.map.name}: when most was live, nothing more was ${HELD}.`;
 }
 
 function setUpGaps() {

@@ -19,7 +19,10 @@ function setUpTop() {
   if (report.lost) notes.push(`${plural(report.lost, 'event')} came too fast to be recorded, and are missing.`);
   if (report.blocks.of > blocks.count) notes.push(`Thinned: the map shows ${showCount(blocks.count)} of ${showCount(report.blocks.of)} blocks, those with most bytes for longest. Curves keep every peak.`);
   byId('notes').replaceChildren(...notes.map((it) => element('li', {}, it)));
-  byId('made').textContent = `Made by pinbuddy ${report.version}. Curves of allocators are replays on models, with no GPU: pins take no time there, and there is no budget.`;
+  const model = onDevice ? 'the device is never full' : 'pins take no time there, and there is no budget';
+  byId('made').textContent = `Made by pinbuddy ${report.version}. Curves of allocators are replays on models, with no GPU: ${model}.`;
+  document.querySelectorAll('.held').forEach((it) => { it.textContent = HELD; });
+  byId('lanes-how').hidden = onDevice;
 }
 
 // Names, and what is said of each.

@@ -163,11 +163,13 @@ function key() {
     for (const number of numbers.slice(0, 6)) items.push(item(KINDS[number < 0 ? KINDS.length - 1 : number % (by === 'stream' ? KINDS.length - 1 : KINDS.length)], number < 0 ? 'none' : `${by} ${number}`));
     if (numbers.length > 6) items.push(element('span', {}, `and ${numbers.length - 6} more`));
   }
-  items.push(item('var(--waiting)', 'freed, waits for a stream'), item('var(--free)', 'pinned, idle'));
+  items.push(item('var(--waiting)', 'freed, waits for a stream'), item('var(--free)', `${HELD}, idle`));
   byId('map-key').replaceChildren(...items);
 }
 
 function setUpMap() {
+  byId('where').hidden = !maps.length;
+  if (!maps.length) return;
   const canvas = byId('map');
   const heights = {
     zoom(factor, y) {

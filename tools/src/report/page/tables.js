@@ -20,9 +20,12 @@ function setUpTables() {
     'this run', ...(report.run_peak ? [showBytes(report.run_peak), bar(report.run_peak / top, 'ink'), ratio(report.run_peak, report.peak)] : ['', '', '']), '', '',
     ownWaits ? `${showCount(ownWaits.count)}, ${showTime(ownWaits.total)}` : '', '',
   ]] : [];
-  fill(byId('allocators'), ['allocator', 'pinned at most', '', 'over the largest live set', 'not live at the peak', 'largest free run then', 'waits for the driver', 'calls to it'], [...own, ...allocators.map((it) => [
+  const heads = ['allocator', `${HELD} at most`, '', 'over the largest live set', 'not live at the peak', 'largest free run then', 'waits for the driver', 'calls to the driver'];
+  // Neither is known of a device's memory.
+  const known = (cells) => cells.filter((_, column) => !onDevice || (column !== 5 && column !== 6));
+  fill(byId('allocators'), known(heads), [...own, ...allocators.map((it) => [
     it.name, `${showBytes(it.peak)}${it.stopped ? ', stopped' : ''}`, bar(it.peak / top, it.colour), ratio(it.peak, report.peak), ...gapsAtPeak(it), it.waited === null ? 'not modelled' : showCount(it.waited), showCount(it.calls),
-  ])]);
+  ])].map(known));
 
   byId('nodes').hidden = !report.nodes.length;
   fill(byId('nodes'), ['NUMA node', 'pinned at most', 'in use at most', 'pinned at the end', 'in use at the end'], report.nodes.map((it) => [

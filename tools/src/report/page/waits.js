@@ -47,7 +47,7 @@ const inAll = ({ count, total }) => `${plural(count, 'time')}, ${showTime(total)
 
 // A paragraph for the whole run; nothing of one that was made up.
 function ownWaitsInWords() {
-  if (!ownWaits) return report.recorded ? 'The file does not say where the run itself waited for the driver: traces of pinned memory do, from version 5 on.' : '';
+  if (!ownWaits) return report.recorded && !onDevice ? 'The file does not say where the run itself waited for the driver: traces of pinned memory do, from version 5 on.' : '';
   if (!ownWaits.count) return 'The run itself never waited for the driver.';
   const { from, took, later } = ownWaits;
   const longest = took.reduce((best, it, i) => (it > took[best] ? i : best), 0);
