@@ -88,6 +88,14 @@ def test_every_public_function_is_annotated_and_documented(name):
     assert inspect.getdoc(function)
 
 
+@pytest.mark.parametrize("name", ["u\0v", b"u\0v"])
+def test_a_file_name_with_a_zero_is_refused_as_open_refuses_it(name):
+    enable, start = pinbuddy.device.enable, pinbuddy.trace.start
+    for use in (lambda: open(name), lambda: start(name), lambda: enable(plan=name), lambda: enable(trace=name)):
+        with pytest.raises(ValueError, match="embedded null"):
+            use()
+
+
 @pytest.mark.release
 def test_the_package_is_marked_as_typed_and_documents_its_types():
     assert (Path(pinbuddy.__file__).parent / "py.typed").exists()

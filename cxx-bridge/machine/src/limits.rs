@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use crate::cgroup::Cgroup;
-use crate::files::{Files, kib_field};
+use crate::files::{Files, field, kib_field};
 use crate::lock::LockLimit;
 
 /// One limit, with its name for people.
@@ -92,6 +92,24 @@ impl Limits {
     pub fn least(&self) -> Option<Limit> {
         self.all().min_by_key(|limit| limit.bytes)
     }
+}
+
+/// What this process may still allocate, in bytes: the least that its own limits and its control groups leave, and whose that is.
+pub fn room(files: &Files) -> Option<(u64, &'static str)> {
+    let limits = files.text("proc/self/limits").unwrap_or_default();
+    let status = files.text("proc/self/status").unwrap_or_default();
+    let own = [
+        ("Max data size", "VmData:", "RLIMIT_DATA (ulimit -d)"),
+        ("Max address space", "VmSize:", "RLIMIT_AS (ulimit -v)"),
+    ];
+    let own = own.into_iter().filter_map(|(limit, used, name)| {
+        // The soft one; "unlimited" is no number.
+        let soft = field(&limits, limit)?.split_whitespace().next()?;
+        let soft: u64 = soft.parse().ok()?;
+        Some((soft.saturating_sub(kib_field(&status, used)?), name))
+    });
+    let group = Cgroup::tightest(files).map(|it| (it.left(), "the control group"));
+    own.chain(group).min()
 }
 
 #[cfg(test)]

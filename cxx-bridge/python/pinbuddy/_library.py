@@ -138,6 +138,14 @@ def read_json(name: str) -> Any:
         capacity = length + (1 << 10)
 
 
+def file_name(path: str | os.PathLike[str]) -> bytes:
+    """The name as the library takes it, to the first zero: raises ``ValueError`` for one that has a zero, as ``open`` does."""
+    name = os.fsencode(path)
+    # Python refuses it.
+    os.access(name, os.F_OK)
+    return name
+
+
 def refusal(name: str, *arguments: Any) -> str:
     """Why the function ``name`` has not done what it was asked; empty if it has."""
     buffer = ctypes.create_string_buffer(_LONGEST)

@@ -18,14 +18,14 @@ def enable(
     ``{pid}``. A plan that cannot be used costs one line of warning, as with the variable.
 
     Raises ``RuntimeError`` once CUDA is initialised, if a plan or a trace is in force already, and if the engine is off;
-    ``ValueError`` if neither file is named.
+    ``ValueError`` if neither file is named, and for a name with a zero byte.
     """
     if plan is None and trace is None:
         raise ValueError(
             "expected the name of a plan's file or of a trace's, found neither: enable(plan='device.plan') "
             "(see: pinbuddy explain 'found neither: enable')"
         )
-    names = [None if it is None else os.fsencode(it) for it in (plan, trace)]
+    names = [None if it is None else _library.file_name(it) for it in (plan, trace)]
     if why := _library.refusal("pinbuddy_device_enable", *names):
         raise RuntimeError(
             f"device memory is neither planned nor recorded: {why} "

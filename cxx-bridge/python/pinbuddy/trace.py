@@ -17,9 +17,9 @@ def start(path: str | os.PathLike[str]) -> None:
     added to a name without ``{rank}``. A file that is there is overwritten.
 
     Raises ``RuntimeError`` if a trace is being recorded already, in a child of a process that
-    recorded, if the engine is off, and if the file cannot be written.
+    recorded, if the engine is off, and if the file cannot be written; ``ValueError`` for a name with a zero byte.
     """
-    if why := _library.refusal("pinbuddy_trace_start", os.fsencode(path)):
+    if why := _library.refusal("pinbuddy_trace_start", _library.file_name(path)):
         raise RuntimeError(f"no trace is recorded: {why} (see: pinbuddy explain 'no trace is recorded')")
 
 

@@ -19,6 +19,7 @@ pub(crate) mod planner;
 pub(crate) mod record;
 #[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod renew;
+mod room;
 mod unusable;
 
 use pinbuddy_core::{Growth, Settings, WarmUp};

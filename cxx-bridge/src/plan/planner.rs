@@ -22,6 +22,7 @@ use pinbuddy_plan::file::MadeFor;
 use pinbuddy_store::body;
 
 use super::none::NoPlan;
+use super::room::lack_of_room;
 use super::unusable::text;
 use super::{Place, ToRecord, WHOLE};
 use crate::backing::background;
@@ -74,6 +75,8 @@ pub(crate) struct Planner {
     /// Requests of the last plan, and of the next.
     planned: Arc<AtomicUsize>,
     next: usize,
+    /// There was no room for a plan of so many.
+    too_many: usize,
 }
 
 /// A plan that a thread is to make.
@@ -95,6 +98,7 @@ impl Planner {
             at_work: Arc::default(),
             planned: Arc::new(AtomicUsize::new(above)),
             next: FIRST.max(above.saturating_add(1)),
+            too_many: 0,
         }
     }
 
@@ -148,18 +152,29 @@ impl Planner {
         self.at_work.load(Ordering::Acquire)
     }
 
-    /// Whether there is a plan of a record of so many requests, and no thread makes one.
+    /// Whether there is a plan of a record of so many requests, or no room for one, and no thread makes one.
     pub(crate) fn is_done(&self, requests: usize) -> bool {
-        !self.is_at_work() && requests <= self.planned.load(Ordering::Relaxed)
+        !self.is_at_work() && (requests <= self.too_many || self.has_planned(requests))
     }
 
-    /// A plan of a record of so many requests or more, for [`Job::start`] under no lock; none while a thread is at work.
+    fn has_planned(&self, requests: usize) -> bool {
+        requests <= self.planned.load(Ordering::Relaxed)
+    }
+
+    /// A plan of a record of so many requests or more, for [`Job::start`] under no lock; none while a thread is at work, nor where
+    /// there is no room.
     #[must_use]
     pub(crate) fn job(&mut self, requests: usize) -> Option<Job> {
         if self.at_work.swap(true, Ordering::AcqRel) {
             return None;
         }
         self.next = requests.saturating_mul(2);
+        if lack_of_room(requests, 1).is_some() {
+            // Said at the end.
+            self.too_many = requests;
+            self.at_work.store(false, Ordering::Release);
+            return None;
+        }
         Some(Job {
             of: self.clone(),
             requests,
@@ -168,11 +183,22 @@ impl Planner {
 
     /// The record is complete.
     pub(crate) fn end(&self, record: &impl Plannable) {
-        // The process does not wait for a thread that is making one.
-        if !self.is_done(record.requests()) {
-            make(record, self.run.clone(), &self.target, LAST_PATIENCE);
-            self.target.close();
+        let (requests, is_at_work) = (record.requests(), self.is_at_work());
+        if !is_at_work && self.has_planned(requests) {
+            return;
         }
+        // The process does not wait for a thread that is making one.
+        match lack_of_room(requests, 1 + u64::from(is_at_work)) {
+            Some(why) => {
+                let stays = match self.target.written() {
+                    0 | usize::MAX => String::new(),
+                    first => format!(". That of the first {first} requests stays"),
+                };
+                self.target.refused(&format!("{why}{stays}"));
+            }
+            None => make(record, self.run.clone(), &self.target, LAST_PATIENCE),
+        }
+        self.target.close();
     }
 }
 
@@ -231,7 +257,7 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
             )
         }),
         Ok(true) => log::info(|| format!("{} was written to {target}", made.summary())),
-        Err(why) => log::warn(|| format!("the plan could not be written to {target}: {why}")),
+        Err(why) => target.refused(&why),
     }
 }
 
@@ -265,9 +291,19 @@ impl Target {
         let prepared = self.place.prepare();
         if let Err(why) = &prepared {
             *last = usize::MAX;
-            log::warn(|| format!("the plan could not be written to {self}: {why}"));
+            self.refused(why);
         }
         prepared.is_ok()
+    }
+
+    /// Of how many requests the plan is that was written last.
+    fn written(&self) -> usize {
+        *self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No plan is written.
+    fn refused(&self, why: &dyn fmt::Display) {
+        log::warn(|| format!("the plan could not be written to {self}: {why}"));
     }
 
     /// Replaces the file with the plan of so many requests that `write_to` writes; false, and nothing is done, where the

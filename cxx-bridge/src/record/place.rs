@@ -102,6 +102,9 @@ pub(crate) fn may_create(path: &Path, to_do: &str) -> Result<(), String> {
 }
 
 fn refusal(path: &Path, why: &io::Error) -> String {
+    if path.as_os_str().is_empty() {
+        return "the name of its file is empty: name one".to_owned();
+    }
     let path = path.display();
     if why.raw_os_error() == Some(libc::ELOOP) {
         return format!("{path} is a symbolic link; name the file that it points to");
@@ -173,6 +176,8 @@ mod tests {
             assert!(said.contains(why), "{name}: {said}");
         }
         assert_eq!(fs::read_to_string(at("old")).unwrap(), "kept");
+        let said = open(Path::new("")).unwrap_err();
+        assert_eq!(said, "the name of its file is empty: name one");
         let said = open(Path::new("/dev/null")).unwrap_err();
         assert!(said.contains("is no ordinary file"), "{said}");
     }

@@ -132,7 +132,7 @@ impl Record {
     /// names another one ends that one. What cannot be is ignored: the end of a request that is not in the record, a request
     /// of no bytes or of more than 1 TiB; and so is what is neither a request, nor its end, an iteration or a clear.
     pub fn push(&mut self, op: Op) -> bool {
-        if self.is_full() {
+        if self.is_full() || !self.has_room() {
             return false;
         }
         match op {
@@ -166,6 +166,18 @@ impl Record {
         }
         self.now += 1;
         true
+    }
+
+    /// Whether one more of anything can be taken. Where the system has no memory for that, the record is full.
+    fn has_room(&mut self) -> bool {
+        let lists = [&mut self.marks, &mut self.clears];
+        let has_room = lists.into_iter().all(|it| it.try_reserve(1).is_ok())
+            && self.requests.try_reserve(1).is_ok()
+            && self.live.try_reserve(1).is_ok();
+        if !has_room {
+            self.limit = self.now;
+        }
+        has_room
     }
 
     fn end(&mut self, number: u32) {

@@ -115,20 +115,29 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
     } else {
         Vec::new()
     };
-    std::thread::scope(|scope| {
-        for thread in 0..effort.threads.max(1) {
-            let (best, views, way) = (&best, &*views, ways[thread % ways.len()]);
-            scope.spawn(move || {
-                if few {
-                    Rounds::run(instance, views, best, thread, effort);
-                } else {
-                    climb(instance, best, way, thread, effort);
-                }
-            });
+    side_by_side(effort.threads, |thread| {
+        if few {
+            Rounds::run(instance, &views, &best, thread, effort);
+        } else {
+            climb(instance, &best, ways[thread % ways.len()], thread, effort);
         }
     });
     let bound = best.bound();
     best.solution(bound)
+}
+
+/// Calls `work` with each number below `threads`, 0 in this thread and the others in one each, as far as the system starts them.
+fn side_by_side(threads: usize, work: impl Fn(usize) + Sync) {
+    let work = &work;
+    std::thread::scope(|scope| {
+        for thread in 1..threads {
+            let started = std::thread::Builder::new().spawn_scoped(scope, move || work(thread));
+            if started.is_err() {
+                break;
+            }
+        }
+        work(0);
+    });
 }
 
 /// The best of the ways of first fit, or the first one that is no higher than `good`.
@@ -174,10 +183,8 @@ fn portfolio(instance: &Instance, best: &Best, effort: Effort<'_>) -> Vec<Way> {
     let unknown = || AtomicU64::new(u64::MAX);
     let mut all: Vec<(Way, AtomicU64)> = ways().map(|way| (way, unknown())).collect();
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..effort.threads.clamp(1, WAYS) {
-            scope.spawn(|| first_fits(instance, best, &all, &next, effort));
-        }
+    side_by_side(effort.threads.min(WAYS), |_| {
+        first_fits(instance, best, &all, &next, effort);
     });
     all.sort_by_key(|(_, peak)| peak.load(Ordering::Relaxed));
     all.into_iter().map(|(way, _)| way).collect()

@@ -1,6 +1,7 @@
 //! Placements are placements, however blocks live; small ones are the best there are.
 #![allow(clippy::expect_used, reason = "tests")]
 
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinbuddy_plan::{Block, Effort, Error, Instance, Overlap, check, solve};
@@ -180,4 +181,35 @@ fn blocks_that_cannot_be_are_refused_by_their_number() {
 fn nothing_to_place_needs_nothing() {
     let instance = Instance::new(Vec::new()).expect("valid");
     assert_eq!(solved(&instance, 10).peak, 0);
+}
+
+/// A process of its own, in which a thread would need a stack larger than all addresses.
+#[test]
+fn blocks_are_placed_where_no_other_thread_starts() {
+    let child = std::env::var_os("RUST_MIN_STACK").is_some();
+    if !child {
+        let name = "placement::blocks_are_placed_where_no_other_thread_starts";
+        let mut command = Command::new(std::env::current_exe().expect("this program's file"));
+        let command = command.args(["--exact", name, "--test-threads=1"]);
+        let ended = command.env("RUST_MIN_STACK", (1_u64 << 60).to_string());
+        let output = ended.output().expect("a process");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains("1 passed"),
+            "{text}"
+        );
+        return;
+    }
+    assert!(std::thread::Builder::new().spawn(|| {}).is_err());
+    for moments in [20, 2_000] {
+        let block = |lower| Block {
+            lower,
+            upper: lower + 7,
+            size: 1 + lower % 5,
+        };
+        let blocks: Vec<_> = (0..moments).map(block).collect();
+        let instance = Instance::new(blocks.clone()).expect("blocks");
+        let found = solved(&instance, 100);
+        assert_eq!(check(&blocks, None, &found.offsets), Ok(found.peak));
+    }
 }

@@ -35,3 +35,31 @@ fn the_limits_of_each_machine_are_read() {
         assert_eq!(found, expected.trim_end(), "{name}\n{files}");
     }
 }
+
+#[test]
+fn a_process_may_allocate_what_its_tightest_limit_leaves() {
+    let none = "proc/self/status =VmSize:\t  900 kB\nproc/self/status =VmData:\t  300 kB\n\
+                proc/self/limits =Max address space  unlimited  unlimited  bytes\n";
+    let data = "proc/self/limits =Max data size  409600  unlimited  bytes\n";
+    let space = "proc/self/limits =Max address space  972800  972800  bytes\n";
+    let group = "proc/self/cgroup =0::/\nsys/fs/cgroup/memory.max =4096\nsys/fs/cgroup/memory.current =1096\n";
+    for (machine, left) in [
+        (none.to_owned(), None),
+        (
+            none.to_owned() + data,
+            Some((100 << 10, "RLIMIT_DATA (ulimit -d)")),
+        ),
+        (
+            space.to_owned() + none,
+            Some((50 << 10, "RLIMIT_AS (ulimit -v)")),
+        ),
+        (
+            space.to_owned() + none + data + group,
+            Some((3000, "the control group")),
+        ),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        crate::made_up(root.path(), &machine);
+        assert_eq!(room(&Files::below(root.path())), left, "{machine}");
+    }
+}

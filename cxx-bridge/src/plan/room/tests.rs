@@ -1,0 +1,76 @@
+//! A process with little memory is recorded to its end.
+
+#![allow(unsafe_code)]
+
+use std::process::Command;
+
+use pinbuddy_events::{Event, Op};
+use pinbuddy_machine::kib_field;
+use pinbuddy_plan::file::MadeFor;
+
+use super::super::ToRecord;
+use super::super::record::{MOST_EVENTS, Recording};
+use crate::record::Sink;
+
+/// In the child: where the plan is written to.
+const VARIABLE: &str = "PINBUDDY_TEST_PLAN";
+
+#[test]
+fn a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan() {
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        return recorded(Recording::new(ToRecord::new(
+            path.into(),
+            MadeFor::default(),
+        )));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name =
+        "plan::room::tests::a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let command = command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    let output = command
+        .env(VARIABLE, folder.path().join("run.plan"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(
+        said.matches("the plan could not be written to").count(),
+        1,
+        "{said}"
+    );
+    assert!(said.contains("RLIMIT_DATA (ulimit -d) leaves"), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// More requests than there is memory for.
+fn recorded(mut recording: Recording) {
+    let used = || {
+        kib_field(
+            &std::fs::read_to_string("/proc/self/status").unwrap(),
+            "VmData:",
+        )
+        .unwrap()
+    };
+    let most = libc::rlimit {
+        rlim_cur: used() + (12 << 20),
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: it reads `most`.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const most) };
+    assert_eq!(set, 0);
+    let mut taken = 0;
+    for id in 1..=u64::from(MOST_EVENTS) / 2 {
+        for op in [Op::request(id, 1 << 20), Op::free(id)] {
+            if recording.wants_more() {
+                recording.event(Event::host(id, op));
+                taken += 1;
+            }
+        }
+        if id % 1000 == 0 {
+            recording.pause();
+        }
+    }
+    assert!((100_000..MOST_EVENTS).contains(&taken), "{taken}");
+    recording.end();
+}
