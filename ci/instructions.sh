@@ -33,16 +33,15 @@ harness=$(python3 tests/python/native.py tests/bench "$torch" -O2)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+loop="bench::Loop::run(long)"
 # One process does all; each measured run of its loop gives a file. Pins are counted, not made.
 for pattern in "${patterns[@]}"; do
     printf 'requests %s\npairs %d\n' "$pattern" $pairs
 done |
     PINBUDDY_SIM_LOCK=0 BUDDY_BACKING=cuda BUDDY_MAX_MB=20000 BUDDY_WARMUP=sync \
-        cargo xtask sim -- env "TORCH_LIBRARIES=$torch/lib" bash -c '
-            export LD_LIBRARY_PATH=$TORCH_LIBRARIES:$LD_LIBRARY_PATH
-            loop="bench::Loop::run(long)"
-            exec valgrind --tool=callgrind --collect-atstart=no --toggle-collect="$loop" --dump-after="$loop" \
-                --callgrind-out-file="$0/out" "$1"' "$work" "$harness" >"$work/answers" 2>"$work/complaints" || true
+        cargo xtask sim -- bash -c "export LD_LIBRARY_PATH='$torch/lib':\$LD_LIBRARY_PATH; exec \"\$@\"" sim \
+        valgrind --tool=callgrind --collect-atstart=no --toggle-collect="$loop" --dump-after="$loop" \
+        --callgrind-out-file="$work/out" "$harness" >"$work/answers" 2>"$work/complaints" || true
 if [[ $(grep -c '^ns=' "$work/answers") != "${#patterns[@]}" ]]; then
     cat "$work/answers" "$work/complaints"
     exit 1
