@@ -64,16 +64,9 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     let numbers = numbers.map(|it| said[it].as_u64().unwrap());
     let peak = (15 << 20) + (255 << 10);
     assert_eq!(numbers, [30, 20, 10 << 20, peak, 20 << 20, 1]);
-    let reserved = [
-        "stock",
-        "expandable",
-        "plan_before_stock",
-        "plan_before_expandable",
-    ];
-    let reserved = reserved.map(|it| said[it]["peak"].as_u64().unwrap() >> 20);
     // The small request has 2 MiB, and each stream 20 MiB, since its requests are below 10 MiB; a region of 10 MiB has a segment
     // of its own, but for expandable segments, which have pages of 20 MiB.
-    assert_eq!(reserved, [42, 42, 32, 42]);
+    assert_eq!(reserved(&said), [42, 42, 32, 42]);
     assert!(said["best"] == "plan" && said["device"] == 0);
     assert_eq!(
         said["setting"],
@@ -92,6 +85,17 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     ] {
         says(&text, part);
     }
+}
+
+/// In MiB: stock, expandable segments, and the plan in front of each.
+fn reserved(said: &Value) -> [u64; 4] {
+    let names = [
+        "stock",
+        "expandable",
+        "plan_before_stock",
+        "plan_before_expandable",
+    ];
+    names.map(|it| said[it]["peak"].as_u64().unwrap() >> 20)
 }
 
 /// The rows of a report's page are those of `plan`, and curves go as high.
@@ -140,14 +144,7 @@ fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
     }
     let trace = file(&folder, "short.jsonl", lines.0);
     let said = json(&["plan", &trace, "--json"]);
-    let reserved = [
-        "stock",
-        "expandable",
-        "plan_before_stock",
-        "plan_before_expandable",
-    ];
-    let reserved = reserved.map(|it| said[it]["peak"].as_u64().unwrap() >> 20);
-    assert_eq!(reserved, [34, 28, 22, 40]);
+    assert_eq!(reserved(&said), [34, 28, 22, 40]);
     assert_eq!(said["worse_before"], json!(["expandable segments"]));
     let text = told(&["plan", &trace]);
     says(

@@ -141,8 +141,8 @@ def read_json(name: str) -> Any:
 def file_name(path: str | os.PathLike[str]) -> bytes:
     """The name as the library takes it, to the first zero: raises ``ValueError`` for one that has a zero, as ``open`` does."""
     name = os.fsencode(path)
-    # Python refuses it.
-    os.access(name, os.F_OK)
+    if b"\0" in name:
+        raise ValueError("embedded null byte")
     return name
 
 

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Result, bail};
-use pinbuddy_plan::device::DeviceRecord;
+use pinbuddy_events::Op;
+use pinbuddy_plan::device::{DeviceRecord, Kind};
 use pinbuddy_snapshot::{Action, Entry};
 
 use super::MOST_EVENTS;
-use pinbuddy_events::Op;
-
 use crate::input::{Input, unrecorded};
 
 /// What is known of a device's memory after one pass.
@@ -70,6 +69,16 @@ fn live_before(entries: &[Entry]) -> u64 {
     }
     bytes
 }
+
+/// PyTorch's allocators, and a plan in front of each, as they are named.
+pub const ALLOCATORS: [(&str, &str, Kind); 2] = [
+    ("stock", "plan, stock behind it", Kind::Torch),
+    (
+        "expandable segments",
+        "plan, expandable segments behind it",
+        Kind::TorchExpandable,
+    ),
+];
 
 /// Reads the memory of this device. A file does not say that the cache was emptied: memory that is given back to the driver
 /// piece after piece counts as that.

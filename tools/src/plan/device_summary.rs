@@ -8,7 +8,7 @@ use pinbuddy_plan::device::{Chosen, THRESHOLDS, Tried};
 use pinbuddy_plan::file::device::DevicePlan;
 use serde::Serialize;
 
-use super::device::Read;
+use super::device::{ALLOCATORS, Read};
 use super::models::Models;
 use super::summary::{Common, Search};
 use crate::baseline::Baseline;
@@ -46,8 +46,10 @@ pub(super) struct DevicePlanned {
     needs_order: usize,
 }
 
-const STOCK: &str = "stock";
-const EXPANDABLE: &str = "expandable segments";
+const STOCK: &str = ALLOCATORS[0].0;
+const BEFORE_STOCK: &str = ALLOCATORS[0].1;
+const EXPANDABLE: &str = ALLOCATORS[1].0;
+const BEFORE_EXPANDABLE: &str = ALLOCATORS[1].1;
 
 /// What is set for either.
 const SETTINGS: [&str; 2] = [
@@ -229,9 +231,9 @@ impl fmt::Display for DevicePlanned {
         let rows = [
             (STOCK, Some(&of.stock), ""),
             (EXPANDABLE, Some(&self.expandable), ""),
-            ("plan, stock behind it", before_stock.as_ref(), more(STOCK)),
+            (BEFORE_STOCK, before_stock.as_ref(), more(STOCK)),
             (
-                "plan, expandable segments behind it",
+                BEFORE_EXPANDABLE,
                 before_expandable.as_ref(),
                 more(EXPANDABLE),
             ),

@@ -2,8 +2,8 @@
 //! `pinbuddy plan` makes.
 
 use anyhow::Result;
+use pinbuddy_device::Device;
 use pinbuddy_device::replay::Replay;
-use pinbuddy_device::{Device, Kind};
 use pinbuddy_plan::file::device::DevicePlan;
 
 use super::curve::{Curve, FINE};
@@ -12,7 +12,7 @@ use super::plan;
 use super::recording::Recording;
 use crate::cli;
 use crate::input::Input;
-use crate::plan::device::{Read, read};
+use crate::plan::device::{ALLOCATORS, Read, read};
 use crate::plan::search_device;
 
 /// None where the report has not all of the file, since a plan is of all.
@@ -31,20 +31,10 @@ pub(super) fn allocators(
         None => search_device(&read.record, args.time_limit, args.threads),
     };
     let begin = recording.begin;
-    let mut rows = vec![
-        row("stock", Kind::Torch.model(), &read, begin),
-        row(
-            "expandable segments",
-            Kind::TorchExpandable.model(),
-            &read,
-            begin,
-        ),
-    ];
+    let alone = ALLOCATORS.map(|(name, _, kind)| row(name, kind.model(), &read, begin));
+    let mut rows = Vec::from(alone);
     if !plan.plans.is_empty() {
-        for (name, kind) in [
-            ("plan, stock behind it", Kind::Torch),
-            ("plan, expandable segments behind it", Kind::TorchExpandable),
-        ] {
+        for (_, name, kind) in ALLOCATORS {
             rows.push(row(name, plan.before(device, kind.model())?, &read, begin));
         }
     }
