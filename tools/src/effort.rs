@@ -6,6 +6,7 @@ use std::io::IsTerminal as _;
 use std::process::exit;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, mpsc};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use pinbuddy_plan::{Seen, Watch};
@@ -30,13 +31,14 @@ pub(crate) fn catch() {
         let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
             return;
         };
-        std::thread::spawn(move || {
+        let listen = move || {
             for signal in signals.forever() {
                 if SIGNAL.swap(signal, Ordering::Relaxed) != 0 {
                     exit(128 + signal);
                 }
             }
-        });
+        };
+        let _ = Builder::new().spawn(listen);
     });
 }
 
@@ -115,7 +117,7 @@ impl Limits {
         let terminal = std::io::stderr().is_terminal();
         let (finished, waits) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let report = move || {
                 let pause = Duration::from_secs(if terminal { 1 } else { 10 });
                 let mut next = Duration::from_secs(2);
                 while waits.recv_timeout(next) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -125,7 +127,9 @@ impl Limits {
                 if terminal {
                     output::say(format_args!("\r\x1b[K"));
                 }
-            });
+            };
+            // Where no thread starts, nothing is said.
+            let _ = Builder::new().spawn_scoped(scope, report);
             let result = search();
             drop(finished);
             result

@@ -109,6 +109,29 @@ fn what_is_drawn_agrees_with_what_is_advised() {
 }
 
 #[test]
+fn one_thread_does_all_where_no_other_starts() {
+    let folder = TempDir::new().unwrap();
+    let file = trace(&folder, "tensors-155", 2);
+    let out = folder.path().join("out").display().to_string();
+    let commands: [&[&str]; 3] = [
+        &["report", &file, "--out", &out],
+        &["plan", &file, "--torch", "2.15.0", "--out", &out],
+        &["advise", &file],
+    ];
+    for arguments in commands {
+        let mut command = started::command();
+        command.args(arguments);
+        // No stack is that large.
+        let ended = command
+            .env("RUST_MIN_STACK", (1_u64 << 60).to_string())
+            .output();
+        let ended = ended.unwrap();
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
 fn no_two_blocks_of_a_map_overlap() {
     let folder = TempDir::new().unwrap();
     let data = data(&trace(&folder, "kv-cache", 30), &[]);

@@ -46,5 +46,5 @@ pub use record::Record;
 pub use replay::{Replayed, check_plan, places};
 pub use script::{How, Options, Seen, Watch, plan, plan_watched};
 pub use several::for_several;
-pub use solve::{Effort, Solution, solve};
+pub use solve::{Effort, Solution, side_by_side, solve};
 pub use trial::{Tried, try_out};

@@ -127,7 +127,7 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
 }
 
 /// Calls `work` with each number below `threads`, 0 in this thread and the others in one each, as far as the system starts them.
-fn side_by_side(threads: usize, work: impl Fn(usize) + Sync) {
+pub fn side_by_side(threads: usize, work: impl Fn(usize) + Sync) {
     let work = &work;
     std::thread::scope(|scope| {
         for thread in 1..threads {

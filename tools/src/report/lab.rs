@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use pinbuddy_core::Growth;
+use pinbuddy_plan::side_by_side;
 use pinbuddy_replay::policy::pinbuddy::Settings;
 use pinbuddy_replay::prepared::Prepared;
 use pinbuddy_replay::step::{Act, Step};
@@ -67,22 +68,18 @@ pub(super) fn explore(steps: &[Step], threads: usize, stop: &(dyn Fn() -> bool +
     let (next, tried) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     // By threshold, made by the first who needs it.
     let ready: [OnceLock<Prepared>; THRESHOLDS_MB.len()] = Default::default();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while !stop()
-                    && let Some((exact, settings)) = grid.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let threshold = settings.threshold_bytes;
-                    let at = THRESHOLDS_MB.partition_point(|it| *it * MIB < threshold);
-                    let ready = ready[at].get_or_init(|| Prepared::new(steps, threshold));
-                    let one = try_one(ready, *exact, *settings);
-                    // Nobody panics while holding it.
-                    if let Ok(mut tried) = tried.lock() {
-                        tried.push(one);
-                    }
-                }
-            });
+    side_by_side(threads, |_| {
+        while !stop()
+            && let Some((exact, settings)) = grid.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            let threshold = settings.threshold_bytes;
+            let at = THRESHOLDS_MB.partition_point(|it| *it * MIB < threshold);
+            let ready = ready[at].get_or_init(|| Prepared::new(steps, threshold));
+            let one = try_one(ready, *exact, *settings);
+            // Nobody panics while holding it.
+            if let Ok(mut tried) = tried.lock() {
+                tried.push(one);
+            }
         }
     });
     let mut tried = tried.into_inner().unwrap_or_default();

@@ -22,6 +22,7 @@ use crate::cli;
 use crate::python::environment::Environment;
 use crate::runtime::{self, Runtime};
 use crate::sanitize;
+use crate::support::disk;
 use crate::support::paths;
 use crate::support::refusal::refuse;
 use crate::support::table::Table;
@@ -30,10 +31,16 @@ use crate::support::typed;
 use crate::venv;
 use fork::Pass;
 
+/// Bytes that a first run writes below `target` and into the cache, and some to spare: it would stop after eight minutes.
+const ROOM: u64 = 13_000_000_000;
+
 pub fn run(args: &cli::Test) -> Result<()> {
     if !args.quick {
         // Refuse what cannot be built before anything runs.
         Plan::make(&build_args(args.torch.as_deref()))?;
+        if !paths::target().join("venv").exists() {
+            disk::require(&paths::target(), ROOM, "run the tests")?;
+        }
     }
     let mut table = Table::of(args.only.as_deref());
     let source = args.source.as_deref();
