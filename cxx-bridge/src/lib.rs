@@ -148,7 +148,7 @@ mod ffi {
     }
 
     /// A request for planned memory: its bytes, not 0, also as PyTorch rounds them, and from where on a block is not split there.
-    /// `borrows`: it takes what is idle, whoever wants that next. `needs`: the slot of which the region is taken for it; -1 is none.
+    /// `borrows`: it takes what is idle, whoever wants that next. `needs`: the slot whose region is taken for it; -1: none; -2: any place.
     #[derive(Clone, Copy, Debug)]
     struct Ask {
         bytes: usize,

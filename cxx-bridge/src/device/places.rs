@@ -24,8 +24,8 @@ pub(crate) enum Answer {
     /// There is no place.
     #[default]
     Nothing,
-    /// This slot is free, but its region, the second number, is not there.
-    Needs(u32, usize),
+    /// This slot is free, or any place would do, but its region, the second number, is not there.
+    Needs(Option<u32>, usize),
     /// A place.
     Has(Placed),
 }
@@ -156,7 +156,7 @@ impl Places {
                 return Answer::Has(taken.into());
             }
             if let Some((slot, region)) = slots.take_needed(bytes) {
-                return Answer::Needs(slot, region);
+                return Answer::Needs(Some(slot), region);
             }
             // It is short, or no place is long enough. The lane has seen the request all the same.
             let may_lend = (LENT_FROM as usize..=longest).contains(&bytes);
@@ -183,7 +183,7 @@ impl Places {
         self.read(|it| region < it.regions_with_slots())
     }
 
-    /// What is idle, whoever wants it next: for a request that finds no other memory.
+    /// What is idle, whoever wants it next: for a request that finds no other memory, or for which a region was taken.
     pub(crate) fn borrow(&mut self, bytes: usize) -> Option<Placed> {
         let lent = self.change(|it| it.lend_any(bytes))?;
         self.used += 1;

@@ -2,9 +2,9 @@
 //!
 //! C++ asks (`cpp/device/stream_memory.h`), and calls CUDA and PyTorch's allocator, which nothing here knows. A block that only its
 //! own stream used is free at once when it is freed, since the stream's work is in order. One that other streams used waits for
-//! events on them, in the queues of `PendingQueues`. A region is taken with the first request that has a place there, and again after it
-//! was given back: with the next such request where the program emptied its cache, an iteration later where memory was short. Invariant: no call panics, since a
-//! panic that reaches C++ ends the process: what may panic is in `super::places`.
+//! events on them, in the queues of `PendingQueues`. A region is taken with the first request that has a place there, or none elsewhere,
+//! and again after it was given back: with the next such request where the program emptied its cache, an iteration later where memory
+//! was short. Invariant: no call panics, since a panic that reaches C++ ends the process: what may panic is in `super::places`.
 
 use std::collections::VecDeque;
 
@@ -26,6 +26,9 @@ use regions::Region;
 
 /// PyTorch counts blocks as whole numbers of so many bytes.
 const COUNTED: usize = 512;
+
+/// What a request needs that has no slot: any place, once a region is there.
+const ANY: i64 = -2;
 
 /// An iteration has at least so many requests.
 const FEWEST: usize = 64;
@@ -161,11 +164,13 @@ impl StreamPlan {
         let mut placed = None;
         if let Ok(slot) = u32::try_from(ask.needs) {
             placed = state.places.serve_needed(slot);
+        } else if ask.needs == ANY {
+            placed = state.places.borrow(ask.rounded);
         } else if is_ready {
             match state.places.request(ask.rounded) {
                 Answer::Has(it) => placed = Some(it),
                 Answer::Needs(slot, region) => {
-                    ask.needs = slot.into();
+                    ask.needs = slot.map_or(ANY, i64::from);
                     state.wants(region);
                     return Err(Step::Reserve);
                 }

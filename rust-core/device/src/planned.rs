@@ -2,7 +2,7 @@
 //!
 //! Requests from a threshold on go to the slots of their stream, by the code that serves them in a run, then, if they are not
 //! short, to what slots leave idle, and else to the allocator below. A region is taken from there with the first request that has a place
-//! in it, or with the stream's first one where it has no slots. A full device is not
+//! in it, or finds none elsewhere, or with the stream's first one where it has no slots. A full device is not
 //! modelled: a plan is never dropped. Of what it holds, [`Usage::allocated`] and [`Usage::active`] count regions as blocks.
 
 use std::collections::HashMap;
@@ -151,7 +151,7 @@ impl Planned {
                 take(slots, region);
             }
         }
-        let needs = |(slot, region)| Lent::Needs(slot, region);
+        let needs = |(slot, region)| Lent::Needs(Some(slot), region);
         let lent = match slots.request(0, bytes as usize) {
             Some(taken) => Some(Lent::Slot(taken)),
             None => (slots.take_needed(bytes as usize).map(needs)).or_else(|| {
@@ -164,7 +164,10 @@ impl Planned {
             Some(Lent::Place(it)) => Some(At::Borrowed(it.address)),
             Some(Lent::Needs(slot, region)) => {
                 take(slots, region);
-                slots.serve_needed(slot).map(|it| At::Slot(it.slot))
+                match slot {
+                    Some(slot) => slots.serve_needed(slot).map(|it| At::Slot(it.slot)),
+                    None => (slots.lend_any(bytes as usize)).map(|it| At::Borrowed(it.address)),
+                }
             }
             None => None,
         };

@@ -51,8 +51,8 @@ pub enum Lent {
     Slot(Taken),
     /// A place between blocks.
     Place(Borrowed),
-    /// This slot of the request that it stands for, once its region, the second number, is there: [`Slots::serve_needed`].
-    Needs(u32, usize),
+    /// This slot of the request that it stands for ([`Slots::serve_needed`]), or any place ([`Slots::lend_any`]), once this region is there.
+    Needs(Option<u32>, usize),
 }
 
 /// A block of a region, as reports show it.

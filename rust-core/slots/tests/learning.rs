@@ -200,6 +200,28 @@ fn a_request_takes_no_cell_that_is_much_longer() {
 }
 
 /// A file of a few megabytes may say this. Without bounds it is learned from for an hour, and each request takes seconds.
+/// Else PyTorch's allocator has memory for it by the time that the region is taken.
+#[test]
+fn a_request_that_no_region_has_room_for_has_the_shortest_taken_that_is_not_there() {
+    let mut layout = steps(&[8]);
+    layout.regions.extend([70 * GRANULE, 90 * GRANULE]);
+    let mut slots = Slots::learning(&layout).unwrap();
+    slots.pinned(0, BASE);
+    slots.pinned(1, 2 * BASE);
+    slots.request(0, 8 * GRANULE).unwrap();
+    let lend = |slots: &mut Slots, granules: usize| {
+        assert_eq!(slots.request(0, granules * GRANULE), None);
+        slots.lend(0, granules * GRANULE)
+    };
+    assert!(matches!(lend(&mut slots, 50), Some(Lent::Place(_))));
+    assert_eq!(lend(&mut slots, 60), Some(Lent::Needs(None, 2)));
+    slots.pinned(2, 3 * BASE);
+    let place = slots.lend_any(60 * GRANULE).unwrap();
+    assert_eq!(place.address, 3 * BASE);
+    assert_eq!(lend(&mut slots, 60), Some(Lent::Needs(None, 3)));
+    assert_eq!(lend(&mut slots, 91), None, "it is longer than all");
+}
+
 #[test]
 fn a_plan_of_long_slots_in_many_steps_is_ready_at_once() {
     const GRANULES: usize = 1 << 16;

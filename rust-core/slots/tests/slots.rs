@@ -133,7 +133,7 @@ proptest! {
                         prop_assert!(it.address % BASE + it.bytes <= layout.regions[region]);
                         model.take(it.address, it.bytes, Held::Borrowed(it));
                     }
-                    Some(Lent::Needs(slot, region)) => {
+                    Some(Lent::Needs(Some(slot), region)) => {
                         prop_assert_eq!(slots.serve_needed(slot), None);
                         prop_assert!(gone.contains(&region));
                         gone.retain(|&it| it != region);
@@ -143,6 +143,13 @@ proptest! {
                         let after = slots.counts();
                         prop_assert_eq!(before.misses + before.unplanned, after.misses + after.unplanned + 1);
                         model.take(it.address, slots.bytes_of(slot), Held::Slot(slot));
+                    }
+                    Some(Lent::Needs(None, region)) => {
+                        prop_assert!(gone.contains(&region));
+                        gone.retain(|&it| it != region);
+                        slots.pinned(region, BASE * (region + 1));
+                        let it = slots.lend_any(granules * GRANULE).unwrap();
+                        model.take(it.address, it.bytes, Held::Borrowed(it));
                     }
                     None => {}
                 },

@@ -1,4 +1,5 @@
-//! The regions of a stream's plan: each is taken with the first request that has a place there, and again after it was given back.
+//! The regions of a stream's plan: each is taken with the first request that has a place there, or none elsewhere, and again after it was
+//! given back.
 //!
 //! So a program that empties its cache, and looks what the device has left, finds what it finds without a plan: what it asks for later
 //! is not taken yet. Regions without slots, of which all is lent, are taken with the first request.

@@ -91,6 +91,24 @@ fn a_region_is_taken_with_the_first_request_that_has_a_place_there() {
 }
 
 #[test]
+fn a_region_is_taken_with_a_request_that_finds_no_place_elsewhere() {
+    let plan = plan(11);
+    let mut planned = ask(4 * MIB);
+    assert_eq!(plan.request(&mut planned, Step::Peaks), Err(Step::Reserve));
+    assert!(plan.begin_reserve());
+    plan.reserved(0, GIB, 4 * MIB, false);
+    plan.end_reserve(true);
+    plan.request(&mut planned, Step::Peaks).unwrap();
+    let mut other = ask(7 * MIB);
+    assert_eq!(plan.request(&mut other, Step::Peaks), Err(Step::Reserve));
+    assert!(plan.begin_reserve() && plan.lacks(1));
+    plan.reserved(1, 2 * GIB, 12 * MIB, false);
+    plan.end_reserve(true);
+    let given = plan.request(&mut other, Step::Peaks).unwrap();
+    assert_eq!(given.address, 2 * GIB);
+}
+
+#[test]
 fn a_region_that_is_refused_stays_away_and_others_serve_on() {
     let plan = plan(8);
     let mut first = ask(4 * MIB);

@@ -74,11 +74,21 @@ impl Slots {
 
     /// For the last request of this thread, if it got no slot and lanes learn: the slot of the request that it may stand for, the
     /// shortest place that no lane wants for as long as such a request lives, or the one of which the least is wanted. While the plan
-    /// fits poorly, the shortest place, whoever wants it: what is kept for the plan's requests is seldom asked for. O(cells / 64) and
+    /// fits poorly, the shortest place, whoever wants it: what is kept for the plan's requests is seldom asked for. Else the shortest
+    /// region that is not there and long enough: later it would lie beside what others have instead. O(cells / 64) and
     /// the steps for which it lives; O(cells) where the least is wanted.
     pub fn lend(&mut self, thread: u32, bytes: usize) -> Option<Lent> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         let lane = (*self.lane_of.get(thread as usize)?)?;
+        self.lend_idle(thread, lane, bytes).or_else(|| {
+            let enough = self.missing().filter(|it| it.1 >= bytes);
+            let shortest = enough.min_by_key(|it| it.1);
+            shortest.map(|(region, _)| Lent::Needs(None, region))
+        })
+    }
+
+    /// The same of the regions that are there, and of slots. `bytes` are whole granules.
+    fn lend_idle(&mut self, thread: u32, lane: u32, bytes: usize) -> Option<Lent> {
         let own = self.regions_with_slots() as u32;
         let all = self.bases.len() as u32;
         if let Some(found) = self.best_fit(bytes, usize::MAX, own..all, None) {
@@ -102,7 +112,7 @@ impl Slots {
             let region = self.places[slot as usize].slot.region as usize;
             if self.bases[region].is_none() {
                 self.awaited.insert(slot, needed);
-                return Some(Lent::Needs(slot, region));
+                return Some(Lent::Needs(Some(slot), region));
             }
             if let Some(taken) = self.serve(needed) {
                 self.refused = None;
