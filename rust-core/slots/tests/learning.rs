@@ -199,7 +199,6 @@ fn a_request_takes_no_cell_that_is_much_longer() {
     assert!(slots.lend_any(MIB / 4).is_some());
 }
 
-/// A file of a few megabytes may say this. Without bounds it is learned from for an hour, and each request takes seconds.
 /// Else PyTorch's allocator has memory for it by the time that the region is taken.
 #[test]
 fn a_request_that_no_region_has_room_for_has_the_shortest_taken_that_is_not_there() {
@@ -222,6 +221,7 @@ fn a_request_that_no_region_has_room_for_has_the_shortest_taken_that_is_not_ther
     assert_eq!(lend(&mut slots, 91), None, "it is longer than all");
 }
 
+/// A file of a few megabytes may say this. Without bounds it is learned from for an hour, and each request takes seconds.
 #[test]
 fn a_plan_of_long_slots_in_many_steps_is_ready_at_once() {
     const GRANULES: usize = 1 << 16;
