@@ -72,7 +72,7 @@ shuttle() {
              END { print programs + 0 " programs, " all + 0 " interleavings"; exit !all }'
 }
 
-# The C++ side under ThreadSanitizer, by itself and under torch.
+# The library under ThreadSanitizer, under torch, and seeded defects.
 tsan() {
     sanitized thread
 }
@@ -83,7 +83,6 @@ asan() {
 }
 
 sanitized() {
-    python3 tests/sanitize/run.py "$1" --seconds "$each"
     PINBUDDY_SANITIZER=$1 PINBUDDY_SANITIZE_SECONDS=$each cargo xtask test --all --only library
 }
 

@@ -4,28 +4,28 @@
 //! `PINBUDDY_TORCH_INCLUDE` (folders separated by colons, the patched headers first),
 //! `PINBUDDY_TORCH_LIB` and `PINBUDDY_CUDA_INCLUDE` (folders likewise), `PINBUDDY_CUDART` (libcudart;
 //! unset, it is in the sibling `lib` of CUDA's first folder), `PINBUDDY_FORK_VERSION` and, for tests, `PINBUDDY_DEBUG`,
-//! `PINBUDDY_COVERAGE` (the C++ side counts its lines) and `PINBUDDY_SANITIZE` (what g++ is told to have a sanitizer in
-//! the C++ side).
+//! `PINBUDDY_COVERAGE` (the C++ side counts its lines), `PINBUDDY_SANITIZE` (what g++ is told to have a sanitizer in
+//! the C++ side) and `PINBUDDY_CPP` (the folder of the C++ side; unset, it is `cpp`).
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const SOURCES: [&str; 14] = [
-    "cpp/block_table.cpp",
-    "cpp/buddy_allocator.cpp",
-    "cpp/buddy_frees.cpp",
-    "cpp/buddy_reports.cpp",
-    "cpp/cuda_backend.cpp",
-    "cpp/cuda_cache.cpp",
-    "cpp/device/device_allocator.cpp",
-    "cpp/device/device_history.cpp",
-    "cpp/device/stream_memory.cpp",
-    "cpp/event_pool.cpp",
-    "cpp/host_allocator.cpp",
-    "cpp/host_memory.cpp",
-    "cpp/in_place.cpp",
-    "cpp/block_cache.cpp",
+    "block_table.cpp",
+    "buddy_allocator.cpp",
+    "buddy_frees.cpp",
+    "buddy_reports.cpp",
+    "cuda_backend.cpp",
+    "cuda_cache.cpp",
+    "device/device_allocator.cpp",
+    "device/device_history.cpp",
+    "device/stream_memory.cpp",
+    "event_pool.cpp",
+    "host_allocator.cpp",
+    "host_memory.cpp",
+    "in_place.cpp",
+    "block_cache.cpp",
 ];
 
 /// Counts lines for gcov.
@@ -43,10 +43,12 @@ fn main() {
 fn compile() {
     let torch_include = input("PINBUDDY_TORCH_INCLUDE");
     let cuda_include = input("PINBUDDY_CUDA_INCLUDE");
+    println!("cargo::rerun-if-env-changed=PINBUDDY_CPP");
+    let cpp = PathBuf::from(env::var_os("PINBUDDY_CPP").unwrap_or_else(|| "cpp".into()));
     let mut build = cxx_build::bridge("src/lib.rs");
     build
-        .files(SOURCES)
-        .include("cpp")
+        .files(SOURCES.map(|it| cpp.join(it)))
+        .include(&cpp)
         .std("c++20")
         // Not 3, with which upstream's paths take 4 % longer than in the official wheel.
         .opt_level(2)
@@ -81,7 +83,7 @@ fn compile() {
         build.flag("-isystem").flag(folder);
     }
     build.compile("pinbuddy_cpp");
-    println!("cargo::rerun-if-changed=cpp");
+    println!("cargo::rerun-if-changed={}", cpp.display());
     input("PINBUDDY_FORK_VERSION");
 }
 

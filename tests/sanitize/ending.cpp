@@ -4,14 +4,14 @@
 // usage: ending THREADS MILLISECONDS   -> prints the blocks so far
 //
 // Knows only PyTorch's interface. Never joins its threads: that is what it is about.
-#include <ATen/core/CachingHostAllocator.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <exception>
 #include <thread>
+
+#include "../stress/marked.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {
@@ -19,13 +19,17 @@ int main(int argc, char** argv) {
     return 2;
   }
   static std::atomic<std::size_t> blocks{0};
+  allocator = at::getHostAllocator(at::kCUDA);
   for (int left = std::atoi(argv[1]); left > 0; --left) {
     std::thread([] {
-      at::HostAllocator* allocator = at::getHostAllocator(at::kCUDA);
       for (std::size_t turn = 0;; ++turn) {
         const std::size_t bytes = (turn % 7 + 1) << 16;
-        const at::DataPtr block = allocator->allocate(bytes);
-        std::memset(block.get(), 7, bytes);
+        try {
+          const Marked block(bytes);
+        } catch (const std::exception&) {
+          // PyTorch's word for a device is gone by then, as with stock.
+          return;
+        }
         blocks.fetch_add(1, std::memory_order_relaxed);
       }
     }).detach();

@@ -1,10 +1,11 @@
-"""The C++ side of the bridge under sanitizers; docs/reliability-checks.md says what is shown.
+"""The library under sanitizers, under real torch in the simulator; docs/reliability-checks.md says what is shown.
 
-By itself, with stand-ins for torch, CUDA and Rust: programs of tests/stress and tests/sanitize have to end well, and the
-defects of defects.toml have to be found. With --library, as the library that people get, under real torch in the simulator:
-`cargo xtask test --all --only library` builds it and calls this.
+Programs of tests/stress and tests/sanitize have to end well, and the defects of defects.toml have to be found: all are in the
+one library, and asleep until a process is told which one it has. `cargo xtask test --all --only library` builds it and calls
+this.
 
-usage: run.py thread|address... [--seconds N] [--library FILE --torch DIR --cuda DIRS --preload LIBS --paths DIRS]
+usage: run.py seed FOLDER                -> the C++ side with the defects in it
+       run.py thread|address --library FILE --torch DIR --cuda DIRS --preload LIBS --paths DIRS [--seconds N] [--junitxml FILE]
 """
 
 import argparse
@@ -14,8 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -28,155 +27,112 @@ ROOT = Path(__file__).parents[2]
 HERE = ROOT / "tests/sanitize"
 CPP = ROOT / "cxx-bridge/cpp"
 OUT = ROOT / "target/sanitize"
-STAND_INS = [HERE / "stand-in", OUT / "stand-in"]
-FLAGS = "-std=c++20 -O1 -g1 -pthread -Wall -Wextra -Werror".split()
+FLAGS = "-std=c++20 -O1 -g1 -pthread -rdynamic -Wall -Wextra -Werror".split()
 # Seconds after which a run is taken to hang, on a machine where others compute, too.
 PATIENCE = 300
 # Races are found or not as threads meet: so often a defect may be missed.
 TRIES = 20
 
-# Each program: where it is; threads and other arguments of a run of seconds, and of a longer one with a seed; whether it runs
-# once more with BUDDY_GUARD=1.
-PROGRAMS = {
-    "bounded": ("tests/stress", "4 3000 65536", lambda seed: f"8 20000 {65536 << seed % 2 * 4}", False),
-    "churn": ("tests/stress", "4 4 150 1", lambda seed: f"16 8 150 {seed * 1000}", True),
-    "edges": ("tests/sanitize", "4 40", lambda seed: "6 400", True),
-    "events": ("tests/sanitize", "4 40", lambda seed: "7 400", False),
-    "ending": ("tests/sanitize", "4 300", lambda seed: f"12 {seed * 97 % 400}", True),
-}
-# Headers of torch and CUDA that the C++ side includes: what stands in for them is in one file.
-HEADERS = """ATen/core/CachingHostAllocator.h c10/core/Device.h c10/core/impl/VirtualGuardImpl.h c10/cuda/CUDAAllocatorConfig.h
-c10/cuda/CUDAException.h c10/cuda/CUDAFunctions.h c10/cuda/CUDAGraphsC10Utils.h c10/cuda/CUDAGuard.h c10/cuda/CUDAStream.h
-c10/util/Exception.h c10/util/flat_hash_map.h c10/util/llvmMathExtras.h c10/util/ScopeExit.h cuda_runtime_api.h""".split()
-# Under torch. Small enough for a few gigabytes with what a sanitizer takes; the threshold is below the large blocks.
-WITH_TORCH = [("churn", "8 4 120", {}), ("churn", "6 2 100", {"BUDDY_GUARD": "1"})]
-SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
+STRESS = {"bounded", "churn", "soak"}
+# Small enough for a few gigabytes with what a sanitizer takes; the threshold is below the large blocks.
+SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1", "PINBUDDY_SIM_DEVICES": "1"}
 # Events seem to be outstanding for a while, so that device memory waits for them.
-DEVICE_SETTINGS = {"PINBUDDY_SIM_DEVICE_MB": "1024", "PINBUDDY_SIM_EVENT_LAG_MS": "2"}
+DEVICE = {"PINBUDDY_SIM_DEVICE_MB": "1024", "PINBUDDY_SIM_EVENT_LAG_MS": "2"}
+HAZARDS = {"PINBUDDY_SIM_HAZARDS": "1", "PINBUDDY_SIM_EVENT_LAG_MS": "20", "BUDDY_MAX_MB": "2048"}
 
 
 class Failure(Exception):
     """What was found, and what to do."""
 
 
-def call(command: list, what: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        packages = "apt-get install libgcc-$(g++ -dumpversion)-dev, or dnf install libtsan libasan libubsan"
-        # The linker's word for a library.
-        remedy = packages if "cannot find" in done.stderr else "correct what g++ names, and run it again"
-        raise Failure(f"{what} does not compile with a sanitizer\n  found     {done.stderr.strip()}\n  to do     {remedy}")
-    return done.stdout
-
-
-@dataclass
 class Sanitizer:
-    name: str
-    flags: list[str]
-    options: dict[str, str]
-    runtime: str
-    ran: int = 0
-    unused: set[str] = field(default_factory=set)
-
-    def __post_init__(self):
-        self.suppressions = HERE / f"suppressions/{self.name}.txt"
+    def __init__(self, name: str, asked: argparse.Namespace):
+        self.name, self.asked, self.ran = name, asked, 0
+        self.flags, runtime, options = ALL[name]
+        self.suppressions = HERE / f"suppressions/{name}.txt"
         self.unused = {it for it in self.suppressions.read_text().splitlines() if it and not it.startswith("#")}
+        found = subprocess.check_output(["g++", f"-print-file-name={runtime}"], text=True).strip()
+        if "/" not in found:
+            raise Failure(f"there is no {runtime}\n  to do     apt-get install libgcc-$(g++ -dumpversion)-dev, or dnf install libtsan libasan libubsan")
+        cudarts = sorted({str(it.parent) for it in (asked.torch.parent / "nvidia").rglob("libcudart.so.*")})
+        self.variables = SETTINGS | {
+            "LD_PRELOAD": f"{Path(found).resolve()}:{asked.library}:{asked.preload}",
+            "LD_LIBRARY_PATH": ":".join([f"{asked.torch}/lib", *cudarts, asked.paths]),
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        } | {it: f"{value}:print_suppressions=1:suppressions={self.suppressions}" for it, value in options.items()}
 
-    def make(self, output: str, command: list, inputs: list[Path], text: str = "") -> Path:
-        """Runs g++ unless its output is of the same inputs."""
-        file = OUT / f"{output}-{self.name}"
-        command = ["g++", *self.flags, *map(str, command)]
-        digest = hashlib.sha256("\n".join([text, subprocess.getoutput("g++ --version"), *command]).encode())
-        for it in inputs:
+    def program(self, name: str) -> Path:
+        """Compiled unless it is of the same inputs."""
+        folder = ROOT / ("tests/stress" if name in STRESS else "tests/sanitize")
+        torch = self.asked.torch
+        headers = [torch / "include", torch / "include/torch/csrc/api/include", *filter(None, self.asked.cuda.split(":"))]
+        # What the program defines in place of libc's, libraries are to find, too.
+        command = ["g++", *self.flags, *FLAGS, *(f"-isystem{it}" for it in headers), folder / f"{name}.cpp", HERE / "clocklock.cpp"]
+        command += [f"-L{torch}/lib", *"-Wl,--no-as-needed -ltorch -ltorch_cuda -ltorch_cpu -lc10 -lc10_cuda -Wl,--allow-shlib-undefined".split()]
+        command = [*map(str, command)]
+        digest = hashlib.sha256("\n".join([subprocess.getoutput("g++ --version"), *command]).encode())
+        for it in sorted([*HERE.glob("*.cpp"), *(ROOT / "tests/stress").iterdir()]):
             digest.update(it.read_bytes())
-        stamp = Path(f"{file}.sha256")
-        if not file.exists() or not stamp.exists() or stamp.read_text() != digest.hexdigest():
-            call([*command, "-o", file], output)
-            stamp.write_text(digest.hexdigest())
+        file = OUT / f"{name}-{self.name}-{digest.hexdigest()[:16]}"
+        if not file.exists():
+            for stale in OUT.glob(f"{name}-{self.name}-*"):
+                stale.unlink()
+            done = subprocess.run([*command, "-o", f"{file}.part"], capture_output=True, text=True)
+            if done.returncode:
+                raise Failure(f"{name} does not compile with a sanitizer\n  found     {done.stderr.strip()}\n  to do     correct what g++ names, and run it again")
+            Path(f"{file}.part").rename(file)
         return file
 
-    def compile(self, output: str, sources: list[Path], include: list[Path], *flags: str) -> Path:
-        """All sources as one, since each by itself would read the same headers again."""
-        whole = OUT / f"{output}-{self.name}.cpp"
-        text = "".join(f'#include "{it}"\n' for it in sources)
-        whole.write_text(text)
-        folders = {*include, *(it.parent for it in sources)}
-        headers = sorted(header for folder in folders for header in folder.rglob("*.h"))
-        command = [*FLAGS, *flags, *(f"-I{it}" for it in include), "-c", whole]
-        return self.make(f"{output}.o", command, [*sources, *headers], text)
-
-    def library(self, output: str, first: list[Path], sources: Path) -> Path:
-        """The C++ side of a folder, with what stands in for all around it."""
-        # Storages are PyTorch's: nothing stands in for them.
-        ours = sorted({*sources.rglob("*.cpp")} - {sources / "in_place.cpp"})
-        own = [*first, HERE / "clocklock.cpp", *ours]
-        return self.compile(output, own, [*STAND_INS, sources], "-DUSE_CUDA", "-DPINBUDDY_DEBUG")
-
-    def link(self, output: str, objects: list[Path], *more: str) -> Path:
-        # What the program defines in place of libc's, libraries are to find, too.
-        return self.make(output, ["-pthread", "-rdynamic", *objects, *more], objects)
-
-    def program(self, name: str, prefix: str, library: Path) -> Path:
-        main = self.compile(f"{name}-main", [ROOT / PROGRAMS[name][0] / f"{name}.cpp"], STAND_INS)
-        return self.link(f"{prefix}{name}", [library, main])
-
-    def run(self, program: Path, arguments: str, variables: dict[str, str], patience: int = PATIENCE) -> tuple[bool, str]:
+    def run(self, name: str, arguments: str, variables: dict[str, str], patience: int = PATIENCE) -> tuple[bool, str]:
         """Whether it ended well within `patience` seconds, and what it wrote."""
-        env = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PINBUDDY_SEEDED")}
-        env |= {"UBSAN_OPTIONS": "print_stacktrace=1"}
-        more = f":print_suppressions=1:suppressions={self.suppressions}"
-        env |= {name: value + more for name, value in self.options.items()}
+        env = {it: value for it, value in os.environ.items() if it not in ("LD_PRELOAD", "PINBUDDY_SEEDED")}
         # For the program alone: what is preloaded needs what it brings.
-        own = [f"{name}={value}" for name, value in variables.items()]
-        command = ["timeout", "--kill-after=5", str(patience), "env", *own, str(program), *arguments.split()]
+        own = [f"{it}={value}" for it, value in (self.variables | variables).items()]
+        command = ["timeout", "--kill-after=5", str(patience), "env", *own, str(self.program(name)), *arguments.split()]
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         hangs = f"\nstill running after {patience} s" if done.returncode == 124 else ""
         return done.returncode == 0, done.stdout + hangs
 
-    def run_well(self, program: Path, arguments: str, variables: dict[str, str]) -> str:
-        well, said = self.run(program, arguments, variables)
-        if not well:
-            raise Failure(f"the {self.name} sanitizer, in {program.name} {arguments} {variables}\n{said}")
+    def run_well(self, name: str, arguments: str, variables: dict[str, str]) -> list[str]:
+        start = time.monotonic()
+        well, said = self.run(name, arguments, variables)
+        print(f"{self.name}: {name} {arguments}: {time.monotonic() - start:.1f} s", flush=True)
+        if not well or "the engine is retired" in said:
+            raise Failure(f"the {self.name} sanitizer, in {name} {arguments} {variables}\n{said}")
         self.ran += 1
         self.unused = {line for line in self.unused if not any(it.rstrip().endswith(line) for it in said.splitlines())}
-        return said
+        return said.splitlines()
 
-    def programs(self, seed: int | None = None) -> None:
-        library = self.library("units", [], CPP)
-        for name, (_, short, long, guarded) in PROGRAMS.items():
-            program = self.program(name, "", library)
-            said = self.run_well(program, long(seed) if seed else short, {}).split()
-            if not said or name == "bounded" and (len(said) != 2 or said[0] != said[1]):
-                raise Failure(f"{name} did nothing, or its threads pinned beyond what they share: {said}")
-            # Half of the threads are on a device of another node.
-            self.run_well(program, short, {"BUDDY_NUMA": "auto"})
-            if guarded:
-                # It fills and compares whole blocks, so a long run would take hours.
-                self.run_well(program, short, {"BUDDY_GUARD": "1"})
+    def programs(self, seed: int, plan: dict[str, str]) -> None:
+        # What the guard compares, in Rust, ThreadSanitizer reports word by word, to be suppressed: that takes minutes.
+        guarded = [{"BUDDY_GUARD": "1"}] if self.name == "address" else []
+        for variables in ({}, *guarded):
+            self.run_well("churn", f"8 4 120 {seed}", variables)
+            self.run_well("ending", f"6 {1500 + seed * 97 % 400}", variables)
+        said = self.run_well("bounded", "4 3000 65536", {})
+        if not any(len(it) == 2 and it[0] == it[1] for it in map(str.split, said)):
+            raise Failure(f"the threads of bounded pinned beyond what they share: {said}")
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_well("churn", f"8 2 120 {seed}", two_nodes(Path(folder)))
+            # The first run has a plan made, and the second is planned.
+            self.run_well("edges", "4 40", plan)
+            self.run_well("edges", "1 1", plan)
+            variables = DEVICE | {"BUDDY_DEVICE_PLAN": f"{folder}/device.json"}
+            self.run_well("device", "", variables)
+            said = self.run_well("device", f"6 150 {seed}", variables)
+        if not any(it.isdigit() and int(it) > 0 for it in said):
+            raise Failure(f"no request was served as planned: {said}")
 
-    def defects(self) -> None:
-        """All are in one copy of the sources, and asleep until a process is told which one it has."""
-        sources = OUT / f"seeded-{self.name}-sources"
-        every = tomllib.loads((HERE / "defects.toml").read_text())["defect"]
-        seed(every, sources)
-        library = self.library("seeded", [HERE / "seeded.h"], sources)
-        mine = [it for it in every if it["finds"] == self.name]
-        if not mine or any(it["finds"] not in ALL for it in every):
-            raise Failure(f"defects.toml: expected defects for each of {', '.join(ALL)}, and for nobody else")
-        for name in {it.get("program", "churn") for it in mine}:
-            # With none of them awake it ends well.
-            self.run_well(self.program(name, "seeded-", library), PROGRAMS[name][1], {})
-        for defect in mine:
-            self.find(defect)
-
-    def find(self, defect: dict) -> None:
+    def find(self, defect: dict, plan: dict[str, str]) -> None:
         """A list that is corrupt may end a process before a sanitizer sees why: such a run is one that did not find it."""
         name, otherwise, hung = defect.get("program", "churn"), "", 0
+        start = time.monotonic()
+        variables = {"PINBUDDY_SEEDED": defect["name"]} | {"soak": HAZARDS, "edges": plan}.get(name, {})
         for number in range(1, TRIES + 1):
-            arguments = f"4 4 200 {number}" if name == "churn" else PROGRAMS[name][1]
-            well, said = self.run(OUT / f"seeded-{name}-{self.name}", arguments, {"PINBUDDY_SEEDED": defect["name"]}, PATIENCE // 10)
-            if not well and any(it in said for it in defect["says"].split("|")):
-                print(f"{self.name}: found: {defect['name']}", flush=True)
+            arguments = {"churn": f"4 4 200 {number}", "edges": "1 1", "soak": f"1 8 {number}"}[name]
+            well, said = self.run(name, arguments, variables, PATIENCE // 5)
+            if any(it in said for it in defect["says"].split("|")):
+                print(f"{self.name}: found: {defect['name']}: run {number}, {time.monotonic() - start:.1f} s", flush=True)
                 self.ran += 1
                 return
             otherwise = otherwise if well else f"\nand a run without it ended so:\n{said}"
@@ -189,100 +145,83 @@ class Sanitizer:
             f"  to do     have {name}.cpp reach {defect['file']}, or mend tests/sanitize/defects.toml{otherwise}"
         )
 
-    def under_torch(self, asked: argparse.Namespace, number: int) -> None:
-        runtime = Path(call(["g++", f"-print-file-name={self.runtime}"], self.runtime).strip()).resolve()
-        cudarts = sorted({str(it.parent) for it in (asked.torch.parent / "nvidia").rglob("libcudart.so.*")})
-        variables = SETTINGS | {
-            "LD_PRELOAD": f"{runtime}:{asked.library}:{asked.preload}",
-            "LD_LIBRARY_PATH": ":".join([f"{asked.torch}/lib", *cudarts, asked.paths]),
-            "PINBUDDY_SIM_DEVICES": "1",
-            # PyTorch's own start leaks, and what Rust keeps is out of sight.
-            "LSAN_OPTIONS": "detect_leaks=0",
-        }
-        for name, arguments, own in WITH_TORCH:
-            program = self.with_torch(name, PROGRAMS[name][0], asked.torch, "")
-            self.run_well(program, f"{arguments} {number}", variables | own)
-        program = self.with_torch("device", "tests/sanitize", asked.torch, asked.cuda)
+    def look(self) -> int:
         with tempfile.TemporaryDirectory() as folder:
-            # The first run has a plan made, and the second is planned.
-            variables |= DEVICE_SETTINGS | {"BUDDY_DEVICE_PLAN": f"{folder}/device.json"}
-            self.run_well(program, "", variables)
-            said = self.run_well(program, f"6 150 {number}", variables)
-        if not any(it.isdigit() and int(it) > 0 for it in said.splitlines()):
-            raise Failure(f"no request was served as planned: {said}")
-        if self.unused:
-            raise Failure(f"stale suppressions: delete them from {self.suppressions}\n" + "\n".join(self.unused))
-
-    def with_torch(self, name: str, folder: str, torch: Path, cuda: str) -> Path:
-        headers = [torch / "include", torch / "include/torch/csrc/api/include", *filter(None, cuda.split(":"))]
-        sources = [ROOT / folder / f"{name}.cpp", HERE / "clocklock.cpp"]
-        main = self.compile(f"{name}-torch-main", sources, [], *(f"-isystem{it}" for it in headers))
-        libraries = "-Wl,--no-as-needed -ltorch -ltorch_cuda -ltorch_cpu -lc10 -lc10_cuda -Wl,--allow-shlib-undefined"
-        return self.link(f"{name}-torch", [main], f"-L{torch}/lib", *libraries.split())
+            plan = {"BUDDY_PLAN": f"{folder}/host.plan"}
+            for seed in range(1, 1_000_000):
+                self.programs(seed, plan)
+                if time.monotonic() - START >= self.asked.seconds:
+                    break
+            if self.unused:
+                raise Failure(f"stale suppressions: delete them from {self.suppressions}\n" + "\n".join(self.unused))
+            for defect in defects():
+                if defect["finds"] == self.name:
+                    self.find(defect, plan)
+        return self.ran
 
 
-def seed(defects: list[dict], copy: Path) -> None:
-    """Copies the sources, with all defects in them. Unchanged files keep their place, and files that are gone go."""
-    sources = [it for it in CPP.rglob("*") if it.suffix in (".h", ".cpp")]
+def two_nodes(machine: Path) -> dict[str, str]:
+    """Settings for a machine that is made up: a device on each node."""
+    for device in (0, 1):
+        folder = machine / f"sys/bus/pci/devices/0000:{0x10 + device:02x}:00.0"
+        folder.mkdir(parents=True)
+        (folder / "numa_node").write_text(f"{device}\n")
+    (machine / "sys/devices/system/node").mkdir(parents=True)
+    (machine / "sys/devices/system/node/has_memory").write_text("0-1\n")
+    return {"BUDDY_NUMA": "auto", "PINBUDDY_SIM_MACHINE": str(machine), "PINBUDDY_SIM_DEVICES": "2"}
+
+
+def defects() -> list[dict]:
+    return tomllib.loads((HERE / "defects.toml").read_text())["defect"]
+
+
+def seed(copy: Path) -> None:
+    """Copies the sources, with all defects in them. Unchanged files keep their time, and files that are gone go."""
+    sources = {it.relative_to(CPP): it.read_text() for it in CPP.rglob("*") if it.suffix in (".h", ".cpp")}
+    every = tomllib.loads((HERE / "defects.toml").read_text())
+    for it in every["defect"] + every["told"]:
+        file, name = Path(it["file"]), it.get("name", "")
+        count = sources[file].count(it["text"])
+        if count != 1 or name not in it["seeded"] or (name and it["finds"] not in ALL):
+            raise Failure(f"{name or it['text']!r} has {count} places in cxx-bridge/cpp/{file}; expected one that names it, and who finds it")
+        sources[file] = sources[file].replace(it["text"], it["seeded"])
+    for file in {it["file"] for it in every["defect"] + every["told"]}:
+        sources[Path(file)] = f'#include "seeded.h"\n#line 1\n{sources[Path(file)]}'
+    sources[Path("seeded.h")] = (HERE / "seeded.h").read_text()
     for stale in copy.rglob("*.*"):
-        stale.unlink()
-    for file in sources:
-        name = str(file.relative_to(CPP))
-        text = file.read_text()
-        for defect in defects:
-            if defect["file"] != name:
-                continue
-            count = text.count(defect["text"])
-            if count != 1 or defect["name"] not in defect["seeded"]:
-                raise Failure(f"the defect {defect['name']!r} has {count} places in cxx-bridge/cpp/{name}; expected one that names it")
-            text = text.replace(defect["text"], defect["seeded"])
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (copy / name).write_text(text)
+        if stale.relative_to(copy) not in sources:
+            stale.unlink()
+    for file, text in sources.items():
+        to = copy / file
+        if not to.exists() or to.read_text() != text:
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_text(text)
 
 
+START = time.monotonic()
+# For each g++'s flags, the library that comes first, and options.
 ALL = {
     # A child has its parent's threads in its books, and cannot join them.
-    "thread": lambda: Sanitizer("thread", ["-fsanitize=thread"], {"TSAN_OPTIONS": "halt_on_error=1:exitcode=66:second_deadlock_stack=1:report_thread_leaks=0"}, "libtsan.so"),
-    # What is never destroyed, by design, is reached from statics: that is no leak.
-    "address": lambda: Sanitizer("address", ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], {"ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1"}, "libasan.so"),
+    "thread": (["-fsanitize=thread"], "libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=66:second_deadlock_stack=1:report_thread_leaks=0"}),
+    "address": (["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "libasan.so", {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
 }
 
 
-def look(name: str, asked: argparse.Namespace) -> int:
-    sanitizer, number = ALL[name](), 1
-    if not asked.library:
-        sanitizer.programs()
-        sanitizer.defects()
-    # Of these alone are there to be so many seconds.
-    start = time.monotonic()
-    while asked.library or time.monotonic() - start < asked.seconds:
-        if asked.library:
-            sanitizer.under_torch(asked, number)
-        else:
-            sanitizer.programs(number + 1)
-        number += 1
-        if time.monotonic() - start >= asked.seconds:
-            break
-    return sanitizer.ran
-
-
 def main() -> int:
+    if sys.argv[1:2] == ["seed"]:
+        seed(Path(sys.argv[2]))
+        return 0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sanitizers", nargs="+", choices=ALL)
+    parser.add_argument("sanitizer", choices=ALL)
     parser.add_argument("--seconds", type=int, default=0)
     for name in ("--library", "--cuda", "--preload", "--paths"):
         parser.add_argument(name, default="")
     parser.add_argument("--torch", type=Path)
     parser.add_argument("--junitxml", type=Path, help="a report for those who count")
     asked = parser.parse_args()
-    for name in HEADERS:
-        header = STAND_INS[1] / name
-        header.parent.mkdir(parents=True, exist_ok=True)
-        header.write_text('#pragma once\n#include "upstream_lists.h"\n')
-    with ThreadPoolExecutor() as pool:
-        both = [pool.submit(look, name, asked) for name in asked.sanitizers]
+    OUT.mkdir(parents=True, exist_ok=True)
     try:
-        ran = sum(it.result() for it in both)
+        ran = Sanitizer(asked.sanitizer, asked).look()
     except Failure as failure:
         print(failure, file=sys.stderr)
         report(asked, 1, str(failure))

@@ -1,8 +1,9 @@
-// Which of the defects in defects.toml this process has: the one that PINBUDDY_SEEDED names.
+// Which of the defects in defects.toml this process has: the one that PINBUDDY_SEEDED names. And what a sanitizer is told.
 #pragma once
 
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 // Set before the library's own constructor, and never again.
 inline const char* seeded_name = nullptr;
@@ -36,3 +37,18 @@ class UnlessSeeded {
   bool held_;
   alignas(Held) unsigned char memory_[sizeof(Held)];
 };
+
+// What Rust orders, and a sanitizer does not see.
+#ifdef __SANITIZE_THREAD__
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#else
+inline void __tsan_acquire(void*) {}
+inline void __tsan_release(void*) {}
+#endif
+inline void hand_over(void* it) {
+  __tsan_release(it);
+}
+inline void take_over(void* it) {
+  __tsan_acquire(it);
+}

@@ -1,18 +1,17 @@
-//! Rows of `cargo xtask test` for `tests/sanitize/run.py`: the C++ side by itself, and the library under real torch.
+//! The row of `cargo xtask test --all` for `tests/sanitize/run.py`: the library under real torch, with seeded defects.
 //!
 //! Of the library only the C++ side is instrumented: a stable rustc cannot do that, and official wheels are what they are.
-//! ThreadSanitizer sees threads, mutexes, forks and mappings, which go through libc, but not what Rust's locks order; what Rust
-//! allocates behind them is suppressed. AddressSanitizer sees all of the heap.
+//! ThreadSanitizer sees threads, mutexes, forks and mappings, which go through libc, but not what Rust's locks order: where a block
+//! passes it is told, and what Rust allocates behind them is suppressed. AddressSanitizer sees all of the heap.
 
 use std::env;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::build_wheel::compile::{Flavour, compile};
+use crate::build_wheel::compile::{Flavour, SEEDED, compile};
 use crate::build_wheel::plan::Plan;
 use crate::build_wheel::prepare;
 use crate::support::progress::Progress;
@@ -22,30 +21,15 @@ use crate::support::{lock, paths};
 use crate::test::pytest;
 use crate::{sim, venv};
 
-/// A sanitizer's name, the library's flavour, and a function that instrumented code calls.
-const SANITIZERS: [(&str, Flavour, &str); 2] = [
-    (
-        "thread",
-        Flavour::Sanitized {
-            flags: &["-fsanitize=thread"],
-            target: "wheel/cargo-thread",
-        },
-        "__tsan_func_entry",
-    ),
+/// A sanitizer's name, what g++ is told, and a function that instrumented code calls.
+const SANITIZERS: [(&str, &[&str], &str); 2] = [
+    ("thread", &["-fsanitize=thread"], "__tsan_func_entry"),
     (
         "address",
-        Flavour::Sanitized {
-            flags: &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-            target: "wheel/cargo-address",
-        },
+        &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
         "__asan_report_load8",
     ),
 ];
-
-/// Each program and each seeded defect once.
-pub fn by_itself() -> Result<Tally> {
-    run(SANITIZERS.map(|(name, ..)| name))
-}
 
 /// The library under real torch. `PINBUDDY_SANITIZER` names one of them, and `PINBUDDY_SANITIZE_SECONDS` says for how long.
 pub fn library() -> Result<Tally> {
@@ -54,47 +38,40 @@ pub fn library() -> Result<Tally> {
     let stock = venv::ensure(None, true, Path::new("python3"))?;
     let [preload, folders, _] = sim::build()?.env(1)?;
     let mut tally = Tally::default();
-    for (name, flavour, called) in SANITIZERS {
+    for (name, flags, called) in SANITIZERS {
         if only.as_ref().is_ok_and(|only| only != name) {
             continue;
         }
-        let (library, cuda) = build(flavour, called)?;
-        tally.add(run([
-            OsStr::new(name),
-            "--seconds".as_ref(),
-            seconds.as_ref(),
-            "--library".as_ref(),
-            library.as_ref(),
-            "--torch".as_ref(),
-            stock.torch().as_ref(),
-            "--cuda".as_ref(),
-            &env::join_paths(cuda)?,
-            "--preload".as_ref(),
-            &preload.1,
-            "--paths".as_ref(),
-            &folders.1,
-        ])?);
+        let (library, cuda) = build(flags, called)?;
+        let report = Scratch::file(&paths::target().join("test/sanitize.xml"))?;
+        let mut command = python();
+        command.args([name, "--seconds", &seconds, "--library"]);
+        command.arg(library).arg("--torch").arg(stock.torch());
+        command.arg("--cuda").arg(env::join_paths(cuda)?);
+        command.arg("--preload").arg(&preload.1);
+        command.arg("--paths").arg(&folders.1);
+        command.arg("--junitxml").arg(report.path());
+        tally.add(pytest::run(&mut command, report.path())?);
     }
     Ok(tally)
 }
 
-fn run(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Tally> {
-    let report = Scratch::file(&paths::target().join("test/sanitize.xml"))?;
+fn python() -> Command {
     let mut command = Command::new("python3");
+    command.arg(paths::root().join("tests/sanitize/run.py"));
     command
-        .arg(paths::root().join("tests/sanitize/run.py"))
-        .args(arguments)
-        .arg("--junitxml")
-        .arg(report.path());
-    pytest::run(&mut command, report.path())
 }
 
 /// The library with a sanitizer in it, and CUDA's headers.
-fn build(flavour: Flavour, called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
+fn build(flags: &'static [&'static str], called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     let _lock = lock::take("build")?;
+    let mut seed = python();
+    seed.arg("seed").arg(paths::target().join(SEEDED));
+    ensure!(seed.status()?.success(), "the defects have no place");
     let plan = Plan::make(&venv::wanted(None, Path::new("python3")))?;
     let progress = Progress::new(prepare::STEPS + 1);
     let ready = prepare::prepare(&plan, &progress)?;
+    let flavour = Flavour::Sanitized(flags);
     let target = paths::target().join(flavour.target());
     let path = progress.step("compile the library with a sanitizer", |step| {
         compile(&target, &ready, flavour, step)
@@ -113,6 +90,20 @@ fn build(flavour: Flavour, called: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
 mod tests {
     use super::*;
     use crate::support::tally;
+
+    #[test]
+    fn seeded_defects_have_their_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut seed = python();
+        seed.env("PYTHONDONTWRITEBYTECODE", "1");
+        assert!(
+            seed.arg("seed")
+                .arg(folder.path())
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
 
     #[test]
     fn a_failure_has_a_name_in_the_report() {

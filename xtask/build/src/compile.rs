@@ -19,6 +19,9 @@ use xtask_support::progress::Step;
 use xtask_support::refusal::refuse;
 use xtask_support::typed::quoted;
 
+/// Where `tests/sanitize/run.py` puts the C++ side with defects in it, below the target folder.
+pub const SEEDED: &str = "sanitize/cpp";
+
 /// Our library's name in torch/lib.
 pub const LIBRARY: &str = "libtorch_pinbuddy.so";
 
@@ -31,13 +34,8 @@ pub enum Flavour {
     Debug,
     /// The same, counting which of its lines run: Rust's by LLVM, those of C++ by gcov.
     Coverage,
-    /// The same with a sanitizer in its C++ side.
-    Sanitized {
-        /// What g++ is told.
-        flags: &'static [&'static str],
-        /// Where cargo works.
-        target: &'static str,
-    },
+    /// The same with a sanitizer in its C++ side, which is that of [`SEEDED`]: what g++ is told.
+    Sanitized(&'static [&'static str]),
 }
 
 impl Flavour {
@@ -45,7 +43,7 @@ impl Flavour {
     fn profile(self) -> &'static str {
         match self {
             Self::Wheel => "wheel",
-            Self::Debug | Self::Coverage | Self::Sanitized { .. } => "wheel-debug",
+            Self::Debug | Self::Coverage | Self::Sanitized(_) => "wheel-debug",
         }
     }
 
@@ -55,7 +53,7 @@ impl Flavour {
             Self::Wheel => "wheel/cargo",
             Self::Debug => "wheel/cargo-debug",
             Self::Coverage => "wheel/cargo-coverage",
-            Self::Sanitized { target, .. } => target,
+            Self::Sanitized(_) => "wheel/cargo-sanitized",
         }
     }
 }
@@ -132,8 +130,10 @@ pub fn compile(
         command.env("PINBUDDY_COVERAGE", "1");
         command.env("LLVM_PROFILE_FILE", target.join("scripts.profraw"));
     }
-    if let Flavour::Sanitized { flags, .. } = flavour {
-        command.env("PINBUDDY_SANITIZE", flags.join(" "));
+    if let Flavour::Sanitized(flags) = flavour {
+        command
+            .env("PINBUDDY_SANITIZE", flags.join(" "))
+            .env("PINBUDDY_CPP", paths::target().join(SEEDED));
     }
     step.say("cargo build");
     let output = command.output().context("running cargo")?;
@@ -167,7 +167,7 @@ fn changes_bytes(name: &str) -> bool {
     const WHOLE: &str = "RUSTC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER RUSTC_BOOTSTRAP RUSTFLAGS CARGO_ENCODED_RUSTFLAGS \
         CARGO_INCREMENTAL CARGO_BUILD_INCREMENTAL CARGO_BUILD_RUSTC CARGO_BUILD_RUSTC_WRAPPER \
         CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER CARGO_BUILD_RUSTFLAGS CARGO_BUILD_TARGET MAKEFLAGS CARGO_MAKEFLAGS \
-        PINBUDDY_COVERAGE PINBUDDY_DEBUG PINBUDDY_SANITIZE \
+        PINBUDDY_COVERAGE PINBUDDY_CPP PINBUDDY_DEBUG PINBUDDY_SANITIZE \
         CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH LD_RUN_PATH COMPILER_PATH GCC_EXEC_PREFIX \
         CCC_OVERRIDE_OPTIONS CROSS_COMPILE CRATE_CC_NO_DEFAULTS";
     const COMPILERS: &str = "CC CFLAGS CXX CXXFLAGS CXXSTDLIB AR ARFLAGS RANLIB RANLIBFLAGS";

@@ -93,7 +93,6 @@ fn whole(table: &mut Table, asked: &cli::Test) {
                 let _ = venv::ensure(None, true, python);
             }
             table.row("scripts and workflows", rules);
-            table.row(SANITIZED, sanitize::by_itself);
         },
     );
     if asked.quick {
@@ -108,13 +107,12 @@ fn whole(table: &mut Table, asked: &cli::Test) {
     with_torch(table, &args, asked, &ready);
     if asked.all {
         table.row(CMAKE, || folders::cmake(&args));
-        table.row(SANITIZED_LIBRARY, sanitize::library);
+        table.row(SANITIZED, sanitize::library);
     }
 }
 
 const RUST: &str = "Rust tests";
-const SANITIZED: &str = "the C++ side under sanitizers";
-const SANITIZED_LIBRARY: &str = "the library under sanitizers";
+const SANITIZED: &str = "the library under sanitizers";
 const FORK_WHEEL: &str = "build the fork wheel";
 const INVARIANTS: &str = "wheel invariants";
 const SAME_BYTES: &str = "same bytes twice";
