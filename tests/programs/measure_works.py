@@ -1,4 +1,4 @@
-"""Runs each work with stock, with nothing set and with settings, in turns, and writes what each gives: `measure_works.py OUT`.
+"""Runs each work with stock, stock tuned, nothing set and with settings, in turns, and writes what each gives: `measure_works.py OUT`.
 
     cargo xtask sim -- "$(cargo xtask venv)/bin/python" tests/programs/measure_works.py docs/results/DATE-works.json
 
@@ -18,6 +18,11 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+sys.path.append(str(FOLDER.parent / "bench"))
+import harness  # noqa: E402
+
+STOCK = {"BUDDY_DISABLE": "1"}
+TUNED = STOCK | harness.settings("stock-tuned", counted=False)
 # What docs/settings.md has beside stock and the defaults, for every work.
 PLAN = {"BUDDY_PLAN": "run.{rank}.plan"}
 EXACT = {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}
@@ -101,7 +106,7 @@ def run(name: str, settings: dict[str, str], folder: Path, quick: bool = False) 
 
 def ways(name: str) -> dict[str, dict[str, str]]:
     """What a work is run with, by a short name."""
-    return {"stock": {"BUDDY_DISABLE": "1"}, "nothing": {}} | WORKS[name]
+    return {"stock": STOCK, "tuned": TUNED, "nothing": {}} | WORKS[name]
 
 
 def measure(name: str, rounds: int, say) -> dict:
@@ -112,7 +117,7 @@ def measure(name: str, rounds: int, say) -> dict:
             for way, settings in ways(name).items():
                 folder = Path(scratch) / way
                 folder.mkdir(exist_ok=True)
-                traced = settings if way == "stock" else settings | {"BUDDY_TRACE": "run.{rank}.jsonl"}
+                traced = settings if "BUDDY_DISABLE" in settings else settings | {"BUDDY_TRACE": "run.{rank}.jsonl"}
                 if "BUDDY_PLAN" in settings and number == 0:
                     run(name, traced, folder)  # It makes the plan.
                 seen[way].append(run(name, traced, folder))
