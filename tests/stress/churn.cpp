@@ -30,7 +30,6 @@ constexpr std::size_t kLarge = std::size_t{1} << 20;
 constexpr std::size_t kOwn = 200 << 10;
 
 std::size_t any_size(std::mt19937_64& random) {
-  // Of 3 << 19 are the slots of the plan that stands in for one.
   constexpr std::size_t kUsual[] = {64, 8192, 100'000, kLarge, kLarge + 1, 3 << 20, 4 << 20, (9 << 20) / 2};
   if (random() % 8 != 0) {
     return kUsual[random() % std::size(kUsual)];
