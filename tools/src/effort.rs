@@ -24,21 +24,27 @@ pub fn interrupted() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// From now on Ctrl-C stops searches. A system where that cannot be set up ends the program, as usual.
+/// From now on Ctrl-C stops searches. Where that cannot be set up, it ends the program, as usual.
 pub(crate) fn catch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
-            return;
-        };
+        let (caught, all) = mpsc::channel::<Signals>();
         let listen = move || {
+            let Ok(mut signals) = all.recv() else {
+                return;
+            };
             for signal in signals.forever() {
                 if SIGNAL.swap(signal, Ordering::Relaxed) != 0 {
                     exit(128 + signal);
                 }
             }
         };
-        let _ = Builder::new().spawn(listen);
+        // Signals are caught once there is a thread for them: nobody would hear of them.
+        if Builder::new().spawn(listen).is_ok()
+            && let Ok(signals) = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        {
+            let _ = caught.send(signals);
+        }
     });
 }
 
