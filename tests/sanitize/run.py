@@ -5,7 +5,8 @@ one library, and asleep until a process is told which one it has. `cargo xtask t
 this.
 
 usage: run.py seed FOLDER                -> the C++ side with the defects in it
-       run.py thread|address --library FILE --torch DIR --cuda DIRS --preload LIBS --paths DIRS [--seconds N] [--junitxml FILE]
+       run.py thread|address --flags=FLAGS --library FILE --torch DIR --cuda DIRS --preload LIBS --paths DIRS [--seconds N]
+              [--junitxml FILE]
 """
 
 import argparse
@@ -48,7 +49,7 @@ class Failure(Exception):
 class Sanitizer:
     def __init__(self, name: str, asked: argparse.Namespace):
         self.name, self.asked, self.ran = name, asked, 0
-        self.flags, runtime, options = ALL[name]
+        runtime, options = ALL[name]
         self.suppressions = HERE / f"suppressions/{name}.txt"
         self.unused = {it for it in self.suppressions.read_text().splitlines() if it and not it.startswith("#")}
         found = subprocess.check_output(["g++", f"-print-file-name={runtime}"], text=True).strip()
@@ -67,7 +68,7 @@ class Sanitizer:
         torch = self.asked.torch
         headers = [torch / "include", torch / "include/torch/csrc/api/include", *filter(None, self.asked.cuda.split(":"))]
         # What the program defines in place of libc's, libraries are to find, too.
-        command = ["g++", *self.flags, *FLAGS, *(f"-isystem{it}" for it in headers), folder / f"{name}.cpp", HERE / "clocklock.cpp"]
+        command = ["g++", *self.asked.flags.split(), *FLAGS, *(f"-isystem{it}" for it in headers), folder / f"{name}.cpp", HERE / "clocklock.cpp"]
         command += [f"-L{torch}/lib", *"-Wl,--no-as-needed -ltorch -ltorch_cuda -ltorch_cpu -lc10 -lc10_cuda -Wl,--allow-shlib-undefined".split()]
         command = [*map(str, command)]
         digest = hashlib.sha256("\n".join([subprocess.getoutput("g++ --version"), *command]).encode())
@@ -154,7 +155,7 @@ class Sanitizer:
                     break
             if self.unused:
                 raise Failure(f"stale suppressions: delete them from {self.suppressions}\n" + "\n".join(self.unused))
-            for defect in defects():
+            for defect in read_defects()["defect"]:
                 if defect["finds"] == self.name:
                     self.find(defect, plan)
         return self.ran
@@ -171,21 +172,22 @@ def two_nodes(machine: Path) -> dict[str, str]:
     return {"BUDDY_NUMA": "auto", "PINBUDDY_SIM_MACHINE": str(machine), "PINBUDDY_SIM_DEVICES": "2"}
 
 
-def defects() -> list[dict]:
-    return tomllib.loads((HERE / "defects.toml").read_text())["defect"]
+def read_defects() -> dict:
+    return tomllib.loads((HERE / "defects.toml").read_text())
 
 
 def seed(copy: Path) -> None:
     """Copies the sources, with all defects in them. Unchanged files keep their time, and files that are gone go."""
     sources = {it.relative_to(CPP): it.read_text() for it in CPP.rglob("*") if it.suffix in (".h", ".cpp")}
-    every = tomllib.loads((HERE / "defects.toml").read_text())
-    for it in every["defect"] + every["told"]:
+    every = read_defects()
+    every = every["defect"] + every["told"]
+    for it in every:
         file, name = Path(it["file"]), it.get("name", "")
         count = sources[file].count(it["text"])
         if count != 1 or name not in it["seeded"] or (name and it["finds"] not in ALL):
             raise Failure(f"{name or it['text']!r} has {count} places in cxx-bridge/cpp/{file}; expected one that names it, and who finds it")
         sources[file] = sources[file].replace(it["text"], it["seeded"])
-    for file in {it["file"] for it in every["defect"] + every["told"]}:
+    for file in {it["file"] for it in every}:
         sources[Path(file)] = f'#include "seeded.h"\n#line 1\n{sources[Path(file)]}'
     sources[Path("seeded.h")] = (HERE / "seeded.h").read_text()
     for stale in copy.rglob("*.*"):
@@ -199,11 +201,11 @@ def seed(copy: Path) -> None:
 
 
 START = time.monotonic()
-# For each g++'s flags, the library that comes first, and options.
+# For each the library that comes first, and options.
 ALL = {
     # A child has its parent's threads in its books, and cannot join them.
-    "thread": (["-fsanitize=thread"], "libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=66:second_deadlock_stack=1:report_thread_leaks=0"}),
-    "address": (["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "libasan.so", {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
+    "thread": ("libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=66:second_deadlock_stack=1:report_thread_leaks=0"}),
+    "address": ("libasan.so", {"ASAN_OPTIONS": "detect_stack_use_after_return=1"}),
 }
 
 
@@ -214,7 +216,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sanitizer", choices=ALL)
     parser.add_argument("--seconds", type=int, default=0)
-    for name in ("--library", "--cuda", "--preload", "--paths"):
+    for name in ("--flags", "--library", "--cuda", "--preload", "--paths"):
         parser.add_argument(name, default="")
     parser.add_argument("--torch", type=Path)
     parser.add_argument("--junitxml", type=Path, help="a report for those who count")

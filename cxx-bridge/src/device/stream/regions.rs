@@ -22,7 +22,7 @@ pub(super) struct Region {
     /// As PyTorch's allocator has it: not shorter.
     held: Length,
     has_slots: bool,
-    /// It is to be taken: a request has a place there, or all of it is lent.
+    /// It is to be taken: a request has a place there or none elsewhere, or all of it is lent.
     is_wanted: bool,
 }
 
@@ -173,7 +173,7 @@ impl State {
         }
     }
 
-    /// A request has a place in this region, which is not there.
+    /// A request has a place in this region, which is not there, or none elsewhere.
     pub(super) fn wants(&mut self, region: usize) {
         self.regions[region].is_wanted = true;
         self.phase = Phase::Cold;

@@ -36,6 +36,18 @@ fn request(plan: &StreamPlan) -> Result<usize, Step> {
         .map(|it| it.address)
 }
 
+/// A plan whose first region is there, and a block in it.
+fn begun(device: i8) -> (StreamPlan, Place) {
+    let plan = plan(device);
+    let mut first = ask(4 * MIB);
+    assert_eq!(plan.request(&mut first, Step::Peaks), Err(Step::Reserve));
+    assert!(plan.begin_reserve());
+    plan.reserved(0, GIB, 4 * MIB, false);
+    plan.end_reserve(true);
+    let held = plan.request(&mut first, Step::Peaks).unwrap();
+    (plan, held)
+}
+
 fn free(plan: &StreamPlan, address: usize) -> (bool, usize) {
     let freed = plan.free(address).unwrap();
     assert_eq!(freed.bytes, 4 * MIB, "whole steps");
@@ -92,13 +104,7 @@ fn a_region_is_taken_with_the_first_request_that_has_a_place_there() {
 
 #[test]
 fn a_region_is_taken_with_a_request_that_finds_no_place_elsewhere() {
-    let plan = plan(11);
-    let mut planned = ask(4 * MIB);
-    assert_eq!(plan.request(&mut planned, Step::Peaks), Err(Step::Reserve));
-    assert!(plan.begin_reserve());
-    plan.reserved(0, GIB, 4 * MIB, false);
-    plan.end_reserve(true);
-    plan.request(&mut planned, Step::Peaks).unwrap();
+    let (plan, _) = begun(11);
     let mut other = ask(7 * MIB);
     assert_eq!(plan.request(&mut other, Step::Peaks), Err(Step::Reserve));
     assert!(plan.begin_reserve() && plan.lacks(1));
@@ -110,13 +116,7 @@ fn a_region_is_taken_with_a_request_that_finds_no_place_elsewhere() {
 
 #[test]
 fn a_region_that_is_refused_stays_away_and_others_serve_on() {
-    let plan = plan(8);
-    let mut first = ask(4 * MIB);
-    assert_eq!(plan.request(&mut first, Step::Peaks), Err(Step::Reserve));
-    assert!(plan.begin_reserve());
-    plan.reserved(0, GIB, 4 * MIB, false);
-    plan.end_reserve(true);
-    let held = plan.request(&mut first, Step::Peaks).unwrap();
+    let (plan, held) = begun(8);
     let mut second = ask(4 * MIB);
     assert_eq!(plan.request(&mut second, Step::Peaks), Err(Step::Reserve));
     assert!(plan.begin_reserve() && plan.lacks(1));
