@@ -95,7 +95,7 @@ class DeviceAllocator final : public Planning {
   }
 
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
-    if (C10_UNLIKELY(traces_)) {
+    if (C10_UNLIKELY(traces_ || device_records())) {
       const auto at = reinterpret_cast<std::size_t>(data.get());
       device_uses(data.device().index(), at, reinterpret_cast<std::size_t>(stream.stream()));
     }

@@ -50,10 +50,13 @@ pub(crate) fn device_note(note: &Note) -> bool {
             };
             return note.is_ordinary && on_record(record).unwrap_or(false);
         }
-        Noted::Freed => trace.into_iter().for_each(|it| it.free(address)),
+        Noted::Freed => {
+            trace.into_iter().for_each(|it| it.free(address));
+            let _ = on_record(|it| it.freed(device, address));
+        }
         Noted::Over => {
             trace.into_iter().for_each(|it| it.done(address));
-            let _ = on_record(|it| it.freed(device, address));
+            let _ = on_record(|it| it.over(device, address));
         }
         Noted::Failed => {
             let _ = on_record(Recording::failed);
@@ -73,9 +76,10 @@ pub(crate) fn device_note(note: &Note) -> bool {
     false
 }
 
-/// Another stream uses the block at this address, for the trace.
+/// Another stream uses the block at this address: for the same.
 pub(crate) fn device_uses(device: i8, address: usize, stream: usize) {
     if let Some(trace) = device_trace(device) {
         trace.uses(address, stream);
     }
+    let _ = on_record(|it| it.used(device as u32, address));
 }

@@ -7,7 +7,7 @@
 //! Invariants: what is called under the allocator's lock calls neither the allocator nor Python, starts no thread, copies no
 //! record and waits for nobody who does; memory is bounded by the record's limit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::sync::Arc;
@@ -65,7 +65,17 @@ enum Note {
         address: usize,
         bytes: usize,
     },
+    /// Another stream uses a block.
+    Used {
+        device: u32,
+        address: usize,
+    },
     Freed {
+        device: u32,
+        address: usize,
+    },
+    /// No stream uses it any more.
+    Over {
         device: u32,
         address: usize,
     },
@@ -85,6 +95,8 @@ struct State {
     record: DeviceRecord,
     /// Numbers of streams, by device and address.
     streams: HashMap<(u32, usize), u32>,
+    /// Blocks that other streams use, by device and address.
+    used: HashSet<(u32, usize)>,
     planner: Planner,
     is_known_to_search: bool,
 }
@@ -130,7 +142,15 @@ impl State {
                     let (id, bytes) = (address as u64, bytes as u64);
                     self.record.request((device, stream), id, bytes);
                 }
-                Note::Freed { device, address } => self.record.over(device, address as u64),
+                Note::Used { device, address } => {
+                    self.used.insert((device, address));
+                }
+                Note::Freed { device, address } => {
+                    if self.used.remove(&(device, address)) {
+                        self.record.waits(device, address as u64);
+                    }
+                }
+                Note::Over { device, address } => self.record.over(device, address as u64),
                 Note::Segment {
                     device,
                     bytes,
@@ -173,6 +193,7 @@ impl Recording {
         let state = State {
             record,
             streams: HashMap::new(),
+            used: HashSet::new(),
             planner,
             is_known_to_search: false,
         };
@@ -224,29 +245,39 @@ impl Recording {
         notes.is_due()
     }
 
-    /// Memory is free again.
+    /// Another stream uses the memory at this address. Not called under the allocator's lock.
+    pub fn used(&self, device: u32, address: usize) {
+        self.note(Note::Used { device, address });
+    }
+
+    /// The program frees it.
     pub fn freed(&self, device: u32, address: usize) {
+        self.note(Note::Freed { device, address });
+    }
+
+    /// It may be handed out again.
+    pub fn over(&self, device: u32, address: usize) {
+        self.note(Note::Over { device, address });
+    }
+
+    fn note(&self, note: Note) {
         if let Some(mut notes) = self.notes() {
-            notes.push(Note::Freed { device, address });
+            notes.push(note);
         }
     }
 
     /// PyTorch's allocator took memory of a device, or gave it back.
     pub fn segment(&self, device: u32, bytes: usize, is_gone: bool) {
-        if let Some(mut notes) = self.notes() {
-            notes.push(Note::Segment {
-                device,
-                bytes,
-                is_gone,
-            });
-        }
+        self.note(Note::Segment {
+            device,
+            bytes,
+            is_gone,
+        });
     }
 
     /// PyTorch's allocator has expandable segments. Called under its lock, too.
     pub fn expandable(&self) {
-        if let Some(mut notes) = self.notes() {
-            notes.push(Note::Expandable);
-        }
+        self.note(Note::Expandable);
     }
 
     /// There is no memory for a request. Called under the allocator's lock, too.
@@ -267,9 +298,7 @@ impl Recording {
 
     /// An iteration is over.
     pub fn iteration(&self) {
-        if let Some(mut notes) = self.notes() {
-            notes.push(Note::Iteration);
-        }
+        self.note(Note::Iteration);
     }
 
     /// Takes into the record what was noted, and has a thread make a plan where one is due. Called under no lock; does nothing while

@@ -6,6 +6,7 @@
 
 mod acts;
 mod frees;
+mod late;
 mod lives;
 mod longer;
 mod orders;
@@ -19,20 +20,21 @@ use std::collections::HashMap;
 pub use pinbuddy_device::planned::asked_for;
 pub use pinbuddy_device::{Act, Kind, LENT_FROM};
 
+use crate::file::Plan;
 use crate::file::device::{DevicePlan, Stream};
-use crate::file::{GRANULE, Plan};
 use crate::replay::check_plan;
 use crate::script::{Options, Watch};
 use acts::{
-    CLEAR, ITERATION, LEFT, OVER, OneDevice, Packed, StreamRecord, most_and_whether_let_go,
+    CLEAR, ITERATION, LEFT, Live, OVER, OneDevice, Packed, StreamRecord, most_and_whether_let_go,
 };
+use late::Late;
 use runs::Others;
 use trial::Trial;
 pub use trial::{Chosen, Reserved, Tried};
 
 /// A plan has places for requests from so many bytes on. Shorter ones, which PyTorch serves from segments of 2 MiB, are planned
 /// only where that reserves less, and not where a model is let go of.
-pub const THRESHOLDS: [u64; 3] = [LENT_FROM, GRANULE, 1];
+pub const THRESHOLDS: [u64; 2] = [LENT_FROM, 1];
 
 /// A record of more acts takes seconds to replay: a search for a file's plan that is asked to stop ends there even if it has tried
 /// none. A process, which has no second chance, has one tried.
@@ -60,7 +62,8 @@ enum Failure {
 }
 
 impl DeviceRecord {
-    /// An empty record that takes `limit` events: 16 bytes each, and 24 more for each block that lives.
+    /// An empty record that takes `limit` events: 16 bytes each, 24 more for each block that lives, and 8 for each that
+    /// other streams used.
     #[must_use]
     pub fn new(limit: u32) -> Self {
         Self {
@@ -100,7 +103,9 @@ impl DeviceRecord {
                         *shared |= stream != *own;
                     }
                 }
-                Act::Free { block } if streams.get(&block).is_some_and(|it| it.1) => {}
+                Act::Free { block } if streams.get(&block).is_some_and(|it| it.1) => {
+                    record.waits(0, u64::from(block));
+                }
                 Act::Free { block } | Act::Complete { block } => {
                     record.over(0, u64::from(block));
                 }
@@ -136,7 +141,12 @@ impl DeviceRecord {
         let own = self.device(device);
         let next = own.live.len() as u32;
         let block = own.vacant.pop().unwrap_or(next);
-        own.live.insert(id, (block, bytes >= THRESHOLDS[0]));
+        let live = Live {
+            block,
+            is_planned: bytes >= THRESHOLDS[0],
+            freed: None,
+        };
+        own.live.insert(id, live);
         let bytes = bytes.max(1);
         self.push(
             device,
@@ -193,16 +203,28 @@ impl DeviceRecord {
         }
     }
 
+    /// Memory of a device was freed that other streams used: it is over once they are done.
+    pub fn waits(&mut self, device: u32, id: u64) {
+        let own = self.device(device);
+        let next = own.acts.len() as u32;
+        if let Some(it) = own.live.get_mut(&id) {
+            it.freed.get_or_insert(next);
+        }
+    }
+
     /// Memory of a device may be used again by its stream. What is not known is ignored.
     pub fn over(&mut self, device: u32, id: u64) {
         if self.is_full() {
             return;
         }
         let own = self.device(device);
-        if let Some((block, is_planned)) = own.live.remove(&id) {
-            own.vacant.push(block);
-            self.push(device, Packed::other(block, OVER));
-            if is_planned {
+        if let Some(it) = own.live.remove(&id) {
+            own.vacant.push(it.block);
+            let over = own.acts.len() as u32;
+            let late = it.freed.map(|freed| Late { freed, over });
+            own.late.extend(late);
+            self.push(device, Packed::other(it.block, OVER));
+            if it.is_planned {
                 self.makes_room();
             }
         }
@@ -309,9 +331,11 @@ impl DeviceRecord {
         if self.searches {
             return (DevicePlan::default(), Vec::new());
         }
-        let tries = THRESHOLDS.map(|threshold| {
+        let [long, all] = THRESHOLDS;
+        let tries = [(long, 0), (all, long), (all, 0)].map(|(threshold, apart_below)| {
             let mut options = Options {
                 device: true,
+                apart_below,
                 behind: self.behind,
                 ..options.clone()
             };

@@ -101,6 +101,8 @@ pub struct Record {
     pub(crate) marks: Vec<u32>,
     /// When the cache was emptied.
     pub(crate) clears: Vec<u32>,
+    /// Of device memory, by request: when it may be over that was over earlier by chance, the latest first.
+    pub(crate) late: HashMap<u32, [u32; 2]>,
     /// How many events there were: the moment of the next one.
     pub(crate) now: u32,
     limit: u32,
@@ -117,6 +119,7 @@ impl Record {
             requests: Vec::new(),
             marks: Vec::new(),
             clears: Vec::new(),
+            late: HashMap::new(),
             now: 0,
             limit: limit.min(NEVER - 1),
             live: HashMap::new(),

@@ -65,6 +65,8 @@ pub struct Options {
     /// regions of its own, whether or not the record empties the cache, so that the others can be given back; and requests
     /// without a slot are left to that allocator, if room for them would take too much.
     pub device: bool,
+    /// What is shorter than so many bytes and is freed has bytes that nothing longer has: late by chance, it is in no one's way.
+    pub apart_below: u64,
     /// Of device memory: which of PyTorch's allocators serves what the plan does not. If that is not known, a plan is made where
     /// it is better than both.
     pub behind: Option<Kind>,
@@ -276,6 +278,7 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
             kinds: (early.iter())
                 .map(|it| match spans.keeps(request(it)) {
                     true => placing::Kind::Kept,
+                    false if request(it).bytes() < options.apart_below => placing::Kind::Again,
                     false => placing::Kind::Passing,
                 })
                 .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
@@ -286,6 +289,13 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
                 let by_turns = across.iter().copied().cycle();
                 kept.chain(by_turns.take(spans.len())).collect()
             }),
+            late: (0..if record.late.is_empty() { 0 } else { 2 })
+                .map(|which| {
+                    let late =
+                        |it: &u32| spans.late(request(it), record.late.get(it).map(|it| it[which]));
+                    early.iter().map(late).chain(spans.again()).collect()
+                })
+                .collect(),
             emptied: !record.clears.is_empty(),
         },
         base,

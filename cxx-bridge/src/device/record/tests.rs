@@ -18,14 +18,14 @@ fn recording() -> (tempfile::TempDir, PathBuf, Recording) {
 fn record(recording: &Recording, steps: usize) {
     for _ in 0..steps {
         // Of a pool, whose requests no plan serves.
-        recording.freed(0, 0x9000);
+        recording.over(0, 0x9000);
         // Two sizes, one after the other, of which PyTorch has a segment each.
         for (device, stream, mib) in [(0, 0x10, 12), (0, 0, 14), (1, 0x10, 16)] {
             for mib in [mib, mib + 10] {
                 let address = 0x1000 * mib;
                 let bytes = mib * MIB;
                 recording.allocated(device, stream, address, bytes, bytes);
-                recording.freed(device, address);
+                recording.over(device, address);
             }
         }
         recording.iteration();
@@ -45,6 +45,28 @@ fn streams_are_numbered_by_their_first_requests() {
         .collect();
     found.sort_unstable();
     assert_eq!(found, [((0, 0), 22), ((0, 1), 24), ((1, 0), 26)]);
+}
+
+#[test]
+fn what_another_stream_uses_may_be_over_later() {
+    let handed_on = |used: bool| {
+        let (_folder, path, recording) = recording();
+        let sizes = [6, 6].into_iter().chain([24, 6].repeat(20));
+        for (at, mib) in sizes.enumerate() {
+            recording.allocated(0, 0, 0x1000, mib * MIB, mib * MIB);
+            if used && at == 0 {
+                recording.used(0, 0x1000);
+            }
+            recording.freed(0, 0x1000);
+            recording.over(0, 0x1000);
+        }
+        recording.close();
+        let plans = DevicePlan::read(&fs::read_to_string(path).unwrap()).unwrap();
+        let (_, plan) = &plans.plans[0];
+        let [first, second] = [0, 1].map(|at| plan.slots[plan.lanes[0].prologue[at] as usize]);
+        first.offset == second.offset
+    };
+    assert_eq!([false, true].map(handed_on), [true, false]);
 }
 
 #[test]
@@ -76,7 +98,7 @@ fn under_the_allocators_lock_nothing_is_planned_and_nobody_waits_for_it() {
         scope.spawn(move || {
             let requests = 0..300;
             let due = requests.filter(|_| {
-                recording.freed(0, 0x1000);
+                recording.over(0, 0x1000);
                 recording.allocated(0, 0, 0x1000, 12 * MIB, 12 * MIB)
             });
             told.send(due.count()).unwrap();
@@ -166,7 +188,7 @@ fn notes_do_not_pile_up() {
     state.record = DeviceRecord::new(0);
     state.absorb(&recording.notes);
     drop(state);
-    recording.freed(0, 1);
+    recording.over(0, 1);
     assert!(recording.notes.lock().list.is_empty(), "the record is full");
 }
 
@@ -182,7 +204,7 @@ fn a_run_of_many_requests_of_which_none_comes_again_is_not_recorded_twice() {
     for number in 0..4096 {
         let bytes = MIB + 4096 * number;
         recording.allocated(0, 0, 0x1000, bytes, bytes);
-        recording.freed(0, 0x1000);
+        recording.over(0, 0x1000);
     }
     recording.close();
     let choose = |update: bool| {

@@ -8,6 +8,7 @@ use pinbuddy_device::Act;
 use pinbuddy_device::planned::Streams;
 use pinbuddy_events::Op;
 
+use super::late::{Late, ends};
 use crate::record::Record;
 
 /// An act in little memory.
@@ -31,10 +32,21 @@ pub(super) const LEFT: u64 = 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OneDevice {
     pub(super) acts: Vec<Packed>,
-    /// Each block's number, and whether it is as long as plans have places for.
-    pub(super) live: HashMap<u64, (u32, bool)>,
+    pub(super) live: HashMap<u64, Live>,
     pub(super) vacant: Vec<u32>,
     pub(super) segments: Segments,
+    /// What other streams used, in the order in which they were done with it.
+    pub(super) late: Vec<Late>,
+}
+
+/// A block that lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Live {
+    pub(super) block: u32,
+    /// Whether it is as long as plans have places for.
+    pub(super) is_planned: bool,
+    /// The number of the next act when it was freed, if other streams still used it.
+    pub(super) freed: Option<u32>,
 }
 
 /// What PyTorch's allocator had of a device. On a full one it gives back what is idle before a request fails: the models of it have
@@ -76,6 +88,8 @@ pub(super) struct StreamRecord {
     pub(super) record: Record,
     /// Of each request, the number of its act.
     acts: Vec<u32>,
+    /// Requests, and the acts for which they may be over at first.
+    late: Vec<(usize, [u32; 2])>,
 }
 
 impl Packed {
@@ -115,8 +129,9 @@ impl OneDevice {
     pub(super) fn streams(&self, threshold: u64) -> Vec<StreamRecord> {
         let mut numbers = Streams::default();
         let mut streams: Vec<StreamRecord> = Vec::new();
-        // By block: the stream that it lives on.
-        let mut live: HashMap<u32, usize> = HashMap::new();
+        // By block: the stream that it lives on, and the number of its request there.
+        let mut live: HashMap<u32, (usize, usize)> = HashMap::new();
+        let mut ends = ends(self.acts(), &self.late).into_iter().peekable();
         for (index, act) in (0..).zip(self.acts()) {
             match act {
                 Act::Alloc {
@@ -128,12 +143,14 @@ impl OneDevice {
                     if number == streams.len() {
                         streams.push(StreamRecord::new(number));
                     }
-                    live.insert(block, number);
+                    live.insert(block, (number, streams[number].record.len()));
                     streams[number].request(index, block, bytes);
                 }
                 Act::Free { block } => {
-                    if let Some(number) = live.remove(&block) {
+                    let late = ends.next_if(|it| it.0 == index);
+                    if let Some((number, request)) = live.remove(&block) {
                         streams[number].record.push(Op::free(block.into()));
+                        streams[number].late.extend(late.map(|it| (request, it.1)));
                     }
                 }
                 Act::Iter => streams.iter_mut().for_each(StreamRecord::iteration),
@@ -147,6 +164,7 @@ impl OneDevice {
         }
         for stream in &mut streams {
             stream.record.forget_the_end();
+            stream.set_late();
         }
         streams
     }
@@ -180,7 +198,18 @@ impl StreamRecord {
             number: number as u32,
             record: Record::new(u32::MAX),
             acts: Vec::new(),
+            late: Vec::new(),
         }
+    }
+
+    fn set_late(&mut self) {
+        // Behind the last request before.
+        let moment = |act: u32| {
+            let before = self.acts.partition_point(|it| *it < act);
+            self.record.requests[before.saturating_sub(1)].begin + 1
+        };
+        let late = self.late.iter();
+        self.record.late = late.map(|it| (it.0 as u32, it.1.map(moment))).collect();
     }
 
     /// The act of the first request from a moment on.

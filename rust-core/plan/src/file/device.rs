@@ -152,16 +152,15 @@ impl DevicePlan {
         out.write_all(b"\n")
     }
 
-    /// Whether this run may use the plans, all of which have places for requests from the same one of [`THRESHOLDS`] on.
+    /// Whether this run may use the plans, all of which have places for requests from the same bytes on: at most the first of
+    /// [`THRESHOLDS`].
     ///
     /// # Errors
     ///
     /// Everything that differs.
     pub fn fits(&self, run: &MadeFor) -> Result<(), Mismatch> {
-        let own = self.threshold();
-        let is_known = THRESHOLDS.contains(&own);
         let run = MadeFor {
-            threshold: if is_known { own } else { THRESHOLDS[0] },
+            threshold: self.threshold().min(THRESHOLDS[0]),
             ..run.clone()
         };
         self.plans.iter().try_for_each(|(_, plan)| plan.fits(&run))

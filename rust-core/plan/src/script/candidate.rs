@@ -128,6 +128,7 @@ pub(super) fn once(task: Task<'_>) -> Plan {
     let apart = apart.map(|(block, kind)| stays(block) || *kind == Kind::Kept);
     let group = placing::Group {
         period: None,
+        late: Vec::new(),
         apart: Some(apart.collect()),
         kinds,
         emptied: !record.clears.is_empty(),

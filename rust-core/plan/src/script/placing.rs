@@ -45,6 +45,8 @@ pub(super) struct Group {
     pub(super) period: Option<Range<u64>>,
     /// Of each block, whether it lives where the cache may be emptied; nothing if none is to lie apart.
     pub(super) apart: Option<Vec<bool>>,
+    /// The blocks with later ends of those that pass: the first ones are placed that take no more than their own ends do.
+    pub(super) late: Vec<Vec<Block>>,
     /// Whether it is known that the cache is emptied.
     pub(super) emptied: bool,
 }
@@ -66,7 +68,7 @@ fn instance(blocks: Vec<Block>, period: Option<Range<u64>>) -> Option<Instance> 
 }
 
 /// Blocks of a group on the line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Placed {
     /// In the order of the group's blocks.
     pub(super) offsets: Vec<u64>,
@@ -180,24 +182,28 @@ pub(super) fn place(group: &Group, base: u64, options: &Options, watch: Watch<'_
             placed.offsets = first.offsets;
         }
     }
-    place_around(group, &mut placed, base, options, watch);
-    placed
+    if !group.kinds.contains(&Kind::Passing) {
+        return placed;
+    }
+    let around = |blocks: &Vec<Block>, placed: Placed| {
+        place_around(group, blocks.clone(), placed, base, options, watch)
+    };
+    let own = around(&group.blocks, placed.clone());
+    let mut late = group.late.iter().map(|it| around(it, placed.clone()));
+    late.find(|it| it.end <= own.end).unwrap_or(own)
 }
 
 /// Places what is there for a while before the iterations around all else. What crosses a wall then lies behind it.
 fn place_around(
     group: &Group,
-    placed: &mut Placed,
+    mut blocks: Vec<Block>,
+    mut placed: Placed,
     base: u64,
     options: &Options,
     watch: Watch<'_>,
-) {
-    if !group.kinds.contains(&Kind::Passing) {
-        return;
-    }
+) -> Placed {
     let passes = |at: usize| group.kinds[at] == Kind::Passing;
     let all: Vec<usize> = (0..group.blocks.len()).collect();
-    let mut blocks = group.blocks.clone();
     let known = |at: &usize| (!passes(*at)).then(|| placed.offsets[*at] - base);
     let mut known: Vec<Option<u64>> = all.iter().map(known).collect();
     if let Some(wall) = placed.wall {
@@ -210,7 +216,7 @@ fn place_around(
         known.push(Some(wall - WALL - base));
     }
     let Some(instance) = instance(blocks, group.period.clone()) else {
-        return;
+        return placed;
     };
     placed.bound = placed.bound.max(instance.lower_bound());
     let found = around(&instance, &known, watch.stop);
@@ -225,6 +231,7 @@ fn place_around(
         }
         placed.end = behind.end;
     }
+    placed
 }
 
 /// Places the blocks that are `chosen` from `base` on. What crosses a wall is placed anew after all others.
@@ -241,24 +248,40 @@ fn place_some(
         ..Placed::default()
     };
     let all = (0..group.blocks.len()).filter(|&at| chosen(at));
-    let (kept, mut left): (Vec<usize>, Vec<usize>) =
-        all.partition(|&at| group.kinds[at] == Kind::Kept);
+    let (kept, left): (Vec<usize>, Vec<usize>) = all.partition(|&at| group.kinds[at] == Kind::Kept);
     for at in kept {
         placed.put_last(at, group.blocks[at].size);
     }
-    let kept = placed.end - base;
-    placed.bound = kept;
-    while !left.is_empty() {
-        let Some(instance) = group.instance(&left) else {
+    placed.bound = placed.end - base;
+    let is_short = |at: &usize| group.blocks[*at].size < options.apart_below;
+    let (short, long) = left.into_iter().partition(is_short);
+    for layer in [short, long] {
+        if place_layer(group, layer, &mut placed, base, options, watch).is_none() {
             // More bytes than any machine has: nothing is placed.
             return Placed {
                 end: base,
                 ..Placed::default()
             };
-        };
+        }
+    }
+    placed
+}
+
+/// Places blocks above all that have places from `base` on; none if they are too many bytes.
+fn place_layer(
+    group: &Group,
+    mut left: Vec<usize>,
+    placed: &mut Placed,
+    base: u64,
+    options: &Options,
+    watch: Watch<'_>,
+) -> Option<()> {
+    let known = placed.bound;
+    while !left.is_empty() {
+        let instance = group.instance(&left)?;
         // What crossed a wall comes on top.
         let below = placed.end - base;
-        let bound = placed.bound.max(kept + instance.lower_bound());
+        let bound = placed.bound.max(known + instance.lower_bound());
         let seen = &|own: Seen| {
             let peak = below + own.peak;
             (watch.seen)(Seen { peak, bound });
@@ -270,7 +293,7 @@ fn place_some(
         } else {
             beside_walls(placed.end, solution.peak)
         };
-        if placed.bound == kept {
+        if placed.bound == known {
             placed.bound += solution.bound;
         }
         let mut crossing = Vec::new();
@@ -286,7 +309,7 @@ fn place_some(
         }
         left = crossing;
     }
-    placed
+    Some(())
 }
 
 /// Places for the blocks of an instance. Hears of each better peak, of the instance alone.

@@ -205,6 +205,13 @@ impl<'s> Spans<'s> {
         }
     }
 
+    /// The same, if it may be over only at this moment, and is before the iterations.
+    pub(super) fn late(&self, request: &Request, over: Option<u32>) -> Block {
+        let over = over.map_or(request.over, |it| request.over.max(it));
+        let late = Request { over, ..*request };
+        self.early(if self.keeps(&late) { request } else { &late })
+    }
+
     /// Those that come again, on the line of time.
     pub(super) fn again(&self) -> impl Iterator<Item = Block> {
         let begin = self.line().start;

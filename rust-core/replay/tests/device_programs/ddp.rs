@@ -9,8 +9,9 @@ use super::{Chance, Tape};
 const COPIES: u32 = 1;
 const SENDS: u32 = 2;
 
-/// So many acts later at most another stream is done with a block.
+/// So many acts later at most another stream is done with a block; and where the weights are sent at first.
 const LATEST: u64 = 40;
+const LATEST_OF_SENT: u64 = 12;
 
 /// See the file's documentation. Sizes are in KiB.
 #[derive(Clone, Debug)]
@@ -27,6 +28,22 @@ pub(crate) struct Ddp {
 impl Ddp {
     /// So many steps; when other streams are done is drawn.
     pub(crate) fn acts(&self, steps: usize, chance: &mut Chance) -> Vec<Act> {
+        chance.complete_late(&self.steps(steps, |_| {}), LATEST, |_| false)
+    }
+
+    /// The same of one that sends its weights to all others before its first two steps, in pieces, each with a short message.
+    pub(crate) fn sent(&self, steps: usize, chance: &mut Chance) -> Vec<Act> {
+        let send = |tape: &mut Tape| {
+            for _ in 0..3 {
+                let sent = [1, self.weight * 2].map(|it| tape.ask(it));
+                sent.map(|it| tape.use_on(it, SENDS));
+                tape.free(sent);
+            }
+        };
+        chance.complete_late(&self.steps(steps, send), LATEST_OF_SENT, |_| false)
+    }
+
+    fn steps(&self, steps: usize, at_first: impl Fn(&mut Tape)) -> Vec<Act> {
         let mut tape = Tape::default();
         for _ in 0..self.layers {
             tape.ask(self.weight);
@@ -35,10 +52,13 @@ impl Ddp {
         for _ in 0..2 {
             tape.ask(self.weight * self.layers as u64 / 2);
         }
-        for _ in 0..steps {
+        for step in 0..steps {
+            if step < 2 {
+                at_first(&mut tape);
+            }
             self.step(&mut tape);
         }
-        chance.complete_late(&tape.acts, LATEST, |_| false)
+        tape.acts
     }
 
     fn step(&self, tape: &mut Tape) {
