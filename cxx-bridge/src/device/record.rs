@@ -103,6 +103,8 @@ struct State {
 
 impl Notes {
     fn push(&mut self, note: Note) {
+        // Where the system has no memory for one more, the record ends here.
+        self.is_full = self.is_full || self.list.try_reserve(1).is_err();
         if !self.is_full {
             self.list.push(note);
         }
@@ -124,10 +126,11 @@ impl Notes {
 impl State {
     /// Takes into the record what was noted.
     fn absorb(&mut self, notes: &Lock<Notes>) {
-        let (list, failed_late) = {
+        let (list, failed_late, is_full) = {
             let mut notes = notes.lock();
             notes.hurries = false;
-            (std::mem::take(&mut notes.list), notes.failed_late)
+            let list = std::mem::take(&mut notes.list);
+            (list, notes.failed_late, notes.is_full)
         };
         for note in list {
             match note {
@@ -165,6 +168,9 @@ impl State {
         }
         if failed_late {
             self.record.failed_late();
+        }
+        if is_full {
+            self.record.close();
         }
         if self.record.searches() && !std::mem::replace(&mut self.is_known_to_search, true) {
             // A plan that was made of the requests before would stay if the process were killed.
@@ -330,7 +336,9 @@ impl Recording {
         let (record, planner) = {
             let mut state = self.state.lock();
             state.absorb(&self.notes);
-            (state.record.clone(), state.planner.clone())
+            // No copy: there may be no memory for one.
+            let record = std::mem::replace(&mut state.record, DeviceRecord::new(0));
+            (record, state.planner.clone())
         };
         planner.end(&record);
     }

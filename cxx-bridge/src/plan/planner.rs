@@ -222,7 +222,8 @@ impl Job {
 
 /// Makes the plan and writes it.
 fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Duration) {
-    if !target.is_ready() {
+    // A record is empty once the process ends, and what was in it is planned there.
+    if record.requests() == 0 || !target.is_ready() {
         return;
     }
     let began = Instant::now();

@@ -28,10 +28,11 @@ pub(super) trait Output {
     fn lost(&mut self, entries: Lost);
 }
 
-/// An entry of a thread, with its time.
+/// An entry of a thread, with its time, and how many were held before it.
 #[derive(Clone, Copy, Debug)]
 struct Timed {
     at: u64,
+    number: u64,
     thread: u32,
     entry: Entry,
 }
@@ -64,6 +65,8 @@ pub(super) struct Merger {
     last: Vec<u64>,
     /// Entries that are not passed on yet.
     held: Vec<Timed>,
+    /// How many were held so far.
+    number: u64,
     /// What a drain writes into.
     found: Vec<Entry>,
     /// Its keys are numbers of ours, so nobody can choose them to collide.
@@ -84,6 +87,7 @@ impl Merger {
             clock: Clock::starting(now),
             last: Vec::new(),
             held: Vec::new(),
+            number: 0,
             found: Vec::new(),
             blocks: FxHashMap::default(),
             early: Vec::new(),
@@ -114,7 +118,7 @@ impl Merger {
             let drained = source.drain(ring, &mut self.found);
             lost += drained.lost;
             most = most.max(self.found.len());
-            self.hold(ring, drained.thread);
+            lost += self.hold(ring, drained.thread);
         }
         if lost != Lost::default() {
             to.lost(lost);
@@ -123,26 +127,38 @@ impl Merger {
         most
     }
 
-    /// Holds what was found in this ring.
-    fn hold(&mut self, ring: usize, thread: u32) {
+    /// Holds what was found in this ring. Returns what there is no memory for.
+    fn hold(&mut self, ring: usize, thread: u32) -> Lost {
         if self.last.len() <= ring {
             self.last.resize(ring + 1, 0);
         }
         let last = &mut self.last[ring];
+        let mut lost = Lost::default();
+        let has_room = self.held.try_reserve(self.found.len()).is_ok();
         for &entry in &self.found {
-            if entry.allocation.session() == self.session {
+            if !has_room {
+                lost += Lost::one(entry.whose);
+            } else if entry.allocation.session() == self.session {
                 // A thread's entries stay in their order, whichever processors wrote them.
                 *last = self.clock.at(entry.ticks).max(*last);
                 let at = *last;
-                self.held.push(Timed { at, thread, entry });
+                let number = self.number;
+                self.number += 1;
+                self.held.push(Timed {
+                    at,
+                    number,
+                    thread,
+                    entry,
+                });
             }
         }
+        lost
     }
 
     /// Passes on what happened until then.
     fn pass(&mut self, until: u64, to: &mut impl Output) {
-        // Stable: entries of one ring stay in their order.
-        self.held.sort_by_key(|it| it.at);
+        // Entries of one ring stay in their order. A stable sort would take memory.
+        self.held.sort_unstable_by_key(|it| (it.at, it.number));
         let count = self.held.partition_point(|it| it.at <= until);
         let held = std::mem::take(&mut self.held);
         let before = std::mem::take(&mut self.early);
@@ -202,7 +218,9 @@ impl Merger {
     }
 
     fn applied(&mut self, timed: &Timed) -> Applied {
-        let &Timed { at, thread, entry } = timed;
+        let &Timed {
+            at, thread, entry, ..
+        } = timed;
         let known = self.blocks.get_mut(&entry.allocation);
         match (entry.kind, known) {
             (Kind::Event(Op::Request { .. }), Some(_)) => Applied::Early,
@@ -307,7 +325,8 @@ impl Merger {
 
     /// The number of a new block; `None` if it cannot be followed.
     fn begin(&mut self, entry: &Entry, bytes: u64) -> Option<u64> {
-        if self.blocks.len() >= MOST_BLOCKS || !(1..=MOST_BYTES).contains(&bytes) {
+        let has_room = self.blocks.len() < MOST_BLOCKS && self.blocks.try_reserve(1).is_ok();
+        if !has_room || !(1..=MOST_BYTES).contains(&bytes) {
             return None;
         }
         self.ids += 1;

@@ -62,12 +62,15 @@ pub(super) fn count() -> usize {
     COUNT.load(Ordering::Acquire)
 }
 
-/// Appends what a ring holds to `into`, the oldest first.
+/// Appends what a ring holds to `into`, the oldest first. What there is no memory for is lost.
 pub(super) fn drain(index: usize, into: &mut Vec<Entry>) -> Drained {
     let Some(ring) = RINGS.get(index).and_then(OnceLock::get) else {
         return Drained::default();
     };
-    let (thread, lost) = ring.drain(|entry| into.extend(Entry::of(entry)));
+    let (thread, lost) = ring.drain(|entry| match into.try_reserve(1) {
+        Ok(()) => into.extend(Entry::of(entry)),
+        Err(_) => lose(entry.what),
+    });
     Drained { thread, lost }
 }
 

@@ -130,10 +130,32 @@ impl DeviceRecord {
         self.events += 1;
     }
 
+    /// Whether one more of anything can be taken of a device, and an end. Where the system has no memory for that, the record is full.
+    fn has_room(&mut self, device: u32) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        let OneDevice {
+            acts, live, vacant, ..
+        } = self.device(device);
+        let has_room = acts.try_reserve(2).is_ok()
+            && live.try_reserve(1).is_ok()
+            && vacant.try_reserve(1).is_ok();
+        if !has_room {
+            self.close();
+        }
+        has_room
+    }
+
+    /// It takes no more.
+    pub fn close(&mut self) {
+        self.limit = self.events;
+    }
+
     /// Memory was handed out to a stream of a device; `id` names it until it is over. False, and nothing is taken, once the
     /// record is full.
     pub fn request(&mut self, (device, stream): (u32, u32), id: u64, bytes: u64) -> bool {
-        if self.is_full() {
+        if !self.has_room(device) {
             return false;
         }
         // A name that is given anew: the end of what had it was not seen.
@@ -214,7 +236,7 @@ impl DeviceRecord {
 
     /// Memory of a device may be used again by its stream. What is not known is ignored.
     pub fn over(&mut self, device: u32, id: u64) {
-        if self.is_full() {
+        if !self.has_room(device) {
             return;
         }
         let own = self.device(device);
@@ -244,18 +266,19 @@ impl DeviceRecord {
     }
 
     fn push_on_all(&mut self, what: u32) {
-        let devices: Vec<u32> = self.devices.iter().map(|it| it.0).collect();
-        for device in devices {
-            if !self.is_full() {
-                self.push(device, Packed::other(0, what));
-            }
+        for at in 0..self.devices.len() {
+            self.push_unless_full(self.devices[at].0, what);
         }
     }
 
     /// The cache of a device was emptied.
     pub fn cleared(&mut self, device: u32) {
-        if !self.is_full() {
-            self.push(device, Packed::other(0, CLEAR));
+        self.push_unless_full(device, CLEAR);
+    }
+
+    fn push_unless_full(&mut self, device: u32, what: u32) {
+        if self.has_room(device) {
+            self.push(device, Packed::other(0, what));
         }
     }
 

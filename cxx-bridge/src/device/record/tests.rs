@@ -78,11 +78,14 @@ fn a_child_records_unless_its_parent_has() {
         }
         recording.enter_child();
         record(&recording, 20);
+        let recorded = {
+            let mut state = recording.state.lock();
+            state.absorb(&recording.notes);
+            state.record.len()
+        };
+        assert_eq!(recorded, 120);
         recording.close();
         assert_eq!(path.exists(), !begins);
-        let mut state = recording.state.lock();
-        state.absorb(&recording.notes);
-        assert_eq!(state.record.len(), 120);
     }
 }
 

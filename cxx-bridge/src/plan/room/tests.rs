@@ -17,15 +17,31 @@ const VARIABLE: &str = "PINBUDDY_TEST_PLAN";
 
 #[test]
 fn a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan() {
+    has_no_plan(
+        "a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan",
+        |it| recorded(Recording::new(it)),
+    );
+}
+
+#[test]
+fn so_is_its_device_memory() {
+    has_no_plan("so_is_its_device_memory", |it| device_recorded(it, true));
+}
+
+#[test]
+fn so_is_what_the_allocator_notes() {
+    has_no_plan("so_is_what_the_allocator_notes", |it| {
+        device_recorded(it, false);
+    });
+}
+
+/// The test of this name runs `recorded` in a child, which ends well, and without a plan.
+fn has_no_plan(test: &str, recorded: fn(ToRecord)) {
     if let Some(path) = std::env::var_os(VARIABLE) {
-        return recorded(Recording::new(ToRecord::new(
-            path.into(),
-            MadeFor::default(),
-        )));
+        return recorded(ToRecord::new(path.into(), MadeFor::default()));
     }
     let folder = tempfile::tempdir().unwrap();
-    let name =
-        "plan::room::tests::a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan";
+    let name = &format!("plan::room::tests::{test}");
     let mut command = Command::new(std::env::current_exe().unwrap());
     let command = command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
     let output = command
@@ -43,8 +59,8 @@ fn a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// More requests than there is memory for.
-fn recorded(mut recording: Recording) {
+/// Leaves so little memory that neither record fits.
+fn limit() {
     let used = || {
         kib_field(
             &std::fs::read_to_string("/proc/self/status").unwrap(),
@@ -59,6 +75,23 @@ fn recorded(mut recording: Recording) {
     // SAFETY: it reads `most`.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const most) };
     assert_eq!(set, 0);
+}
+
+/// Notes are taken into the record, or nobody has time for that before the end.
+fn device_recorded(asked: ToRecord, are_taken_in: bool) {
+    let recording = crate::device::Recording::new(asked);
+    limit();
+    for address in 0..MOST_EVENTS as usize {
+        if recording.allocated(0, 0, address, 1 << 20, 1 << 20) && are_taken_in {
+            recording.catch_up();
+        }
+    }
+    recording.close();
+}
+
+/// More requests than there is memory for.
+fn recorded(mut recording: Recording) {
+    limit();
     let mut taken = 0;
     for id in 1..=u64::from(MOST_EVENTS) / 2 {
         for op in [Op::request(id, 1 << 20), Op::free(id)] {

@@ -6,6 +6,7 @@ use pinbuddy_events::trace::{Header, Unit, Writer};
 use super::*;
 use crate::record::source::Lost;
 
+mod memory;
 pub(in crate::record) mod rings;
 mod waits;
 

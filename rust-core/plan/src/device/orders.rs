@@ -7,7 +7,7 @@
 //! in all loops if the order of the whole record looks like chance, and else in those whose own order does. All others stay where the
 //! record has them. Phases may last longer.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::ops::Range;
 
@@ -29,15 +29,36 @@ const TRIED: u64 = 8;
 /// The shortest of so many distances at which the most sizes repeat is an iteration, if its streams take turns.
 const AGAIN: usize = 16;
 
+/// How long an iteration's requests are ([`Lives::shape`]): the number of that among the record's, since shapes are compared by the
+/// hundred million, and how many they are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Shape {
+    number: usize,
+    requests: usize,
+}
+
+impl Shape {
+    fn all(lives: &Lives, iterations: &[Range<usize>]) -> Vec<Self> {
+        let mut numbers: HashMap<Vec<u64>, usize> = HashMap::new();
+        let of = |it| {
+            let (next, lengths) = (numbers.len(), lives.shape(it));
+            let requests = lengths.len();
+            let number = *numbers.entry(lengths).or_insert(next);
+            Self { number, requests }
+        };
+        iterations.iter().map(of).collect()
+    }
+}
+
 /// The turns of iterations that may take each other's: equally many requests are steps of one loop. If most iterations come in an
 /// order that is the program's, only those of loops whose own order is not.
-fn loops(shapes: &[Vec<u64>]) -> Vec<Vec<usize>> {
+fn loops(shapes: &[Shape]) -> Vec<Vec<usize>> {
     let mut turns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (turn, it) in shapes.iter().enumerate() {
-        turns.entry(it.len()).or_default().push(turn);
+        turns.entry(it.requests).or_default().push(turn);
     }
     let is_ordered = |turns: &[usize]| {
-        let own: Vec<&[u64]> = turns.iter().map(|it| &*shapes[*it]).collect();
+        let own: Vec<Shape> = turns.iter().map(|it| shapes[*it]).collect();
         own.len() < FEWEST || has_own_order(&own)
     };
     let all: Vec<usize> = (0..shapes.len()).collect();
@@ -49,10 +70,10 @@ fn loops(shapes: &[Vec<u64>]) -> Vec<Vec<usize>> {
 }
 
 /// Whether most requests come by turns, or each shape in one phase.
-fn has_own_order(shapes: &[&[u64]]) -> bool {
+fn has_own_order(shapes: &[Shape]) -> bool {
     let requests = |turns: Range<usize>, distance| -> usize {
         let same = turns.filter(|turn| shapes[*turn] == shapes[turn - distance]);
-        same.map(|turn| shapes[turn].len()).sum()
+        same.map(|turn| shapes[turn].requests).sum()
     };
     let mut distances = near(shapes, 4).into_iter();
     let all = shapes.len();
@@ -73,8 +94,7 @@ pub(super) struct Iterations<'a> {
     acts: &'a [Act],
     lives: Lives,
     iterations: Vec<Range<usize>>,
-    /// How long the requests of each are ([`Lives::shape`]).
-    shapes: Vec<Vec<u64>>,
+    shapes: Vec<Shape>,
     /// Whether far less is live between them, and not nearly nothing.
     in_valleys: bool,
     /// The acts that free what lives across these.
@@ -101,12 +121,11 @@ impl<'a> Iterations<'a> {
             carried = lives.carry(&valleys);
             iterations = valleys.windows(2).map(|it| it[0]..it[1]).collect();
         }
-        let shapes = iterations.iter().map(|it| lives.shape(it)).collect();
         Self {
             acts,
+            shapes: Shape::all(&lives, &iterations),
             lives,
             iterations,
-            shapes,
             in_valleys,
             carried,
         }
@@ -176,8 +195,8 @@ impl<'a> Iterations<'a> {
             shapes,
             ..
         } = self;
-        let most = shapes.iter().map(Vec::len).max().unwrap_or(0);
-        let has_all = most * 20 > shapes.iter().map(Vec::len).sum::<usize>() * 19;
+        let most = shapes.iter().map(|it| it.requests).max().unwrap_or(0);
+        let has_all = most * 20 > shapes.iter().map(|it| it.requests).sum::<usize>() * 19;
         if self.in_valleys || has_all || phases(shapes).is_none_or(|it| it < 2) {
             return None;
         }

@@ -1,6 +1,8 @@
 //! What plans are tried on: the record, what a longer run would do, other orders of iterations and of frees where the record's looks
 //! like chance, and phases that last longer.
 
+use std::cell::OnceCell;
+
 use pinbuddy_device::planned::Planned;
 use pinbuddy_device::replay::{Outcome, Replay};
 use pinbuddy_device::{Act, Kind};
@@ -29,18 +31,51 @@ const LOST: u64 = 3;
 /// After so many acts a replay asks whether there is time for more.
 const ASKS: usize = 1 << 14;
 
-/// Runs that differ from the record, each with what is reserved in it without a plan: the same whichever requests are planned.
+/// Runs that differ from the record: the same whichever requests are planned. They are made for the first plan that gains: most long
+/// records have none, and those of two million acts take seconds.
 pub(super) struct Others<'t> {
+    own: &'t OneDevice,
+    behind: Option<Kind>,
+    /// Whether there is no more time: some may be missing then, and nothing is replayed any more.
+    is_over: &'t dyn Fn() -> bool,
+    made: OnceCell<Differing>,
+}
+
+/// Each with what is reserved in it without a plan.
+struct Differing {
     /// The record in other orders: of its iterations; and of its frees, where a segment more is none.
     orders: Vec<(Vec<Act>, u64)>,
     /// The record with each phase twice as long, if it has phases.
     phases: Option<(Vec<Act>, u64)>,
-    /// Whether there is no more time: some may be missing then, and nothing is replayed any more.
-    is_over: &'t dyn Fn() -> bool,
 }
 
 impl<'t> Others<'t> {
-    pub(super) fn of(own: &OneDevice, behind: Option<Kind>, is_over: &'t dyn Fn() -> bool) -> Self {
+    pub(super) fn of(
+        own: &'t OneDevice,
+        behind: Option<Kind>,
+        is_over: &'t dyn Fn() -> bool,
+    ) -> Self {
+        Self {
+            own,
+            behind,
+            is_over,
+            made: OnceCell::new(),
+        }
+    }
+
+    fn differing(&self) -> &Differing {
+        let Self {
+            own,
+            behind,
+            is_over,
+            ref made,
+        } = *self;
+        made.get_or_init(|| Differing::of(own, behind, is_over))
+    }
+}
+
+impl Differing {
+    fn of(own: &OneDevice, behind: Option<Kind>, is_over: &dyn Fn() -> bool) -> Self {
         let acts: Vec<Act> = own.acts().collect();
         let iterations = Iterations::of(&acts);
         // Runs are replayed without plans here, whatever the threshold.
@@ -58,7 +93,6 @@ impl<'t> Others<'t> {
         Self {
             orders: orders.chain(frees.map(and_segment)).collect(),
             phases: iterations.longer_phases().and_then(without),
-            is_over,
         }
     }
 }
@@ -171,12 +205,13 @@ impl<'t> Runs<'t> {
     /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
     /// not worth their gain in the other runs: as much, and a segment or [`LOST`].
     pub(super) fn needs_order(&self, plans: &[Option<Layout>], gain: u64) -> bool {
-        let Others { orders, phases, .. } = self.others;
+        let Differing { orders, phases } = self.others.differing();
         let last_longer = phases.as_ref().is_some_and(|(run, without)| {
             let most = without + gain + SEGMENT.max(without / 100 * LOST);
             self.front.is_above(run, plans, most)
         });
-        last_longer || orders.iter().any(|it| self.front.is_more(it, plans))
+        // Once there is no more time some are missing.
+        last_longer || orders.iter().any(|it| self.front.is_more(it, plans)) || self.is_over()
     }
 
     /// Whether nothing is replayed any more.
