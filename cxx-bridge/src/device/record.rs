@@ -146,7 +146,9 @@ impl State {
                     self.record.request((device, stream), id, bytes);
                 }
                 Note::Used { device, address } => {
-                    self.used.insert((device, address));
+                    if self.used.try_reserve(1).is_ok() {
+                        self.used.insert((device, address));
+                    }
                 }
                 Note::Freed { device, address } => {
                     if self.used.remove(&(device, address)) {

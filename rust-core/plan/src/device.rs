@@ -15,8 +15,6 @@ mod runs;
 mod tests;
 mod trial;
 
-use std::collections::HashMap;
-
 pub use pinbuddy_device::planned::asked_for;
 pub use pinbuddy_device::{Act, Kind, LENT_FROM};
 
@@ -82,40 +80,6 @@ impl DeviceRecord {
         self.behind = Some(behind);
     }
 
-    /// What a run with these acts records of one device. Every block is live when the record ends, as in a process that
-    /// is asked at once.
-    #[must_use]
-    pub fn of(acts: &[Act]) -> Self {
-        let mut record = Self::new(u32::MAX);
-        let mut streams: HashMap<u32, (u32, bool)> = HashMap::new();
-        for &act in acts {
-            match act {
-                Act::Alloc {
-                    block,
-                    bytes,
-                    stream,
-                } => {
-                    streams.insert(block, (stream, false));
-                    record.request((0, stream), u64::from(block), bytes);
-                }
-                Act::Use { block, stream } => {
-                    if let Some((own, shared)) = streams.get_mut(&block) {
-                        *shared |= stream != *own;
-                    }
-                }
-                Act::Free { block } if streams.get(&block).is_some_and(|it| it.1) => {
-                    record.waits(0, u64::from(block));
-                }
-                Act::Free { block } | Act::Complete { block } => {
-                    record.over(0, u64::from(block));
-                }
-                Act::Clear => record.cleared(0),
-                Act::Iter => record.iteration(),
-            }
-        }
-        record
-    }
-
     fn device(&mut self, device: u32) -> &mut OneDevice {
         let at = self.devices.iter().position(|it| it.0 == device);
         let at = at.unwrap_or_else(|| {
@@ -135,12 +99,11 @@ impl DeviceRecord {
         if self.is_full() {
             return false;
         }
-        let OneDevice {
-            acts, live, vacant, ..
-        } = self.device(device);
-        let has_room = acts.try_reserve(2).is_ok()
-            && live.try_reserve(1).is_ok()
-            && vacant.try_reserve(1).is_ok();
+        let own = self.device(device);
+        let has_room = own.acts.try_reserve(2).is_ok()
+            && own.live.try_reserve(1).is_ok()
+            && own.vacant.try_reserve(1).is_ok()
+            && own.late.try_reserve(1).is_ok();
         if !has_room {
             self.close();
         }

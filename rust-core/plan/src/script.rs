@@ -28,7 +28,7 @@ mod steady;
 mod tests;
 
 use crate::file::{Facts, Lane, MOST_LANES, MOST_REGION, MadeFor, Plan};
-use crate::record::{Levels, Record};
+use crate::record::{Levels, Record, Request};
 use crate::replay::check_plan;
 pub use candidate::How;
 pub(crate) use candidate::{Candidate, candidates};
@@ -267,41 +267,10 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
     let Task {
         record, options, ..
     } = task;
-    let early = early(record, task.lanes, group, spans);
+    let early = group.early(record, task.lanes, spans);
     let request = |number: &u32| &record.requests[*number as usize];
-    let across = clears::across(spans, record, options.device).filter(|_| apart);
-    let placed = placing::place(
-        &placing::Group {
-            blocks: (early.iter().map(|it| spans.early(request(it))))
-                .chain(spans.again())
-                .collect(),
-            kinds: (early.iter())
-                .map(|it| match spans.keeps(request(it)) {
-                    true => placing::Kind::Kept,
-                    false if request(it).bytes() < options.apart_below => placing::Kind::Again,
-                    false => placing::Kind::Passing,
-                })
-                .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
-                .collect(),
-            period: Some(spans.line()),
-            apart: across.map(|across| {
-                let kept = early.iter().map(|it| spans.keeps(request(it)));
-                let by_turns = across.iter().copied().cycle();
-                kept.chain(by_turns.take(spans.len())).collect()
-            }),
-            late: (0..if record.late.is_empty() { 0 } else { 2 })
-                .map(|which| {
-                    let late =
-                        |it: &u32| spans.late(request(it), record.late.get(it).map(|it| it[which]));
-                    early.iter().map(late).chain(spans.again()).collect()
-                })
-                .collect(),
-            emptied: !record.clears.is_empty(),
-        },
-        base,
-        options,
-        task.watch,
-    );
+    let all = to_place(task, spans, &early, apart);
+    let placed = placing::place(&all, base, options, task.watch);
     let mut walls = Vec::new();
     if placed.is_apart {
         let wall = placed.wall.unwrap_or(placed.end);
@@ -332,22 +301,46 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
     }
 }
 
-/// The requests of a group before its iterations. Where sizes vary, only those that are kept or known: others will not come
-/// again.
-fn early(record: &Record, lanes: &[Vec<u32>], group: &Group, spans: &Spans<'_>) -> Vec<u32> {
-    let request = |number: u32| &record.requests[number as usize];
-    let own = group.lanes.iter().flat_map(|&lane| &lanes[lane]).copied();
-    let begin = group.steady.begin();
-    let mut early: Vec<u32> = own.filter(|&it| request(it).begin < begin).collect();
-    early.sort_unstable();
-    if group.steady.varies(record, lanes) {
-        let known = group.steady.sizes();
-        early.retain(|&it| {
-            let it = request(it);
-            spans.keeps(it) || known.contains(&(it.lane, it.granules))
-        });
+/// The blocks of a group: the early ones, then those that come again.
+fn to_place(task: Task<'_>, spans: &Spans<'_>, early: &[u32], apart: bool) -> placing::Group {
+    let Task {
+        record, options, ..
+    } = task;
+    let early = || {
+        let requests = early.iter().map(|it| (it, &record.requests[*it as usize]));
+        requests.map(|(number, it)| (record.late.get(number), it))
+    };
+    let kind = |it: &Request| match spans.keeps(it) {
+        true => placing::Kind::Kept,
+        false if it.bytes() < options.apart_below => placing::Kind::Again,
+        false => placing::Kind::Passing,
+    };
+    let late = |which: usize| {
+        let late = early().map(|(late, it)| spans.late(it, late.map(|it| it[which])));
+        late.chain(spans.again()).collect()
+    };
+    let across = clears::across(spans, record, options.device).filter(|_| apart);
+    placing::Group {
+        blocks: early()
+            .map(|it| spans.early(it.1))
+            .chain(spans.again())
+            .collect(),
+        kinds: early()
+            .map(|it| kind(it.1))
+            .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
+            .collect(),
+        period: Some(spans.line()),
+        apart: across.map(|across| {
+            let kept = early().map(|it| spans.keeps(it.1));
+            let by_turns = across.iter().copied().cycle();
+            kept.chain(by_turns.take(spans.len())).collect()
+        }),
+        late: match record.late.is_empty() {
+            true => Vec::new(),
+            false => [0, 1].map(late).into(),
+        },
+        emptied: !record.clears.is_empty(),
     }
-    early
 }
 
 fn bytes_of(record: &Record, number: u32) -> u64 {

@@ -160,7 +160,7 @@ fn data_parallel_trainings_gain_behind_a_beginning_that_comes_once() {
     println!("{fate:?}");
     assert!(fate.planned * 20 >= PROGRAMS * 19, "{fate:?}");
     assert!(
-        fate.worse * 30 <= PROGRAMS && fate.mean() < -0.08,
+        fate.worse * 50 <= PROGRAMS && fate.mean() < -0.08,
         "{fate:?}"
     );
 }

@@ -8,6 +8,7 @@ use pinbuddy_device::Act;
 use pinbuddy_device::planned::Streams;
 use pinbuddy_events::Op;
 
+use super::DeviceRecord;
 use super::late::{Late, ends};
 use crate::record::Record;
 
@@ -167,6 +168,42 @@ impl OneDevice {
             stream.set_late();
         }
         streams
+    }
+}
+
+impl DeviceRecord {
+    /// What a run with these acts records of one device. Every block is live when the record ends, as in a process that
+    /// is asked at once.
+    #[must_use]
+    pub fn of(acts: &[Act]) -> Self {
+        let mut record = Self::new(u32::MAX);
+        let mut streams: HashMap<u32, (u32, bool)> = HashMap::new();
+        for &act in acts {
+            match act {
+                Act::Alloc {
+                    block,
+                    bytes,
+                    stream,
+                } => {
+                    streams.insert(block, (stream, false));
+                    record.request((0, stream), u64::from(block), bytes);
+                }
+                Act::Use { block, stream } => {
+                    if let Some((own, shared)) = streams.get_mut(&block) {
+                        *shared |= stream != *own;
+                    }
+                }
+                Act::Free { block } if streams.get(&block).is_some_and(|it| it.1) => {
+                    record.waits(0, u64::from(block));
+                }
+                Act::Free { block } | Act::Complete { block } => {
+                    record.over(0, u64::from(block));
+                }
+                Act::Clear => record.cleared(0),
+                Act::Iter => record.iteration(),
+            }
+        }
+        record
     }
 }
 

@@ -23,6 +23,25 @@ pub(super) struct Group {
     pub(super) steady: Steady,
 }
 
+impl Group {
+    /// The requests before its iterations, in order. Where sizes vary, only those that are kept or known: others will not come again.
+    pub(super) fn early(&self, record: &Record, lanes: &[Vec<u32>], spans: &Spans<'_>) -> Vec<u32> {
+        let request = |number: u32| &record.requests[number as usize];
+        let own = self.lanes.iter().flat_map(|&lane| &lanes[lane]).copied();
+        let begin = self.steady.begin();
+        let mut early: Vec<u32> = own.filter(|&it| request(it).begin < begin).collect();
+        early.sort_unstable();
+        if self.steady.varies(record, lanes) {
+            let known = self.steady.sizes();
+            early.retain(|&it| {
+                let it = request(it);
+                spans.keeps(it) || known.contains(&(it.lane, it.granules))
+            });
+        }
+        early
+    }
+}
+
 /// Groups of lanes, the main lane's first. Others in which nothing comes again are left out.
 pub(super) fn groups(
     record: &Record,

@@ -100,6 +100,9 @@ impl Placed {
     }
 }
 
+/// So often later ends are given up before the own ones are taken.
+const MOST_GIVEN_UP: usize = 8;
+
 /// How many turns are tried.
 const MOST_TURNS: u64 = 8;
 
@@ -185,18 +188,53 @@ pub(super) fn place(group: &Group, base: u64, options: &Options, watch: Watch<'_
     if !group.kinds.contains(&Kind::Passing) {
         return placed;
     }
-    let around = |blocks: &Vec<Block>, placed: Placed| {
-        place_around(group, blocks.clone(), placed, base, options, watch)
-    };
-    let own = around(&group.blocks, placed.clone());
-    let mut late = group.late.iter().map(|it| around(it, placed.clone()));
-    late.find(|it| it.end <= own.end).unwrap_or(own)
+    let own = place_around(group, &group.blocks, placed.clone(), base, options, watch);
+    place_late(group, &own, &placed, base, options, watch).unwrap_or(own)
+}
+
+/// Places what passes with its later ends, as far as that takes no more than with its `own`: a later end is given up beside what finds
+/// no place below.
+fn place_late(
+    group: &Group,
+    own: &Placed,
+    placed: &Placed,
+    base: u64,
+    options: &Options,
+    watch: Watch<'_>,
+) -> Option<Placed> {
+    let mut blocks = group.late.first()?.clone();
+    for _ in 0..MOST_GIVEN_UP {
+        let late = place_around(group, &blocks, placed.clone(), base, options, watch);
+        if late.end <= own.end {
+            return Some(late);
+        }
+        let ends = late.offsets.iter().zip(&blocks);
+        let above = ends.filter(|(offset, it)| *offset + it.size > own.end);
+        let above: Vec<Block> = above.map(|it| *it.1).collect();
+        let before = blocks.clone();
+        for (at, block) in blocks.iter_mut().enumerate() {
+            let own = group.blocks[at];
+            let meets = |it: &Block| it.lower < block.upper && block.lower < it.upper;
+            if block.upper > own.upper && above.iter().any(meets) {
+                let next = group
+                    .late
+                    .iter()
+                    .map(|it| it[at])
+                    .find(|it| it.upper < block.upper);
+                *block = next.unwrap_or(own);
+            }
+        }
+        if blocks == before {
+            break;
+        }
+    }
+    None
 }
 
 /// Places what is there for a while before the iterations around all else. What crosses a wall then lies behind it.
 fn place_around(
     group: &Group,
-    mut blocks: Vec<Block>,
+    blocks: &[Block],
     mut placed: Placed,
     base: u64,
     options: &Options,
@@ -204,6 +242,7 @@ fn place_around(
 ) -> Placed {
     let passes = |at: usize| group.kinds[at] == Kind::Passing;
     let all: Vec<usize> = (0..group.blocks.len()).collect();
+    let mut blocks = blocks.to_vec();
     let known = |at: &usize| (!passes(*at)).then(|| placed.offsets[*at] - base);
     let mut known: Vec<Option<u64>> = all.iter().map(known).collect();
     if let Some(wall) = placed.wall {

@@ -36,7 +36,7 @@ impl Ddp {
         let send = |tape: &mut Tape| {
             for _ in 0..3 {
                 let sent = [1, self.weight * 2].map(|it| tape.ask(it));
-                sent.map(|it| tape.use_on(it, SENDS));
+                sent.into_iter().for_each(|it| tape.use_on(it, SENDS));
                 tape.free(sent);
             }
         };
