@@ -106,7 +106,7 @@ const MOST_GIVEN_UP: usize = 8;
 /// How many turns are tried.
 const MOST_TURNS: u64 = 8;
 
-/// With how many blocks they are tried.
+/// With how many blocks turns, or later ends, are tried.
 const MOST_TRIED: u64 = 1 << 15;
 
 /// Where first fit does not come near the bound of a group, looks for turns and room with which it does.
@@ -203,6 +203,9 @@ fn place_late(
     watch: Watch<'_>,
 ) -> Option<Placed> {
     let mut blocks = group.late.first()?.clone();
+    if blocks.len() as u64 > MOST_TRIED {
+        return None;
+    }
     for _ in 0..MOST_GIVEN_UP {
         let late = place_around(group, &blocks, placed.clone(), base, options, watch);
         if late.end <= own.end {

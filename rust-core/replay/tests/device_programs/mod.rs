@@ -6,7 +6,7 @@ mod ddp;
 mod drawn;
 mod mixed;
 
-pub(crate) use ddp::ddp;
+pub(crate) use ddp::{Ddp, ddp};
 pub(crate) use drawn::drawn;
 pub(crate) use mixed::mixed;
 use pinbuddy_replay::device::Act;
