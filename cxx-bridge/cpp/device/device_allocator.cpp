@@ -36,8 +36,8 @@ DeviceAllocator* the_device_allocator = nullptr;
 
 class DeviceAllocator final : public Planning {
  public:
-  DeviceAllocator(CUDAAllocator* below, bool planned, bool traces)
-      : Planning(below, planned), traces_(traces), deleter_below_(below->raw_deleter()) {}
+  DeviceAllocator(CUDAAllocator* below, bool planned, bool notes)
+      : Planning(below, planned), notes_(notes), deleter_below_(below->raw_deleter()) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (void* address = take(bytes)) {
@@ -95,7 +95,7 @@ class DeviceAllocator final : public Planning {
   }
 
   void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) override {
-    if (C10_UNLIKELY(traces_ || device_records())) {
+    if (C10_UNLIKELY(notes_)) {
       const auto at = reinterpret_cast<std::size_t>(data.get());
       device_uses(data.device().index(), at, reinterpret_cast<std::size_t>(stream.stream()));
     }
@@ -127,7 +127,7 @@ class DeviceAllocator final : public Planning {
     if (planned_) {
       below_->attachOutOfMemoryObserver(Failures::count);
     }
-    if (traces_ || device_records()) {
+    if (notes_) {
       below_->attachAllocatorTraceTracker(note);
     }
   }
@@ -306,7 +306,8 @@ class DeviceAllocator final : public Planning {
     }
   }
 
-  const bool traces_;
+  // Whether the run is traced or recorded.
+  const bool notes_;
   const c10::DeleterFnPtr deleter_below_;
   // Whether the allocator below tells this one of what it does.
   std::atomic<bool> watches_{false};
@@ -335,8 +336,8 @@ void delete_device_memory(void* address) {
 
 void install_device_allocator() {
   const bool planned = device_planned();
-  const bool traces = device_traces();
-  if (the_device_allocator != nullptr || (!planned && !traces && !device_records())) {
+  const bool notes = device_traces() || device_records();
+  if (the_device_allocator != nullptr || (!planned && !notes)) {
     return;
   }
   CUDAAllocator* below = device_memory::allocator.load();
@@ -349,7 +350,7 @@ void install_device_allocator() {
     device_absent("PYTORCH_NO_CUDA_MEMORY_CACHING is set");
     return;
   }
-  the_device_allocator = new DeviceAllocator(below, planned, traces);
+  the_device_allocator = new DeviceAllocator(below, planned, notes);
   // A plug-in may be loaded late.
   if (below->initialized()) {
     the_device_allocator->begin(c10::cuda::device_count());

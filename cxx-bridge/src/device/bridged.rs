@@ -76,10 +76,10 @@ pub(crate) fn device_note(note: &Note) -> bool {
     false
 }
 
-/// Another stream uses the block at this address: for the same.
+/// A stream uses the block at this address: for the same.
 pub(crate) fn device_uses(device: i8, address: usize, stream: usize) {
     if let Some(trace) = device_trace(device) {
         trace.uses(address, stream);
     }
-    let _ = on_record(|it| it.used(device as u32, address));
+    let _ = on_record(|it| it.used(device as u32, stream, address));
 }

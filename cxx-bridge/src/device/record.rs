@@ -7,7 +7,7 @@
 //! Invariants: what is called under the allocator's lock calls neither the allocator nor Python, starts no thread, copies no
 //! record and waits for nobody who does; memory is bounded by the record's limit.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::sync::Arc;
@@ -65,9 +65,10 @@ enum Note {
         address: usize,
         bytes: usize,
     },
-    /// Another stream uses a block.
+    /// A stream uses a block.
     Used {
         device: u32,
+        stream: usize,
         address: usize,
     },
     Freed {
@@ -95,8 +96,6 @@ struct State {
     record: DeviceRecord,
     /// Numbers of streams, by device and address.
     streams: HashMap<(u32, usize), u32>,
-    /// Blocks that other streams use, by device and address.
-    used: HashSet<(u32, usize)>,
     planner: Planner,
     is_known_to_search: bool,
 }
@@ -124,6 +123,12 @@ impl Notes {
 }
 
 impl State {
+    /// The number of a stream.
+    fn number(&mut self, device: u32, stream: usize) -> u32 {
+        let next = self.streams.len() as u32;
+        *self.streams.entry((device, stream)).or_insert(next)
+    }
+
     /// Takes into the record what was noted.
     fn absorb(&mut self, notes: &Lock<Notes>) {
         let (list, failed_late, is_full) = {
@@ -140,20 +145,20 @@ impl State {
                     address,
                     bytes,
                 } => {
-                    let next = self.streams.len() as u32;
-                    let stream = *self.streams.entry((device, stream)).or_insert(next);
+                    let stream = self.number(device, stream);
                     let (id, bytes) = (address as u64, bytes as u64);
                     self.record.request((device, stream), id, bytes);
                 }
-                Note::Used { device, address } => {
-                    if self.used.try_reserve(1).is_ok() {
-                        self.used.insert((device, address));
-                    }
+                Note::Used {
+                    device,
+                    stream,
+                    address,
+                } => {
+                    let stream = self.number(device, stream);
+                    self.record.used((device, stream), address as u64);
                 }
                 Note::Freed { device, address } => {
-                    if self.used.remove(&(device, address)) {
-                        self.record.waits(device, address as u64);
-                    }
+                    self.record.freed(device, address as u64);
                 }
                 Note::Over { device, address } => self.record.over(device, address as u64),
                 Note::Segment {
@@ -201,7 +206,6 @@ impl Recording {
         let state = State {
             record,
             streams: HashMap::new(),
-            used: HashSet::new(),
             planner,
             is_known_to_search: false,
         };
@@ -253,9 +257,13 @@ impl Recording {
         notes.is_due()
     }
 
-    /// Another stream uses the memory at this address. Not called under the allocator's lock.
-    pub fn used(&self, device: u32, address: usize) {
-        self.note(Note::Used { device, address });
+    /// A stream uses the memory at this address. Not called under the allocator's lock.
+    pub fn used(&self, device: u32, stream: usize, address: usize) {
+        self.note(Note::Used {
+            device,
+            stream,
+            address,
+        });
     }
 
     /// The program frees it.

@@ -60,7 +60,7 @@ enum Failure {
 }
 
 impl DeviceRecord {
-    /// An empty record that takes `limit` events: 16 bytes each, 24 more for each block that lives, and 8 for each that
+    /// An empty record that takes `limit` events: 16 bytes each, 32 more for each block that lives, and 8 for each that
     /// other streams used.
     #[must_use]
     pub fn new(limit: u32) -> Self {
@@ -128,7 +128,9 @@ impl DeviceRecord {
         let block = own.vacant.pop().unwrap_or(next);
         let live = Live {
             block,
+            stream,
             is_planned: bytes >= THRESHOLDS[0],
+            is_shared: false,
             freed: None,
         };
         own.live.insert(id, live);
@@ -188,13 +190,19 @@ impl DeviceRecord {
         }
     }
 
-    /// Memory of a device was freed that other streams used: it is over once they are done.
-    pub fn waits(&mut self, device: u32, id: u64) {
+    /// A stream of a device uses memory.
+    pub fn used(&mut self, (device, stream): (u32, u32), id: u64) {
+        if let Some(it) = self.device(device).live.get_mut(&id) {
+            it.is_shared |= it.stream != stream;
+        }
+    }
+
+    /// Memory of a device was freed. Whether another stream uses it: then it is over once that is done.
+    pub fn freed(&mut self, device: u32, id: u64) -> bool {
         let own = self.device(device);
         let next = own.acts.len() as u32;
-        if let Some(it) = own.live.get_mut(&id) {
-            it.freed.get_or_insert(next);
-        }
+        let shared = own.live.get_mut(&id).filter(|it| it.is_shared);
+        shared.map(|it| it.freed.get_or_insert(next)).is_some()
     }
 
     /// Memory of a device may be used again by its stream. What is not known is ignored.

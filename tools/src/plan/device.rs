@@ -106,10 +106,10 @@ pub fn read(input: &Input, device: u32) -> Result<Read> {
                 record.request((device, stream), id, bytes);
             }
             Op::Request { id, bytes, .. } => pools.request(id, bytes),
-            // A snapshot says the same of each block.
-            Op::Free {
-                id, pending: true, ..
-            } if input.entries().is_none() => record.waits(device, id),
+            Op::Use { id, stream } => record.used((device, stream), id),
+            Op::Free { id, .. } => {
+                record.freed(device, id);
+            }
             Op::Iteration => record.iteration(),
             Op::SegmentAlloc { bytes } => has = has.saturating_add(bytes),
             Op::SegmentFree { bytes } => has = has.saturating_sub(bytes),

@@ -49,13 +49,13 @@ fn streams_are_numbered_by_their_first_requests() {
 
 #[test]
 fn what_another_stream_uses_may_be_over_later() {
-    let handed_on = |used: bool| {
+    let handed_on = |used_by: Option<usize>| {
         let (_folder, path, recording) = recording();
         let sizes = [6, 6].into_iter().chain([24, 6].repeat(20));
         for (at, mib) in sizes.enumerate() {
             recording.allocated(0, 0, 0x1000, mib * MIB, mib * MIB);
-            if used && at == 0 {
-                recording.used(0, 0x1000);
+            if let Some(stream) = used_by.filter(|_| at == 0) {
+                recording.used(0, stream, 0x1000);
             }
             recording.freed(0, 0x1000);
             recording.over(0, 0x1000);
@@ -66,7 +66,8 @@ fn what_another_stream_uses_may_be_over_later() {
         let [first, second] = [0, 1].map(|at| plan.slots[plan.lanes[0].prologue[at] as usize]);
         first.offset == second.offset
     };
-    assert_eq!([false, true].map(handed_on), [true, false]);
+    // Its own stream is no other.
+    assert_eq!([None, Some(0), Some(7)].map(handed_on), [true, true, false]);
 }
 
 #[test]

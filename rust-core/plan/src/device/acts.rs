@@ -44,9 +44,12 @@ pub(super) struct OneDevice {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
     pub(super) block: u32,
+    pub(super) stream: u32,
     /// Whether it is as long as plans have places for.
     pub(super) is_planned: bool,
-    /// The number of the next act when it was freed, if other streams still used it.
+    /// Whether another stream uses it.
+    pub(super) is_shared: bool,
+    /// The number of the next act when it was freed, if it was shared.
     pub(super) freed: Option<u32>,
 }
 
@@ -177,7 +180,6 @@ impl DeviceRecord {
     #[must_use]
     pub fn of(acts: &[Act]) -> Self {
         let mut record = Self::new(u32::MAX);
-        let mut streams: HashMap<u32, (u32, bool)> = HashMap::new();
         for &act in acts {
             match act {
                 Act::Alloc {
@@ -185,17 +187,10 @@ impl DeviceRecord {
                     bytes,
                     stream,
                 } => {
-                    streams.insert(block, (stream, false));
                     record.request((0, stream), u64::from(block), bytes);
                 }
-                Act::Use { block, stream } => {
-                    if let Some((own, shared)) = streams.get_mut(&block) {
-                        *shared |= stream != *own;
-                    }
-                }
-                Act::Free { block } if streams.get(&block).is_some_and(|it| it.1) => {
-                    record.waits(0, u64::from(block));
-                }
+                Act::Use { block, stream } => record.used((0, stream), u64::from(block)),
+                Act::Free { block } if record.freed(0, u64::from(block)) => {}
                 Act::Free { block } | Act::Complete { block } => {
                     record.over(0, u64::from(block));
                 }

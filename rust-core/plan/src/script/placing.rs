@@ -214,7 +214,7 @@ fn place_late(
         let ends = late.offsets.iter().zip(&blocks);
         let above = ends.filter(|(offset, it)| *offset + it.size > own.end);
         let above: Vec<Block> = above.map(|it| *it.1).collect();
-        let before = blocks.clone();
+        let mut gave_up = false;
         for (at, block) in blocks.iter_mut().enumerate() {
             let own = group.blocks[at];
             let meets = |it: &Block| it.lower < block.upper && block.lower < it.upper;
@@ -225,9 +225,10 @@ fn place_late(
                     .map(|it| it[at])
                     .find(|it| it.upper < block.upper);
                 *block = next.unwrap_or(own);
+                gave_up = true;
             }
         }
-        if blocks == before {
+        if !gave_up {
             break;
         }
     }
