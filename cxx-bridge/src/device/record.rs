@@ -56,6 +56,9 @@ struct Notes {
     is_full: bool,
 }
 
+/// A block's device and address.
+type At = (u32, usize);
+
 /// One thing that the allocator did, or the program said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Note {
@@ -66,20 +69,10 @@ enum Note {
         bytes: usize,
     },
     /// A stream uses a block.
-    Used {
-        device: u32,
-        stream: usize,
-        address: usize,
-    },
-    Freed {
-        device: u32,
-        address: usize,
-    },
+    Used(At, usize),
+    Freed(At),
     /// No stream uses it any more.
-    Over {
-        device: u32,
-        address: usize,
-    },
+    Over(At),
     Segment {
         device: u32,
         bytes: usize,
@@ -149,18 +142,14 @@ impl State {
                     let (id, bytes) = (address as u64, bytes as u64);
                     self.record.request((device, stream), id, bytes);
                 }
-                Note::Used {
-                    device,
-                    stream,
-                    address,
-                } => {
+                Note::Used((device, address), stream) => {
                     let stream = self.number(device, stream);
                     self.record.used((device, stream), address as u64);
                 }
-                Note::Freed { device, address } => {
+                Note::Freed((device, address)) => {
                     self.record.freed(device, address as u64);
                 }
-                Note::Over { device, address } => self.record.over(device, address as u64),
+                Note::Over((device, address)) => self.record.over(device, address as u64),
                 Note::Segment {
                     device,
                     bytes,
@@ -259,21 +248,17 @@ impl Recording {
 
     /// A stream uses the memory at this address. Not called under the allocator's lock.
     pub fn used(&self, device: u32, stream: usize, address: usize) {
-        self.note(Note::Used {
-            device,
-            stream,
-            address,
-        });
+        self.note(Note::Used((device, address), stream));
     }
 
     /// The program frees it.
     pub fn freed(&self, device: u32, address: usize) {
-        self.note(Note::Freed { device, address });
+        self.note(Note::Freed((device, address)));
     }
 
     /// It may be handed out again.
     pub fn over(&self, device: u32, address: usize) {
-        self.note(Note::Over { device, address });
+        self.note(Note::Over((device, address)));
     }
 
     fn note(&self, note: Note) {
