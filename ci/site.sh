@@ -19,7 +19,7 @@ mkdir -p target/site/src
 python3 ci/site.py target/site/src
 cargo build --quiet --locked -p pinbuddy-tools
 target/debug/pinbuddy-tools trace variable-lengths --steps 12 --out target/site
-target/debug/pinbuddy-tools report target/site/variable-lengths.jsonl --out target/site/src/docs/pool.html
+(cd target/site && ../debug/pinbuddy-tools report variable-lengths.jsonl --out src/docs/pool.html)
 cat >target/site/book.toml <<'TOML'
 [book]
 title = "pinbuddy"

@@ -8,7 +8,8 @@
 It is in the wheel, too: `pinbuddy try`, and `pinbuddy try --plan offload.plan`, both beside stock.
 
 Each step copies what its layers made to the host, and back. Sequences have as many tokens as they have, so that sizes
-vary from step to step; a new size may have to be pinned by the driver, and that is where a step waits.
+vary from step to step; a new size may have to be pinned by the driver, and that is where a step waits. Half a second goes by
+before the first step, where a program loads its model: with a plan, all memory is pinned meanwhile.
 """
 
 import argparse
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--loading", type=float, default=0.5, help="seconds before the first step, in which a program loads its model")
     parser.add_argument("--beside-stock", action="store_true", help="run the same with stock first, in a process of its own")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     options = parser.parse_args()
@@ -55,7 +57,7 @@ def with_stock(options: argparse.Namespace) -> dict:
     """What the same command gives with PyTorch's own allocator."""
     if sys.stderr.isatty():
         print("with stock first, in a process of its own …", file=sys.stderr)
-    words = [f"--{name}={getattr(options, name)}" for name in ("steps", "layers", "width")]
+    words = [f"--{name}={getattr(options, name)}" for name in ("steps", "layers", "width", "loading")]
     settings = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")}
     done = subprocess.run(
         [sys.executable, __file__, *words, "--json"], env=settings | {"BUDDY_DISABLE": "1"}, stdout=subprocess.PIPE, text=True
@@ -69,6 +71,7 @@ def run(options: argparse.Namespace) -> dict:
     """Of each step: tokens, MiB offloaded, how often the driver pinned, ms until the memory was there. And MiB pinned at most."""
     lengths = random.Random(0)
     torch.zeros(1, device="cuda")
+    time.sleep(options.loading)
     rows, before = [], pins()
     for _ in range(options.steps):
         tokens = 128 * lengths.randint(4, 24)

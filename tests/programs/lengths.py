@@ -10,7 +10,7 @@ from case import main, scaled
 def run(words: list[str]) -> None:
     import offload
 
-    sys.argv = ["offload.py", *words]
+    sys.argv = ["offload.py", "--loading=0", *words]
     with contextlib.redirect_stdout(io.StringIO()):
         offload.main()
 

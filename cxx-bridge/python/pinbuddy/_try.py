@@ -24,7 +24,7 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
         description="Runs a small program whose activations wait in pinned memory, in sizes that vary from step to step, "
         "with PyTorch's own allocator first and then with pinbuddy. "
         f"It is {PROGRAM}: read it, or copy it.",
-        epilog="Further arguments are the program's: --steps, --layers, --width.",
+        epilog="Further arguments are the program's: --steps, --layers, --width, --loading.",
         allow_abbrev=False,
     )
     parser.add_argument(
