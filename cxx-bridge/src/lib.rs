@@ -1,8 +1,7 @@
 //! Carries out what the engine decides.
 //!
-//! From PyTorch's side: C++ (`cpp/`) subclasses upstream's allocator and asks the functions of the one bridge below; they
-//! go to the process's [`handle::Handle`], which holds the engine behind a lock and pins and unpins through C++ again,
-//! outside that lock. `capi` is what Python and C programs read. Without `torch` only the Rust side is here, and tested.
+//! PyTorch's side is C++ (`cpp/`), which asks the functions of the one bridge below. They go to the process's [`handle::Handle`], which
+//! pins and unpins through C++ again, outside its lock. `capi` is for Python and C programs. Without `torch` only Rust is here.
 #![deny(unsafe_code)]
 
 pub mod backing;
@@ -21,6 +20,7 @@ pub mod plan;
 #[cfg(all(test, feature = "shuttle"))]
 mod races;
 pub mod record;
+mod spare;
 mod surroundings;
 mod sync;
 mod thread_number;

@@ -18,7 +18,7 @@ pub mod smaps;
 pub use cgroup::{Cgroup, Group};
 pub use files::{Files, field, kib_field, made_up};
 pub use held::{Held, Holder};
-pub use limits::{Limit, Limits, Of, room};
+pub use limits::{ADDRESS_SPACE, Limit, Limits, Of, room};
 pub use lock::LockLimit;
 pub use numa::{Node, is_node, node_of, nodes, nodes_with_memory, nodes_with_processors};
 pub use pages::{

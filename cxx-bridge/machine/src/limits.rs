@@ -94,13 +94,16 @@ impl Limits {
     }
 }
 
+/// The name of the limit that counts what is mapped, though it is not used.
+pub const ADDRESS_SPACE: &str = "RLIMIT_AS (ulimit -v)";
+
 /// What this process may still allocate, in bytes: the least that its own limits and its control groups leave, and whose that is.
 pub fn room(files: &Files) -> Option<(u64, &'static str)> {
     let limits = files.text("proc/self/limits").unwrap_or_default();
     let status = files.text("proc/self/status").unwrap_or_default();
     let own = [
         ("Max data size", "VmData:", "RLIMIT_DATA (ulimit -d)"),
-        ("Max address space", "VmSize:", "RLIMIT_AS (ulimit -v)"),
+        ("Max address space", "VmSize:", ADDRESS_SPACE),
     ];
     let own = own.into_iter().filter_map(|(limit, used, name)| {
         // The soft one; "unlimited" is no number.

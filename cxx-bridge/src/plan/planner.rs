@@ -169,7 +169,7 @@ impl Planner {
             return None;
         }
         self.next = requests.saturating_mul(2);
-        if lack_of_room(requests, 1).is_some() {
+        if lack_of_room(requests, 1, true).is_some() {
             // Said at the end.
             self.too_many = requests;
             self.at_work.store(false, Ordering::Release);
@@ -188,7 +188,7 @@ impl Planner {
             return;
         }
         // The process does not wait for a thread that is making one.
-        match lack_of_room(requests, 1 + u64::from(is_at_work)) {
+        match lack_of_room(requests, 1 + u64::from(is_at_work), false) {
             Some(why) => {
                 let stays = match self.target.written() {
                     0 | usize::MAX => String::new(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pinbuddy_machine::{Files, room};
+use pinbuddy_machine::{ADDRESS_SPACE, Files, room};
 
 use crate::log::Bytes;
 
@@ -10,10 +10,19 @@ use crate::log::Bytes;
 const LEAST: u64 = 16 << 20;
 const EACH: u64 = 768;
 
-/// Why so many plans of so many requests cannot be made at once, if so.
-pub(super) fn lack_of_room(requests: usize, plans: u64) -> Option<String> {
+/// What a thread takes of the address space: its stack, and its heap, which glibc maps twice to align it (`HEAP_MAX_SIZE`). Where it
+/// cannot have one of its own, a list of a few bytes can be a page, and the figures above do not hold.
+const THREAD: u64 = (2 + 2 * 64) << 20;
+
+/// Why so many plans of so many requests cannot be made at once, if so; one of them in a new thread, if that is asked.
+pub(super) fn lack_of_room(requests: usize, plans: u64, in_a_thread: bool) -> Option<String> {
     let (left, limit) = room(&Files::below(Path::new("/")))?;
-    let needed = plans * (LEAST + EACH * requests as u64);
+    let thread = if in_a_thread && limit == ADDRESS_SPACE {
+        THREAD
+    } else {
+        0
+    };
+    let needed = plans * (LEAST + EACH * requests as u64) + thread;
     (left < needed).then(|| {
         let (needed, left) = (Bytes(needed), Bytes(left));
         format!(

@@ -30,7 +30,7 @@ pub(crate) struct Numbers {
     /// How many more pins succeed.
     pub(super) left: Dial<usize>,
     /// Larger pins are refused.
-    pub(super) largest: Dial<usize>,
+    pub(crate) largest: Dial<usize>,
     pub(super) panics: Dial<bool>,
     /// Unpins are refused.
     pub(super) refuses_to_unpin: Dial<bool>,

@@ -35,8 +35,37 @@ fn so_is_what_the_allocator_notes() {
     });
 }
 
+/// 80 MiB of address space are room for a plan of the first requests, but for no thread beside it: where one was started, it had no
+/// heap of its own, each small list of it took a page, and it ended the process.
+#[test]
+fn a_plan_is_made_in_a_thread_only_where_its_heap_has_room() {
+    let test = "a_plan_is_made_in_a_thread_only_where_its_heap_has_room";
+    has_no_plan_below(test, "RLIMIT_AS (ulimit -v)", |it| {
+        let recording = crate::device::Recording::new(it);
+        limit(libc::RLIMIT_AS, "VmSize:", 80);
+        for address in 0..300_000 {
+            if recording.allocated(0, 0, address, 1 << 20, 1 << 20) {
+                recording.catch_up();
+            }
+            if let Some(before) = address.checked_sub(30) {
+                recording.freed(0, before);
+                recording.over(0, before);
+            }
+            // A program does more than to ask.
+            if address % 100 == 0 {
+                std::thread::sleep(std::time::Duration::from_micros(500));
+            }
+        }
+        recording.close();
+    });
+}
+
 /// The test of this name runs `recorded` in a child, which ends well, and without a plan.
 fn has_no_plan(test: &str, recorded: fn(ToRecord)) {
+    has_no_plan_below(test, "RLIMIT_DATA (ulimit -d)", recorded);
+}
+
+fn has_no_plan_below(test: &str, limit: &str, recorded: fn(ToRecord)) {
     if let Some(path) = std::env::var_os(VARIABLE) {
         return recorded(ToRecord::new(path.into(), MadeFor::default()));
     }
@@ -55,32 +84,27 @@ fn has_no_plan(test: &str, recorded: fn(ToRecord)) {
         1,
         "{said}"
     );
-    assert!(said.contains("RLIMIT_DATA (ulimit -d) leaves"), "{said}");
+    assert!(said.contains(&format!("{limit} leaves")), "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Leaves so little memory that neither record fits.
-fn limit() {
-    let used = || {
-        kib_field(
-            &std::fs::read_to_string("/proc/self/status").unwrap(),
-            "VmData:",
-        )
-        .unwrap()
-    };
+/// Leaves so many MiB.
+fn limit(of: libc::__rlimit_resource_t, used: &str, mib: u64) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let most = libc::rlimit {
-        rlim_cur: used() + (12 << 20),
+        rlim_cur: kib_field(&status, used).unwrap() + (mib << 20),
         rlim_max: libc::RLIM_INFINITY,
     };
     // SAFETY: it reads `most`.
-    let set = unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const most) };
+    let set = unsafe { libc::setrlimit(of, &raw const most) };
     assert_eq!(set, 0);
 }
 
 /// Notes are taken into the record, or nobody has time for that before the end.
 fn device_recorded(asked: ToRecord, are_taken_in: bool) {
     let recording = crate::device::Recording::new(asked);
-    limit();
+    // Neither record fits.
+    limit(libc::RLIMIT_DATA, "VmData:", 12);
     for address in 0..MOST_EVENTS as usize {
         if recording.allocated(0, 0, address, 1 << 20, 1 << 20) && are_taken_in {
             recording.catch_up();
@@ -91,7 +115,8 @@ fn device_recorded(asked: ToRecord, are_taken_in: bool) {
 
 /// More requests than there is memory for.
 fn recorded(mut recording: Recording) {
-    limit();
+    // Neither record fits.
+    limit(libc::RLIMIT_DATA, "VmData:", 12);
     let mut taken = 0;
     for id in 1..=u64::from(MOST_EVENTS) / 2 {
         for op in [Op::request(id, 1 << 20), Op::free(id)] {
