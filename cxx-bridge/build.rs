@@ -91,10 +91,8 @@ fn link() {
     println!("cargo::rerun-if-env-changed=PINBUDDY_CUDART");
     let cuda_include = input("PINBUDDY_CUDA_INCLUDE");
     let first = folders(&cuda_include).next().unwrap_or_default();
-    let cudart = env::var_os("PINBUDDY_CUDART").map_or_else(
-        || cudart(&Path::new(first).with_file_name("lib")),
-        PathBuf::from,
-    );
+    let cudart =
+        env::var_os("PINBUDDY_CUDART").map_or_else(|| cudart(&Path::new(first).with_file_name("lib")), PathBuf::from);
     for folder in folders(&input("PINBUDDY_TORCH_LIB")) {
         println!("cargo::rustc-link-search=native={folder}");
     }
@@ -141,18 +139,13 @@ fn cudart(folder: &Path) -> PathBuf {
     fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| {
-            path.file_name()
-                .is_some_and(|it| it.to_string_lossy().starts_with("libcudart.so."))
-        })
+        .find(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("libcudart.so.")))
         .unwrap_or_else(|| panic!("no libcudart.so.* in {}", folder.display()))
 }
 
 fn input(name: &str) -> String {
     println!("cargo::rerun-if-env-changed={name}");
     env::var(name).unwrap_or_else(|_| {
-        panic!(
-            "{name} is not set; `cargo xtask build-wheel` sets it, and builds this crate for you"
-        )
+        panic!("{name} is not set; `cargo xtask build-wheel` sets it, and builds this crate for you")
     })
 }

@@ -13,8 +13,7 @@ use crate::device::process::enable;
 use crate::ffi;
 use crate::log;
 use crate::process::{
-    cuda_is_up, flushed_handle, handle, in_place, iteration, report, start_trace, stop_trace,
-    warm_up,
+    cuda_is_up, flushed_handle, handle, in_place, iteration, report, start_trace, stop_trace, warm_up,
 };
 
 /// Whether this process's engine serves requests: 1 or 0.
@@ -94,11 +93,7 @@ pub extern "C" fn pinbuddy_empty_cache() -> c_int {
 ///
 /// `name` must be a text that ends with a zero; `buffer` as for `pinbuddy_stats_json`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pinbuddy_trace_start(
-    name: *const c_char,
-    buffer: *mut c_char,
-    capacity: usize,
-) -> usize {
+pub unsafe extern "C" fn pinbuddy_trace_start(name: *const c_char, buffer: *mut c_char, capacity: usize) -> usize {
     // SAFETY: by the caller's promise.
     let name = unsafe { CStr::from_ptr(name) }.to_str();
     let start = || match name {
@@ -222,11 +217,7 @@ pub unsafe extern "C" fn pinbuddy_config_json(buffer: *mut c_char, capacity: usi
 /// # Safety
 ///
 /// `buffer` must be valid for writes of `capacity` bytes, or `capacity` must be 0.
-unsafe fn answer(
-    text: impl FnOnce() -> String + UnwindSafe,
-    buffer: *mut c_char,
-    capacity: usize,
-) -> usize {
+unsafe fn answer(text: impl FnOnce() -> String + UnwindSafe, buffer: *mut c_char, capacity: usize) -> usize {
     // Where no text means that all is well, this does not.
     let text = catch_unwind(text).unwrap_or_else(|_| "it panicked".to_owned());
     if capacity > 0 {

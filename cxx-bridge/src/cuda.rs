@@ -66,12 +66,7 @@ impl Driver for Cuda {
     }
 
     fn register(&self, region: Region, device: Device) -> Result<(), String> {
-        said(ffi::register_mapped(
-            region.base,
-            region.bytes,
-            false,
-            device.0,
-        ))
+        said(ffi::register_mapped(region.base, region.bytes, false, device.0))
     }
 
     fn check(&self, region: Region) -> Result<(), String> {

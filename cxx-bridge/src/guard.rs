@@ -188,9 +188,7 @@ impl Blocks {
     fn take(&mut self, range: Range<usize>) -> Vec<(usize, Freed)> {
         let before = self.freed.range(..range.start).next_back();
         let reaches_in = before.filter(|(_, it)| it.end > range.start);
-        let found = reaches_in
-            .into_iter()
-            .chain(self.freed.range(range.clone()));
+        let found = reaches_in.into_iter().chain(self.freed.range(range.clone()));
         let found: Vec<(usize, Freed)> = found.map(|(&begin, &it)| (begin, it)).collect();
         let cut = |(begin, whole): (usize, Freed)| {
             self.freed.remove(&begin);
@@ -213,15 +211,8 @@ impl Owner {
     fn here(size: usize) -> Self {
         let mut name = [0; 16];
         // SAFETY: it writes at most as many bytes as there are, with a 0 at their end.
-        unsafe {
-            libc::pthread_getname_np(libc::pthread_self(), name.as_mut_ptr().cast(), name.len())
-        };
-        Self {
-            size,
-            thread: this_thread(),
-            name,
-            freed_by: 0,
-        }
+        unsafe { libc::pthread_getname_np(libc::pthread_self(), name.as_mut_ptr().cast(), name.len()) };
+        Self { size, thread: this_thread(), name, freed_by: 0 }
     }
 
     fn name(&self) -> String {

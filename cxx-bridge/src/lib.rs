@@ -36,17 +36,14 @@ mod process;
 #[cfg(feature = "torch")]
 use {
     device::{
-        all::{
-            device_counted, device_idle, device_reserved, device_reset_accumulated,
-            device_reset_peaks,
-        },
+        all::{device_counted, device_idle, device_reserved, device_reset_accumulated, device_reset_peaks},
         bridged::{device_note, device_uses},
         misfit::{device_dropped, device_record_close, device_unserved},
         moves::{device_moved, device_moved_since, device_moves},
         process::{
-            device_absent, device_begins, device_borrowed, device_emptied, device_gave_back,
-            device_longest, device_planned, device_record_catch_up, device_records, device_retired,
-            device_threshold, device_traces, stream_plan,
+            device_absent, device_begins, device_borrowed, device_emptied, device_gave_back, device_longest,
+            device_planned, device_record_catch_up, device_records, device_retired, device_threshold, device_traces,
+            stream_plan,
         },
         stream::StreamPlan,
         tally::{Tally, device_passed, device_passes, device_tally},
@@ -54,18 +51,15 @@ use {
     guard::Guard,
     pending::{PendingQueues, engine_pending},
     process::{
-        engine_arm_record, engine_cache, engine_close, engine_counters, engine_defer,
-        engine_empty_cache, engine_enabled, engine_enter_child, engine_give_way, engine_guard,
-        engine_guarded, engine_home_of, engine_homes, engine_is_planned, engine_made_child,
-        engine_parts, engine_record_begin, engine_record_close, engine_refused_line,
-        engine_release, engine_report_settings, engine_request, engine_request_beside,
-        engine_request_planned, engine_reset_accumulated, engine_reset_peaks, engine_reused,
-        engine_segment_bytes, engine_size_classes, engine_slot_at, engine_slots, engine_state_line,
-        engine_storage_dies, engine_threshold,
+        engine_arm_record, engine_cache, engine_close, engine_counters, engine_defer, engine_empty_cache,
+        engine_enabled, engine_enter_child, engine_give_way, engine_guard, engine_guarded, engine_home_of,
+        engine_homes, engine_is_planned, engine_made_child, engine_parts, engine_record_begin, engine_record_close,
+        engine_refused_line, engine_release, engine_report_settings, engine_request, engine_request_beside,
+        engine_request_planned, engine_reset_accumulated, engine_reset_peaks, engine_reused, engine_segment_bytes,
+        engine_size_classes, engine_slot_at, engine_slots, engine_state_line, engine_storage_dies, engine_threshold,
     },
     record::writing::{
-        record_clear, record_done, record_free, record_is_on, record_request, record_use,
-        wait_begins, wait_ends,
+        record_clear, record_done, record_free, record_is_on, record_request, record_use, wait_begins, wait_ends,
     },
 };
 
@@ -378,12 +372,7 @@ mod ffi {
         fn unpin_region(address: usize, bytes: usize) -> Result<()>;
         fn initialise(device: i32) -> Result<()>;
         fn pci_address(device: i32) -> Result<String>;
-        fn register_mapped(
-            address: usize,
-            bytes: usize,
-            read_only: bool,
-            device: i32,
-        ) -> Result<()>;
+        fn register_mapped(address: usize, bytes: usize, read_only: bool, device: i32) -> Result<()>;
         fn check_mapped(address: usize) -> Result<()>;
         fn unregister_mapped(address: usize) -> Result<bool>;
         fn segment_pinned(address: usize, bytes: usize, microseconds: i64) -> Result<()>;

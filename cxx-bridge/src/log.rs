@@ -85,13 +85,9 @@ mod tests {
 
     #[test]
     fn bytes_read_as_people_say_them() {
-        for (bytes, text) in [
-            (0, "0 B"),
-            (1 << 10, "1 KiB"),
-            (135_790_592, "129.5 MiB"),
-            (1 << 30, "1 GiB"),
-            (3 << 29, "1.5 GiB"),
-        ] {
+        for (bytes, text) in
+            [(0, "0 B"), (1 << 10, "1 KiB"), (135_790_592, "129.5 MiB"), (1 << 30, "1 GiB"), (3 << 29, "1.5 GiB")]
+        {
             assert_eq!(Bytes(bytes).to_string(), text);
         }
     }

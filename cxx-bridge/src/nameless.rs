@@ -40,12 +40,7 @@ impl Nameless {
         // SAFETY: the descriptor was made just now, and nothing else owns it.
         let file = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
         let (device, inode) = file.metadata().map(|it| (it.dev(), it.ino()))?;
-        Ok(Self {
-            file,
-            device,
-            inode,
-            process: process::id(),
-        })
+        Ok(Self { file, device, inode, process: process::id() })
     }
 
     pub(crate) fn file(&self) -> &File {

@@ -64,13 +64,7 @@ impl PendingQueues {
     /// Finds the first queue that has an event which nobody asks for, and writes its stream, its oldest event and the block.
     /// The caller asks for that event and calls [`Self::end`]. Subtracts the queues that were passed over from `left`; false
     /// once that is 0.
-    pub fn begin(
-        &self,
-        left: &mut usize,
-        stream: &mut u64,
-        event: &mut usize,
-        block: &mut usize,
-    ) -> bool {
+    pub fn begin(&self, left: &mut usize, stream: &mut u64, event: &mut usize, block: &mut usize) -> bool {
         let mut queues = self.0.lock();
         let Queues { by_stream, turns } = &mut *queues;
         while *left > 0
@@ -133,17 +127,9 @@ mod tests {
         assert_eq!(all.streams(), 2);
         assert_eq!(next(&all, 2), Some((7, 70, 1070)));
         all.end(7, true);
-        assert_eq!(
-            next(&all, 2),
-            Some((7, 71, 1071)),
-            "it goes on with a queue whose event is over"
-        );
+        assert_eq!(next(&all, 2), Some((7, 71, 1071)), "it goes on with a queue whose event is over");
         all.end(7, false);
-        assert_eq!(
-            next(&all, 2),
-            Some((8, 80, 1080)),
-            "a stuck stream delays its own blocks alone"
-        );
+        assert_eq!(next(&all, 2), Some((8, 80, 1080)), "a stuck stream delays its own blocks alone");
         all.end(8, false);
         assert_eq!(next(&all, 2), Some((7, 71, 1071)));
         all.end(7, true);

@@ -37,9 +37,7 @@ use lane::lane_thread;
 /// Memory is about to be pinned: other programs see it from now on, where the settings say so.
 pub(crate) fn show(device: Device) {
     let process = process();
-    process
-        .live
-        .pins(device, || process.handle.shown(ffi::caches));
+    process.live.pins(device, || process.handle.shown(ffi::caches));
 }
 
 struct Process {
@@ -125,9 +123,7 @@ pub(crate) fn flushed_handle() -> &'static Handle<Chain<Cuda>> {
     handle()
 }
 
-const RINGS: Rings = Rings {
-    switch: ffi::record,
-};
+const RINGS: Rings = Rings { switch: ffi::record };
 
 /// Requests are recorded from the first one on, if the settings ask for that.
 pub(crate) fn engine_arm_record() {
@@ -214,11 +210,7 @@ pub(crate) fn report() -> Value {
     let mut report = flushed_handle().report();
     if report["state"] != "forked" {
         report["device"] = device_report();
-        let Stats {
-            segments,
-            pinned_bytes,
-            ..
-        } = in_place().stats(|_| {});
+        let Stats { segments, pinned_bytes, .. } = in_place().stats(|_| {});
         report["in_place"] = json!({ "pins": segments.current, "bytes": pinned_bytes.current });
         report["auto"] = Chosen::show(process().chosen.as_ref(), device_memory().chosen());
     }
@@ -262,25 +254,15 @@ pub(crate) fn engine_request(bytes: usize, grant: &mut Grant) -> bool {
     granted(handle().request_at(bytes, Home(grant.segment as u8)), grant)
 }
 
-pub(crate) fn engine_request_beside(
-    bytes: usize,
-    cached: usize,
-    alike: usize,
-    grant: &mut Grant,
-) -> bool {
-    let cached = Cached {
-        bytes: cached,
-        alike,
-    };
+pub(crate) fn engine_request_beside(bytes: usize, cached: usize, alike: usize, grant: &mut Grant) -> bool {
+    let cached = Cached { bytes: cached, alike };
     let home = Home(grant.segment as u8);
     granted(handle().request_beside(bytes, home, cached), grant)
 }
 
 /// Whether the memory is a plan's.
 pub(crate) fn engine_is_planned(grant: &Grant) -> bool {
-    SegmentId::from_u32(grant.segment)
-        .number_outside()
-        .is_some()
+    SegmentId::from_u32(grant.segment).number_outside().is_some()
 }
 
 /// How many size classes a plan has for each doubling of small requests; 0 if they are not rounded.

@@ -18,10 +18,7 @@ const WORDS: usize = 16;
 const BYTES: usize = WORDS * EACH * PIECE;
 
 #[global_allocator]
-static SPARE: Spare = Spare {
-    pieces: UnsafeCell::new(Pieces([0; BYTES])),
-    used: [const { AtomicU64::new(0) }; WORDS],
-};
+static SPARE: Spare = Spare { pieces: UnsafeCell::new(Pieces([0; BYTES])), used: [const { AtomicU64::new(0) }; WORDS] };
 
 #[derive(Debug)]
 #[repr(C, align(1024))]

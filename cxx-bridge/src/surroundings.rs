@@ -13,10 +13,7 @@ use crate::config::Surroundings;
 
 /// Of this process.
 pub(crate) fn here() -> Surroundings {
-    Surroundings {
-        user: user(),
-        library: library(),
-    }
+    Surroundings { user: user(), library: library() }
 }
 
 /// The effective user.

@@ -54,10 +54,7 @@ pub fn ratio(one: u64, other: u64) -> f64 {
 
 /// Stock, and the engine as it comes, which serves requests of all sizes here.
 pub fn runs() -> [Box<dyn Run>; 2] {
-    let settings = Settings {
-        threshold_bytes: 0,
-        ..Settings::default()
-    };
+    let settings = Settings { threshold_bytes: 0, ..Settings::default() };
     [Kind::Stock, Kind::Pinbuddy].map(|it| replay::on(it, settings))
 }
 
@@ -83,11 +80,7 @@ enum Tried {
 
 impl Replays {
     pub(crate) fn new(runs: Vec<Box<dyn Run>>) -> Self {
-        Self {
-            runs: runs.into_iter().map(Tried::Goes).collect(),
-            batch: Vec::with_capacity(BATCH),
-            bytes: 0,
-        }
+        Self { runs: runs.into_iter().map(Tried::Goes).collect(), batch: Vec::with_capacity(BATCH), bytes: 0 }
     }
 
     pub(crate) fn push(&mut self, step: Step) {

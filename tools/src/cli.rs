@@ -188,11 +188,7 @@ pub struct Top {
 )]
 pub struct Explain {
     /// The message or a part of it, words of a symptom, a setting, a word of the glossary, or a page that was named, such as docs/deploy.md
-    #[arg(
-        value_name = "MESSAGE",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "MESSAGE", trailing_var_arg = true, allow_hyphen_values = true)]
     pub message: Vec<String>,
 }
 
@@ -252,9 +248,7 @@ impl Format {
 }
 
 fn process(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| {
-        "expected the number of a process; to start a program, --launch CMD".to_owned()
-    })
+    text.parse().map_err(|_| "expected the number of a process; to start a program, --launch CMD".to_owned())
 }
 
 /// A version that a run can have, with what follows a plus sign or without.
@@ -271,9 +265,7 @@ fn version(text: &str) -> Result<String, String> {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| "expected a number of seconds".to_owned())?;
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(_) if seconds <= 1e9 => Ok(seconds),
         _ => Err("expected a number of seconds, 0 or more".to_owned()),
@@ -288,25 +280,10 @@ mod tests {
 
     #[test]
     fn what_no_run_has_is_no_version() {
-        for text in [
-            "",
-            "x",
-            "2",
-            "2.15",
-            "2.15.",
-            "2.15.x",
-            "2.a.0",
-            "+cu130",
-            "torch 2.15.0",
-        ] {
+        for text in ["", "x", "2", "2.15", "2.15.", "2.15.x", "2.a.0", "+cu130", "torch 2.15.0"] {
             assert!(version(text).is_err(), "{text}");
         }
-        for text in [
-            "2.15.0",
-            "2.15.0+cu132",
-            "3.0.0a0+git1f",
-            "2.16.0.dev20260101",
-        ] {
+        for text in ["2.15.0", "2.15.0+cu132", "3.0.0a0+git1f", "2.16.0.dev20260101"] {
             assert_eq!(version(text).unwrap(), text);
         }
     }

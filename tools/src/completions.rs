@@ -25,17 +25,13 @@ fn whole() -> Command {
     let path = |name: &'static str, hint| Arg::new(name).long(name).value_hint(hint);
     let json = || flag("json", "Print one line of JSON");
     let library = Command::new("library").about("Print the library for a C++ program to load");
-    let verify = Command::new("verify-wheel")
-        .about("Verify every byte of a wheel, and name the file that differs");
-    let example = Command::new("try")
-        .about("Run a small program that offloads activations, with stock and with pinbuddy, and see when memory is pinned");
+    let verify = Command::new("verify-wheel").about("Verify every byte of a wheel, and name the file that differs");
+    let example = Command::new("try").about(
+        "Run a small program that offloads activations, with stock and with pinbuddy, and see when memory is pinned",
+    );
     Cli::command()
         .arg(json())
-        .subcommand(
-            verify
-                .arg(Arg::new("sha256").long("sha256"))
-                .arg(path("like", ValueHint::FilePath)),
-        )
+        .subcommand(verify.arg(Arg::new("sha256").long("sha256")).arg(path("like", ValueHint::FilePath)))
         .subcommand(library.arg(path("torch", ValueHint::DirPath)))
         .subcommand(example.arg(path("plan", ValueHint::FilePath)))
 }
@@ -61,9 +57,7 @@ mod tests {
             let is_told = package.iter().any(|it| it.contains(&told));
             assert!(is_told, "the Python package should have {told}");
         }
-        let added = package[1]
-            .lines()
-            .filter_map(|it| it.split_once("add_parser(\""));
+        let added = package[1].lines().filter_map(|it| it.split_once("add_parser(\""));
         let added: Vec<&str> = added.map(|it| it.1.split('"').next().unwrap()).collect();
         assert_eq!(added, ["doctor", "try", "verify-wheel", "library"]);
         assert!(added.iter().all(|it| whole.find_subcommand(it).is_some()));

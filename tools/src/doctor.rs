@@ -72,11 +72,7 @@ impl Asked {
     /// Asks this machine.
     fn here(needed: Option<CudaVersion>) -> Self {
         let simulated = env::var("PINBUDDY_SIM_DEVICES");
-        Self {
-            driver: Driver::ask(),
-            simulated: simulated.ok().and_then(|it| it.parse().ok()),
-            needed,
-        }
+        Self { driver: Driver::ask(), simulated: simulated.ok().and_then(|it| it.parse().ok()), needed }
     }
 }
 

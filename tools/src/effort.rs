@@ -82,11 +82,7 @@ impl Limits {
     pub fn new(seconds: f64) -> Self {
         catch();
         let start = Instant::now();
-        Self {
-            start,
-            until: start + Duration::from_secs_f64(seconds),
-            best: Mutex::default(),
-        }
+        Self { start, until: start + Duration::from_secs_f64(seconds), best: Mutex::default() }
     }
 
     /// Whether to stop now.
@@ -155,10 +151,7 @@ impl Limits {
             None => "searching".to_owned(),
             Some((peak, bound)) => {
                 let efficiency = ratio(bound, peak);
-                format!(
-                    "placed in {}, efficiency {efficiency:.3}",
-                    show::bytes(peak)
-                )
+                format!("placed in {}, efficiency {efficiency:.3}", show::bytes(peak))
             }
         };
         let text = format!("{seconds:4.0} s  {found}; Ctrl-C ends it with the best so far");

@@ -80,9 +80,7 @@ fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
         )?;
         return Ok(false);
     }
-    near.iter()
-        .take(MOST_NEAR)
-        .try_for_each(|it| it.write(out))?;
+    near.iter().take(MOST_NEAR).try_for_each(|it| it.write(out))?;
     Ok(true)
 }
 
@@ -92,11 +90,7 @@ fn log(page: &Page, mut from: impl BufRead) -> Result<bool> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        let part = from
-            .by_ref()
-            .take(LONGEST)
-            .read_until(b'\n', &mut line)
-            .context("standard input cannot be read")?;
+        let part = from.by_ref().take(LONGEST).read_until(b'\n', &mut line).context("standard input cannot be read")?;
         if part == 0 {
             break;
         }
@@ -126,10 +120,7 @@ fn log(page: &Page, mut from: impl BufRead) -> Result<bool> {
 fn list(page: &Page, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Symptoms:\n")?;
     page.symptoms.iter().try_for_each(|it| it.write(out))?;
-    writeln!(
-        out,
-        "Messages, each of which pinbuddy explain MESSAGE explains:\n"
-    )?;
+    writeln!(out, "Messages, each of which pinbuddy explain MESSAGE explains:\n")?;
     let mut messages = page.messages.iter();
     messages.try_for_each(|it| writeln!(out, "  {}", it.title))
 }

@@ -20,10 +20,7 @@ pub(crate) struct Beside {
 
 impl Beside {
     pub(crate) fn new(threshold: u64) -> Self {
-        Self {
-            threshold,
-            private: HashSet::new(),
-        }
+        Self { threshold, private: HashSet::new() }
     }
 
     /// Whether the event is of such a request.
@@ -32,13 +29,8 @@ impl Beside {
             return true;
         }
         match &item.event.op {
-            Op::Request {
-                id, private: true, ..
-            } => self.private.insert(*id),
-            Op::Free {
-                id, pending: false, ..
-            }
-            | Op::Safe { id, .. } => self.private.remove(id),
+            Op::Request { id, private: true, .. } => self.private.insert(*id),
+            Op::Free { id, pending: false, .. } | Op::Safe { id, .. } => self.private.remove(id),
             Op::Free { id, .. } | Op::Use { id, .. } => self.private.contains(id),
             _ => false,
         }
@@ -59,10 +51,7 @@ pub(crate) struct Lifetimes {
 
 impl Lifetimes {
     pub(crate) fn new(threshold: u64) -> Self {
-        Self {
-            threshold,
-            ..Self::default()
-        }
+        Self { threshold, ..Self::default() }
     }
 
     /// Whether the event is of a request that stays, or of none.
@@ -83,13 +72,7 @@ impl Lifetimes {
             return;
         }
         match item.event.op {
-            Op::Request {
-                id,
-                bytes,
-                thread,
-                private: false,
-                ..
-            } => {
+            Op::Request { id, bytes, thread, private: false, .. } => {
                 // No more than there are threads.
                 let lane = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
                 let lane = *self.lanes.entry(thread).or_insert(lane);
@@ -114,11 +97,7 @@ impl Lifetimes {
                 }
             }
             Op::Safe { .. } | Op::Clear | Op::Iteration => to(item.event.op),
-            Op::SegmentAlloc { .. }
-            | Op::SegmentFree { .. }
-            | Op::Node { .. }
-            | Op::Wait { .. }
-            | Op::Lost { .. } => {}
+            Op::SegmentAlloc { .. } | Op::SegmentFree { .. } | Op::Node { .. } | Op::Wait { .. } | Op::Lost { .. } => {}
         }
     }
 
@@ -138,20 +117,10 @@ mod tests {
 
     #[test]
     fn lifetimes_end_where_memory_may_be_used_again() {
-        let request = |id, bytes, thread, private| Op::Request {
-            id,
-            bytes,
-            thread,
-            stream: 0,
-            private,
-        };
+        let request = |id, bytes, thread, private| Op::Request { id, bytes, thread, stream: 0, private };
         let copy = |id| Op::Use { id, stream: 0 };
         let (id, thread, pending) = (4, 0, true);
-        let freed_pending = Op::Free {
-            id,
-            thread,
-            pending,
-        };
+        let freed_pending = Op::Free { id, thread, pending };
         // When, what, the block's number and bytes.
         let events = [
             (0, request(0, 100_000, 70, false), 0, 100_000),
@@ -172,21 +141,13 @@ mod tests {
         ];
         let (mut lifetimes, mut all) = (Lifetimes::new(10), Vec::new());
         for (line, (at, op, block, bytes)) in (1..).zip(events) {
-            let item = Item {
-                line,
-                event: Event::host(at * MICROSECOND, op),
-                block: Some(block),
-                bytes,
-            };
+            let item = Item { line, event: Event::host(at * MICROSECOND, op), block: Some(block), bytes };
             lifetimes.push(&item, &mut |event| all.push(event));
         }
         lifetimes.end(&mut |event| all.push(event));
         let made = |id, bytes, lane| Op::request(id, bytes).on_thread(lane);
         let over = |id| Op::Safe { id };
-        let (first, second) = (
-            [made(0, 100_000, 0), made(1, 10, 1)],
-            [over(1), made(3, 50, 1)],
-        );
+        let (first, second) = ([made(0, 100_000, 0), made(1, 10, 1)], [over(1), made(3, 50, 1)]);
         let rest = [over(0), made(4, 60, 0), Op::Iteration, over(4)];
         assert_eq!(all, [&first[..], &second, &rest].concat());
         assert_eq!(lifetimes.left_out, 1);

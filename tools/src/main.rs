@@ -10,8 +10,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use pinbuddy_tools::cli::{Cli, Command};
 use pinbuddy_tools::{
-    advise, completions, doctor, explain, output, place, plan, plans, report, simulate, top,
-    workloads,
+    advise, completions, doctor, explain, output, place, plan, plans, report, simulate, top, workloads,
 };
 
 fn main() -> ExitCode {
@@ -34,10 +33,7 @@ fn main() -> ExitCode {
 fn parsed() -> Result<Cli, clap::Error> {
     let typed = env::args_os().next().unwrap_or_default();
     let typed = Path::new(&typed).file_name().and_then(OsStr::to_str);
-    let typed = typed
-        .filter(|it| !it.starts_with(env!("CARGO_PKG_NAME")))
-        .unwrap_or("pinbuddy")
-        .to_owned();
+    let typed = typed.filter(|it| !it.starts_with(env!("CARGO_PKG_NAME"))).unwrap_or("pinbuddy").to_owned();
     let mut command = Cli::command().bin_name(typed);
     let matches = command.try_get_matches_from_mut(env::args_os())?;
     Cli::from_arg_matches(&matches).map_err(|it| it.format(&mut command))

@@ -49,23 +49,14 @@ impl Output {
         let is_own = |it: &&&Path| own.is_some() && Identity::of_input(it) == own;
         if let Some(input) = inputs.iter().find(is_own) {
             let input = input.display();
-            bail!(
-                "{name} is also an input ({input}), which would be lost: name another file to write to"
-            );
+            bail!("{name} is also an input ({input}), which would be lost: name another file to write to");
         }
-        Ok(Self {
-            name,
-            place,
-            mode: 0o666,
-        })
+        Ok(Self { name, place, mode: 0o666 })
     }
 
     /// For a file that only this user may read, as runs write their plans.
     pub(crate) fn private(self) -> Self {
-        Self {
-            mode: 0o600,
-            ..self
-        }
+        Self { mode: 0o600, ..self }
     }
 
     /// The same of a command whose output need not be named.
@@ -95,11 +86,7 @@ impl Output {
     }
 
     /// Writes a file beside its place and moves it there, so that nobody reads half of it.
-    fn replace(
-        &self,
-        path: &Path,
-        write: impl FnOnce(&mut Out<'_>) -> io::Result<()>,
-    ) -> io::Result<()> {
+    fn replace(&self, path: &Path, write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> io::Result<()> {
         let mut part = Builder::new()
             .prefix(path.file_name().unwrap_or_default())
             .suffix(".part")
@@ -118,11 +105,7 @@ impl Output {
 }
 
 /// Prints what a command came to, for people or for programs: on standard error where standard output has its output.
-pub(crate) fn answer(
-    out: Option<&Output>,
-    answer: &(impl fmt::Display + serde::Serialize),
-    json: bool,
-) -> Result<()> {
+pub(crate) fn answer(out: Option<&Output>, answer: &(impl fmt::Display + serde::Serialize), json: bool) -> Result<()> {
     if json {
         return summary(out, &pretty(answer)?);
     }
@@ -160,8 +143,7 @@ pub fn print(text: &impl fmt::Display) -> Result<()> {
 /// The same of what is written in parts; returns whether anybody reads on.
 pub(crate) fn print_with(write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> Result<bool> {
     // Not as of a file: free space is all that helps, which needs no explanation.
-    into(&mut io::stdout().lock(), write)
-        .map_err(|why| anyhow!("standard output takes no more: {why}"))
+    into(&mut io::stdout().lock(), write).map_err(|why| anyhow!("standard output takes no more: {why}"))
 }
 
 /// Says something on standard error. Nobody can be told if that fails.
@@ -171,10 +153,7 @@ pub fn say(text: fmt::Arguments<'_>) {
 }
 
 /// Writes into what is there; returns whether anybody reads on.
-fn into(
-    stream: &mut dyn Write,
-    write: impl FnOnce(&mut Out<'_>) -> io::Result<()>,
-) -> io::Result<bool> {
+fn into(stream: &mut dyn Write, write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> io::Result<bool> {
     let mut to = BufWriter::new(stream);
     let written = write(&mut to).and_then(|()| to.flush());
     if written.is_err() {

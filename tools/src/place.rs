@@ -65,16 +65,11 @@ pub fn place(blocks: &[Block], args: &cli::Plan) -> Result<(Placed, Vec<u64>)> {
     let instance = Instance::new(blocks.to_vec())?;
     let (lower_bound, threads) = (instance.lower_bound(), threads(args.threads));
     let limits = Limits::new(args.time_limit);
-    let effort = Effort {
-        joins: true,
-        threads,
-        stop: &|| limits.stop(),
-        seen: &|peak| limits.seen(peak, lower_bound),
-    };
+    let effort = Effort { joins: true, threads, stop: &|| limits.stop(), seen: &|peak| limits.seen(peak, lower_bound) };
     let solution = limits.watch(|| solve(&instance, effort));
     let seconds = limits.seconds();
-    let peak = check(blocks, None, &solution.offsets)
-        .context("the placement found is none, which is a defect of pinbuddy")?;
+    let peak =
+        check(blocks, None, &solution.offsets).context("the placement found is none, which is a defect of pinbuddy")?;
     let others = baseline::of_blocks(blocks, lower_bound);
     let [stock, engine] = others.map_or([None, None], |it| it.map(Some));
     let placed = Placed {
@@ -105,16 +100,10 @@ impl fmt::Display for Placed {
         let (peak, bound) = (show::bytes(self.peak), show::bytes(self.lower_bound));
         let blocks = show::count(self.blocks as u64, "block");
         let gap = self.gap_percent;
-        writeln!(
-            f,
-            "{blocks} in {peak}, {gap:.2} % above the lower bound of {bound}"
-        )?;
+        writeln!(f, "{blocks} in {peak}, {gap:.2} % above the lower bound of {bound}")?;
         let threads = show::count(self.threads as u64, "thread");
         let (by, seconds) = (self.by, self.seconds);
-        writeln!(
-            f,
-            "  found by {by} in {seconds:.2} s with {threads}: {ended}"
-        )?;
+        writeln!(f, "  found by {by} in {seconds:.2} s with {threads}: {ended}")?;
         let engine = "pinbuddy without a plan";
         let others = [("stock", &self.stock), (engine, &self.engine)];
         for (name, it) in others {

@@ -60,17 +60,11 @@ pub fn run(file: &Path, args: &cli::Plan) -> Result<()> {
         let begun = Instant::now();
         let models = models::replay(&read.record, number, &made)?;
         search.reading_seconds += begun.elapsed().as_secs_f64();
-        let [(_, chosen)] = &*chosen else {
-            bail!("{} has memory of more than device {number}", input.name)
-        };
+        let [(_, chosen)] = &*chosen else { bail!("{} has memory of more than device {number}", input.name) };
         let planned = DevicePlanned::new(&made, &read, chosen, models, search, written);
         if let Some(out) = &out {
             if made.plans.is_empty() {
-                bail!(
-                    "no plan is made of {}. To do: {}",
-                    input.name,
-                    planned.instead()
-                );
+                bail!("no plan is made of {}. To do: {}", input.name, planned.instead());
             }
             out.write(|to| made.write(to))?;
         }
@@ -104,12 +98,7 @@ fn searched<R, M>(
     let threads = threads(args.threads);
     let (limits, options) = (Limits::new(args.time_limit), options(made_for, threads));
     let made = limits.search(|watch| make(&read, &options, watch));
-    let search = Search {
-        seconds: limits.seconds(),
-        reading_seconds,
-        ended: limits.ended(false),
-        threads,
-    };
+    let search = Search { seconds: limits.seconds(), reading_seconds, ended: limits.ended(false), threads };
     Ok((read, made, search))
 }
 
@@ -128,11 +117,7 @@ pub fn search_device(record: &DeviceRecord, seconds: f64, asked: Option<usize>) 
 }
 
 fn options(made_for: MadeFor, threads: usize) -> Options {
-    Options {
-        made_for,
-        threads,
-        ..Options::default()
-    }
+    Options { made_for, threads, ..Options::default() }
 }
 
 /// What the plan is for: as the user says, or else as the file says.
@@ -210,10 +195,5 @@ fn read(input: &Input, threshold: u64) -> Result<Read> {
         );
     }
     let outcomes = replays.outcomes();
-    Ok(Read {
-        record,
-        left_out: lifetimes.left_out,
-        outcomes: [outcomes[0].clone(), outcomes[1].clone()],
-        run_peak,
-    })
+    Ok(Read { record, left_out: lifetimes.left_out, outcomes: [outcomes[0].clone(), outcomes[1].clone()], run_peak })
 }

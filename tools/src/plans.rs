@@ -56,9 +56,8 @@ fn config(library: Option<&Path>) -> Config {
 }
 
 fn folder(config: &Config) -> Result<Folder> {
-    Folder::of(config.plan_dir.value.as_deref(), variable).context(
-        "there is no folder of plans: none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names one",
-    )
+    Folder::of(config.plan_dir.value.as_deref(), variable)
+        .context("there is no folder of plans: none of BUDDY_PLAN_DIR, XDG_CACHE_HOME and HOME names one")
 }
 
 /// A plan, for people and programs.
@@ -86,17 +85,10 @@ impl Shown {
 
 impl Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Key {
-            world_size, torch, ..
-        } = &self.key;
+        let Key { world_size, torch, .. } = &self.key;
         let (bytes, ago) = (show::bytes(self.bytes), ago(self.used_seconds_ago));
         let many = show::count_of(*world_size as u64, "process", "processes");
-        write!(
-            f,
-            "{}  {bytes}, used {ago} ago, torch {torch}, {many}: {}",
-            self.name,
-            line(&self.key)
-        )
+        write!(f, "{}  {bytes}, used {ago} ago, torch {torch}, {many}: {}", self.name, line(&self.key))
     }
 }
 
@@ -152,10 +144,7 @@ fn find(folder: &Folder, asked: &str) -> Result<Kept> {
     let near: Vec<&Kept> = all.iter().filter(is_near).collect();
     match near[..] {
         [one] => Ok(one.clone()),
-        [] => bail!(
-            "there is no plan {asked:?} in {}: `pinbuddy plans ls` lists all",
-            folder.path().display()
-        ),
+        [] => bail!("there is no plan {asked:?} in {}: `pinbuddy plans ls` lists all", folder.path().display()),
         _ => {
             let names: Vec<String> = near.iter().map(|it| name(&it.path)).collect();
             bail!("{asked:?} may be each of {}", names.join(", "))
@@ -179,10 +168,7 @@ fn show(kept: &Kept, json: bool) -> Result<()> {
     let known = key.iter().filter(|(_, value)| !value.is_null());
     let row = |(name, value)| format!("  {name:<13} {value}\n");
     let rows: String = known.map(row).collect();
-    output::print(&format!(
-        "{shown}\n  {:<13} {}\n{rows}  {:<13} {facts}\n",
-        "file", shown.file, "plan"
-    ))
+    output::print(&format!("{shown}\n  {:<13} {}\n{rows}  {:<13} {facts}\n", "file", shown.file, "plan"))
 }
 
 /// What a plan reserves, its slots, and of how many requests it is.
@@ -201,9 +187,7 @@ fn read(key: &Key, text: &str) -> Result<(u64, usize, u64)> {
         Device => DevicePlan::read(own).map(|it| {
             let plans = it.plans.iter().map(|(_, plan)| plan);
             let sums = plans.map(|it| (it.reserved(), it.slots.len(), it.facts.requests));
-            sums.fold((0, 0, 0), |sum, it| {
-                (sum.0 + it.0, sum.1 + it.1, sum.2 + it.2)
-            })
+            sums.fold((0, 0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1, sum.2 + it.2))
         }),
     };
     Ok(read?)
@@ -214,10 +198,7 @@ fn facts(key: &Key, text: &str) -> String {
     match read(key, text) {
         Ok((reserved, slots, requests)) => {
             let (bytes, slots) = (show::bytes(reserved), show::count(slots as u64, "slot"));
-            format!(
-                "{bytes} in {slots}, of {}",
-                show::count(requests, "recorded request")
-            )
+            format!("{bytes} in {slots}, of {}", show::count(requests, "recorded request"))
         }
         Err(why) => format!("none: {why}"),
     }
@@ -268,12 +249,9 @@ fn put(file: &Path, inputs: &[&Path], text: &str) -> Result<()> {
 fn import(folder: &Folder, file: &Path) -> Result<()> {
     let text = text(file)?;
     let (key, shown, named) = (Key::read(&text), file.display(), named(folder));
-    let key =
-        key.with_context(|| format!("{shown} is no exported plan: its first line is no key"))?;
+    let key = key.with_context(|| format!("{shown} is no exported plan: its first line is no key"))?;
     read(&key, &text).with_context(|| format!("{shown} has no plan that can be used"))?;
-    folder
-        .make()
-        .with_context(|| format!("{named}, cannot be made"))?;
+    folder.make().with_context(|| format!("{named}, cannot be made"))?;
     let found = fs::metadata(folder.path());
     let found = found.with_context(|| format!("{named}, cannot be read"))?;
     if let Err(why) = trusted(&found, rustix::process::geteuid().as_raw()) {

@@ -89,32 +89,21 @@ pub fn run(args: &cli::Simulate) -> Result<()> {
     if !args.json {
         output::print(&table::Advised(&advice))?;
     }
-    let answer = Answer {
-        optimized: !cfg!(debug_assertions),
-        peak_memory_bytes: peak_memory(),
-        traces,
-        advice,
-    };
-    output::print(&if args.json {
-        output::pretty(&answer)?
-    } else {
-        table::footer(&answer)
-    })
+    let answer = Answer { optimized: !cfg!(debug_assertions), peak_memory_bytes: peak_memory(), traces, advice };
+    output::print(&if args.json { output::pretty(&answer)? } else { table::footer(&answer) })
 }
 
 /// The chosen policies, deduplicated, in the order of comparison.
 fn kinds(asked: &[Kind]) -> Vec<Kind> {
     let all = Kind::ALL.into_iter();
-    all.filter(|it| asked.is_empty() || asked.contains(it))
-        .collect()
+    all.filter(|it| asked.is_empty() || asked.contains(it)).collect()
 }
 
 /// The named traces, or every workload.
 fn inputs(names: &[String], made: cli::Made) -> Result<Vec<(Input, Option<Made>)>> {
     let make = |workload: &'static Workload| {
         let (seed, steps) = (made.seed, made.steps.unwrap_or(workload.steps));
-        let events =
-            move || -> Box<dyn Iterator<Item = _>> { Box::new(workload.events(seed, steps)) };
+        let events = move || -> Box<dyn Iterator<Item = _>> { Box::new(workload.events(seed, steps)) };
         let input = Input::generated(workload.name, Box::new(events));
         (input, Some(Made { seed, steps }))
     };
@@ -133,9 +122,7 @@ fn open(name: &str) -> Result<Input> {
     if name != "-"
         && let Err(why) = fs::metadata(path)
     {
-        bail!(
-            "there is no trace {name} ({why}), and no workload of that name: pinbuddy trace --list has them"
-        );
+        bail!("there is no trace {name} ({why}), and no workload of that name: pinbuddy trace --list has them");
     }
     let mut input = Input::open(path, None)?;
     if input.whose() != Whose::Host {
@@ -146,12 +133,7 @@ fn open(name: &str) -> Result<Input> {
     Ok(input)
 }
 
-fn compare(
-    input: &Input,
-    made: Option<Made>,
-    kinds: &[Kind],
-    args: &cli::Simulate,
-) -> Result<Comparison> {
+fn compare(input: &Input, made: Option<Made>, kinds: &[Kind], args: &cli::Simulate) -> Result<Comparison> {
     let settings = args.settings.settings();
     let runs = kinds.iter().map(|kind| replay::on(*kind, settings));
     let mut replays = Replays::new(runs.collect());
@@ -171,9 +153,7 @@ fn compare(
     input.say_cut_off();
     if lost > 0 {
         let name = &input.name;
-        output::say(format_args!(
-            "{name} lacks {lost} events, which came too fast\n"
-        ));
+        output::say(format_args!("{name} lacks {lost} events, which came too fast\n"));
     }
     Ok(Comparison {
         trace: input.name.clone(),
@@ -186,11 +166,8 @@ fn compare(
 
 /// What to set for a program like each workload; nothing where policies were chosen, or for files, which `advise` is for.
 fn advice(inputs: &[(Input, Option<Made>)], args: &cli::Simulate) -> Result<Vec<Advice>> {
-    let made = inputs
-        .iter()
-        .filter(|it| it.1.is_some() && args.policies.is_empty());
-    made.map(|(input, _)| advise(input, &mut |record| search(record, SECONDS, None)))
-        .collect()
+    let made = inputs.iter().filter(|it| it.1.is_some() && args.policies.is_empty());
+    made.map(|(input, _)| advise(input, &mut |record| search(record, SECONDS, None))).collect()
 }
 
 fn peak_memory() -> Option<u64> {

@@ -27,12 +27,9 @@ impl fmt::Display for Waited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.count {
             0 => f.write_str("never waited for the driver"),
-            count => write!(
-                f,
-                "waited {} for the driver, {} in all",
-                show::count(count, "time"),
-                show::time(self.total)
-            ),
+            count => {
+                write!(f, "waited {} for the driver, {} in all", show::count(count, "time"), show::time(self.total))
+            }
         }
     }
 }

@@ -19,8 +19,7 @@ pub fn run(args: &cli::Trace) -> Result<()> {
     if args.list {
         return output::print(&list());
     }
-    fs::create_dir_all(&args.out)
-        .with_context(|| format!("{} cannot be made", args.out.display()))?;
+    fs::create_dir_all(&args.out).with_context(|| format!("{} cannot be made", args.out.display()))?;
     for name in &args.workloads {
         // The command line has checked the names.
         let workload = Workload::named(name).with_context(|| format!("no workload {name}"))?;
@@ -34,9 +33,7 @@ pub fn run(args: &cli::Trace) -> Result<()> {
 fn list() -> String {
     let width = WORKLOADS.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let line = |it: &Workload| {
-        let Workload {
-            name, about, steps, ..
-        } = it;
+        let Workload { name, about, steps, .. } = it;
         let sizes = match it.sizes {
             Sizes::Fixed => "fixed sizes",
             Sizes::Vary => "sizes vary",
@@ -72,10 +69,7 @@ mod tests {
     fn a_file_for_a_workload_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let workload = Workload::named("fixed-2.083gib").unwrap();
-        let made = cli::Made {
-            seed: 1,
-            steps: None,
-        };
+        let made = cli::Made { seed: 1, steps: None };
         let file = write(workload, made, folder.path()).unwrap();
         insta::assert_snapshot!(fs::read_to_string(&file).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

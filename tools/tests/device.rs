@@ -42,25 +42,15 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     let out = folder.path().join("device.plan");
     let said = json(&["plan", &trace, "--json", "--out", out.to_str().unwrap()]);
     let plans = DevicePlan::read(&fs::read_to_string(&out).unwrap()).unwrap();
-    let found: Vec<((u32, u32), u64)> = plans
-        .plans
-        .iter()
-        .map(|(stream, plan)| ((*stream).into(), plan.reserved() >> 20))
-        .collect();
+    let found: Vec<((u32, u32), u64)> =
+        plans.plans.iter().map(|(stream, plan)| ((*stream).into(), plan.reserved() >> 20)).collect();
     // One of 5 MiB would have a segment of 20 MiB, as the requests of the second stream have.
     assert_eq!(found, [((0, 0), 10)]);
     for (_, plan) in &plans.plans {
         let made_for = (plan.made_for.torch.as_str(), plan.made_for.threshold);
         assert_eq!(made_for, ("2.15.0", THRESHOLDS[0]));
     }
-    let numbers = [
-        "requests",
-        "hits",
-        "peak",
-        "peak_requested",
-        "run_peak",
-        "requests_below_threshold",
-    ];
+    let numbers = ["requests", "hits", "peak", "peak_requested", "run_peak", "requests_below_threshold"];
     let numbers = numbers.map(|it| said[it].as_u64().unwrap());
     let peak = (15 << 20) + (255 << 10);
     assert_eq!(numbers, [30, 20, 10 << 20, peak, 20 << 20, 1]);
@@ -68,10 +58,7 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
     // of its own, but for expandable segments, which have pages of 20 MiB.
     assert_eq!(reserved(&said), [42, 42, 32, 42]);
     assert!(said["best"] == "plan" && said["device"] == 0);
-    assert_eq!(
-        said["setting"],
-        "PYTORCH_ALLOC_CONF=expandable_segments:False"
-    );
+    assert_eq!(said["setting"], "PYTORCH_ALLOC_CONF=expandable_segments:False");
     let page = data(&trace, &[]);
     shows_what_plan_says(&page, &said);
     assert!(page["run_peak"] == said["run_peak"] && page["run_peak"] == 20 << 20);
@@ -89,12 +76,7 @@ fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
 
 /// In MiB: stock, expandable segments, and the plan in front of each.
 fn reserved(said: &Value) -> [u64; 4] {
-    let names = [
-        "stock",
-        "expandable",
-        "plan_before_stock",
-        "plan_before_expandable",
-    ];
+    let names = ["stock", "expandable", "plan_before_stock", "plan_before_expandable"];
     names.map(|it| said[it]["peak"].as_u64().unwrap() >> 20)
 }
 
@@ -104,10 +86,7 @@ fn shows_what_plan_says(page: &Value, said: &Value) {
         ("stock", "stock"),
         ("expandable segments", "expandable"),
         ("plan, stock behind it", "plan_before_stock"),
-        (
-            "plan, expandable segments behind it",
-            "plan_before_expandable",
-        ),
+        ("plan, expandable segments behind it", "plan_before_expandable"),
     ];
     let is_made = |it: &&(&str, &str)| !said[it.1].is_null();
     let peaks = names.iter().filter(is_made);
@@ -147,15 +126,9 @@ fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
     assert_eq!(reserved(&said), [34, 28, 22, 40]);
     assert_eq!(said["worse_before"], json!(["expandable segments"]));
     let text = told(&["plan", &trace]);
-    says(
-        &text,
-        " 40.00 MiB, efficiency 0.525, more than without a plan\n",
-    );
+    says(&text, " 40.00 MiB, efficiency 0.525, more than without a plan\n");
     says(&text, " 22.00 MiB, efficiency 0.955\n");
-    says(
-        &text,
-        "and PYTORCH_ALLOC_CONF=expandable_segments:False BUDDY",
-    );
+    says(&text, "and PYTORCH_ALLOC_CONF=expandable_segments:False BUDDY");
 }
 
 #[test]
@@ -163,12 +136,7 @@ fn what_private_pools_have_is_said_beside_what_the_run_reserved() {
     let folder = tempfile::tempdir().unwrap();
     let mut lines = Lines(fs::read_to_string(trace(&folder)).unwrap());
     let pool = |lines: &mut Lines, id| {
-        let of = [
-            ("bytes", 64 << 20),
-            ("private", 1),
-            ("device", 0),
-            ("stream", 4),
-        ];
+        let of = [("bytes", 64 << 20), ("private", 1), ("device", 0), ("stream", 4)];
         lines.put(1, "alloc", &[&[("id", id)], &of[..]].concat());
     };
     pool(&mut lines, 1000);
@@ -179,20 +147,14 @@ fn what_private_pools_have_is_said_beside_what_the_run_reserved() {
     let said = json(&["plan", &trace, "--json"]);
     assert_eq!(said["peak_private"], 128 << 20);
     assert_eq!(said["requests"], 30);
-    says(
-        &told(&["plan", &trace]),
-        "128.00 MiB were requested of private pools",
-    );
+    says(&told(&["plan", &trace]), "128.00 MiB were requested of private pools");
 }
 
 #[test]
 fn where_no_stream_has_a_plan_none_is_offered() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(&folder);
-    let [page, said] = [
-        data(&trace, &["--device", "1"]),
-        json(&["plan", &trace, "--device", "1", "--json"]),
-    ];
+    let [page, said] = [data(&trace, &["--device", "1"]), json(&["plan", &trace, "--device", "1", "--json"])];
     shows_what_plan_says(&page, &said);
     let said = told(&["plan", &trace, "--device", "1"]);
     assert!(
@@ -212,10 +174,7 @@ fn of_device_memory_what_cannot_be_planned_is_refused() {
     let trace = trace(&folder);
     let table = |name, rows: &str| file(&folder, name, format!("action,addr,size,stream\n{rows}"));
     // The second is of a history of the state alone.
-    let (none, state) = (
-        table("none.csv", ""),
-        table("state.csv", "snapshot,0,0,0\n"),
-    );
+    let (none, state) = (table("none.csv", ""), table("state.csv", "snapshot,0,0,0\n"));
     let commands: [&[&str]; 6] = [
         &[&trace, "--device", "7"],
         &[&trace, "--device", "1", "--out", "x"],
@@ -238,10 +197,7 @@ fn advice_on_device_memory_is_about_pieces_and_a_plan() {
     let table = file(&folder, "step.csv", format!("\u{feff}{}", table()));
     let command = "step.csv --torch \"$(python -c 'import torch; print(torch.__version__)')\" --out device.plan";
     says(&told(&["advise", &table]), command);
-    assert!(
-        said.ends_with("Nothing wrong was found in the program.\n"),
-        "{said}"
-    );
+    assert!(said.ends_with("Nothing wrong was found in the program.\n"), "{said}");
     // Each step asks for another size, which no segment of the steps before fits.
     let mut lines = Lines::with_head(HEAD);
     for id in 1..=40 {

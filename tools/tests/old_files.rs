@@ -10,12 +10,7 @@ fn read(name: &str, more: &[&str]) -> String {
     let events: serde_json::Value = serde_json::from_str(&report("perfetto")).unwrap();
     let events = events["traceEvents"].as_array().unwrap();
     let events: Vec<String> = events.iter().map(ToString::to_string).collect();
-    format!(
-        "{name} {}\n{}{}\n",
-        more.join(" "),
-        report("csv"),
-        events.join("\n")
-    )
+    format!("{name} {}\n{}{}\n", more.join(" "), report("csv"), events.join("\n"))
 }
 
 #[test]

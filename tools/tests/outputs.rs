@@ -12,10 +12,7 @@ use crate::started;
 use started::{command, file, says, told, tools};
 
 fn trace(folder: &TempDir) -> String {
-    let header = Header {
-        torch: Some("2.15.0".to_owned()),
-        ..Header::default()
-    };
+    let header = Header { torch: Some("2.15.0".to_owned()), ..Header::default() };
     started::trace(folder.path(), "tensors-155", 2, &header)
 }
 
@@ -37,10 +34,7 @@ fn table(folder: &TempDir) -> String {
 /// Starts a command with its standard output on `stdout`.
 fn onto(arguments: &[&str], stdout: impl Into<Stdio>) -> Output {
     let mut started = command();
-    let child = started
-        .args(arguments)
-        .stdout(stdout)
-        .stderr(Stdio::piped());
+    let child = started.args(arguments).stdout(stdout).stderr(Stdio::piped());
     child.spawn().unwrap().wait_with_output().unwrap()
 }
 
@@ -115,10 +109,7 @@ fn an_input_is_never_the_output() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, table) = (&*trace(&folder), &*table(&folder));
     let [link, hard] = ["link", "hard"].map(|it| folder.path().join(it));
-    for (input, arguments) in [trace, trace, trace, table]
-        .into_iter()
-        .zip(with_outputs(trace, table))
-    {
+    for (input, arguments) in [trace, trace, trace, table].into_iter().zip(with_outputs(trace, table)) {
         let _ = [&link, &hard].map(fs::remove_file);
         symlink(input, &link).unwrap();
         fs::hard_link(input, &hard).unwrap();
@@ -230,8 +221,6 @@ fn a_search_that_cannot_be_told_of_goes_on() {
     let part = file(&folder, "part.jsonl", &whole[..whole.len() / 2]);
     // Says on standard error that the file is cut off.
     let mut asked = command();
-    asked
-        .args(["plan", &part, "--time-limit", "0"])
-        .stderr(full);
+    asked.args(["plan", &part, "--time-limit", "0"]).stderr(full);
     assert!(asked.output().unwrap().status.success());
 }

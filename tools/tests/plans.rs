@@ -25,10 +25,7 @@ impl Place {
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pinbuddy-tools"));
         for (name, _) in std::env::vars() {
-            if ["BUDDY_", "WORLD_", "RANK", "LOCAL_", "SLURM_"]
-                .iter()
-                .any(|it| name.starts_with(it))
-            {
+            if ["BUDDY_", "WORLD_", "RANK", "LOCAL_", "SLURM_"].iter().any(|it| name.starts_with(it)) {
                 command.env_remove(name);
             }
         }
@@ -92,15 +89,7 @@ impl Place {
     }
 }
 
-const WHY: [&str; 7] = [
-    "why",
-    "--torch",
-    "2.15.0+cu132",
-    "--",
-    "python",
-    "train.py",
-    "--batch",
-];
+const WHY: [&str; 7] = ["why", "--torch", "2.15.0+cu132", "--", "python", "train.py", "--batch"];
 
 #[test]
 fn why_finds_the_plan_that_a_run_has_made_or_says_what_differs() {
@@ -117,10 +106,7 @@ fn why_finds_the_plan_that_a_run_has_made_or_says_what_differs() {
     let other = String::from_utf8(other.stdout).unwrap();
     says(&other, "there is no plan");
     says(&other, &format!("near   {name}"));
-    says(
-        &other,
-        r#"arguments: here ["--batch","16"], there ["--batch","8"]"#,
-    );
+    says(&other, r#"arguments: here ["--batch","16"], there ["--batch","8"]"#);
     let unknown = place.refused(&["why", "--torch", "2.15.0", "--", "python", "-i"]);
     says(&unknown, "does not say which program");
     let no_torch = place.refused(&["why", "--", "python", "train.py"]);
@@ -139,8 +125,7 @@ fn plans_are_listed_shown_removed_exported_and_imported() {
     let shown = place.said(&["show", &one]);
     says(&shown, "train.py --batch 8");
     says(&shown, "0 slots");
-    let json: serde_json::Value =
-        serde_json::from_str(&place.said(&["show", "--json", &one])).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&place.said(&["show", "--json", &one])).unwrap();
     assert_eq!(json["key"]["arguments"][1], "8");
 
     let moved = place.0.path().join("moved.plan");
@@ -166,29 +151,21 @@ fn what_a_site_or_a_wheel_sets_counts_as_in_a_run() {
     let place = Place::new();
     let name = place.put_of("8", Some(2));
     let at = |name: &str| place.0.path().join(name);
-    let settings = format!(
-        "BUDDY_PLAN_DIR = '{}'\nBUDDY_THRESHOLD_MB = 2\n",
-        at("plans").display()
-    );
+    let settings = format!("BUDDY_PLAN_DIR = '{}'\nBUDDY_THRESHOLD_MB = 2\n", at("plans").display());
     fs::write(at("libtorch_pinbuddy.toml"), settings).unwrap();
     let why = |command: &mut Command| {
         let done = command.args(WHY).arg("8").output().unwrap();
         String::from_utf8(done.stdout).unwrap()
     };
     let there = format!("there is a plan\n  key    {name}");
-    let said = why(place
-        .command()
-        .env("PINBUDDY_SITE", at("libtorch_pinbuddy.toml")));
+    let said = why(place.command().env("PINBUDDY_SITE", at("libtorch_pinbuddy.toml")));
     says(&said, &there);
     let library = at("libtorch_pinbuddy.so");
     let said = why(place.command().arg("--library").arg(&library));
     says(&said, &there);
     // Turned off by the environment.
     let mut off = place.command();
-    let said = why(off
-        .env("BUDDY_THRESHOLD_MB", "")
-        .arg("--library")
-        .arg(&library));
+    let said = why(off.env("BUDDY_THRESHOLD_MB", "").arg("--library").arg(&library));
     says(&said, "threshold_mb: here null, there 2");
 }
 
@@ -201,10 +178,7 @@ fn what_has_no_plan_is_not_exported_and_what_is_damaged_is_removed_by_its_name()
     let head = whole.split_inclusive('\n').next().unwrap();
     let none = r#"{"format":"pinbuddy-no-plan","version":1}"#;
     fs::write(&file, [head, none].concat()).unwrap();
-    says(
-        &place.said(&["show", &name]),
-        "none: nothing of this program's",
-    );
+    says(&place.said(&["show", &name]), "none: nothing of this program's");
     let said = place.refused(&["export", &name, "out.plan"]);
     says(&said, "has no plan to export");
     says(&said, "nothing of this program's can be");

@@ -20,11 +20,7 @@ fn refused(arguments: &[&str], folder: &Path) -> String {
 
 /// A workload as a trace of the second of two processes.
 fn trace(folder: &TempDir, name: &str, steps: u32) -> String {
-    let header = Header {
-        rank: Some(1),
-        world_size: Some(2),
-        ..Header::default()
-    };
+    let header = Header { rank: Some(1), world_size: Some(2), ..Header::default() };
     started::trace(folder.path(), name, steps, &header)
 }
 
@@ -95,13 +91,7 @@ fn advice_for_people_and_for_programs() {
     let said = json(&["advise", &trace, "--json", "--time-limit", "1"]);
     let choices = said["choices"].as_array().unwrap().iter();
     let names: Vec<&str> = choices.filter_map(|it| it["name"].as_str()).collect();
-    for name in [
-        "stock",
-        "stock, tuned",
-        "#181094",
-        "pinbuddy",
-        "pinbuddy, WARMUP=off GROWTH=exact",
-    ] {
+    for name in ["stock", "stock, tuned", "#181094", "pinbuddy", "pinbuddy, WARMUP=off GROWTH=exact"] {
         assert!(names.contains(&name), "{name} is not in {names:?}");
     }
     let is_planned = names.iter().any(|it| it.starts_with("pinbuddy, a plan"));
@@ -145,14 +135,8 @@ fn what_cannot_be_used_is_refused_with_its_place() {
     let large = file("large.jsonl", format!("{request}99999999}}\n").as_bytes());
     let page = file("page.jsonl", b"<html><body>404</body></html>");
     let semicolons = file("semicolons.csv", b"action;addr;size;stream\n");
-    let malloc = file(
-        "malloc.csv",
-        b"action,addr,size,stream\noom,0,0,0\nmalloc,5,9,0\n",
-    );
-    let long = file(
-        "long.csv",
-        b"action,addr,size,stream\nalloc,1,2199023255552,0\n",
-    );
+    let malloc = file("malloc.csv", b"action,addr,size,stream\noom,0,0,0\nmalloc,5,9,0\n");
+    let long = file("long.csv", b"action,addr,size,stream\nalloc,1,2199023255552,0\n");
     let commands: [&[&str]; 19] = [
         &["plan", &page],
         &["plan", &semicolons],
@@ -226,11 +210,7 @@ fn a_plan_is_measured_by_what_lives_at_once_also_where_sizes_vary() {
     for step in 0..12_u64 {
         let first = id;
         for request in 0..6 {
-            let mib = if request < 3 {
-                1
-            } else {
-                20 + step * 7919 * request % 181
-            };
+            let mib = if request < 3 { 1 } else { 20 + step * 7919 * request % 181 };
             lines.alloc(id, id, mib << 20);
             id += 1;
         }
@@ -270,11 +250,7 @@ fn what_no_program_does_is_not_found_in_it() {
         let trace = trace(&folder, name, steps);
         let said = json(&["advise", &trace, "--json", "--time-limit", "0"]);
         let found = said["findings"].as_array().unwrap();
-        let wrong = [
-            "gathered_into_a_list",
-            "pinned_and_freed_at_once",
-            "waits_long_for_a_stream",
-        ];
+        let wrong = ["gathered_into_a_list", "pinned_and_freed_at_once", "waits_long_for_a_stream"];
         let is_wrong = |it: &&Value| wrong.contains(&it["id"].as_str().unwrap());
         assert_eq!(found.iter().find(is_wrong), None, "{name}");
     }

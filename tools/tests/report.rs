@@ -37,9 +37,7 @@ fn a_page_is_one_file_beside_the_trace() {
     assert!(path.ends_with("/variable-lengths.report.html"));
     let page = String::from_utf8(page).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
-    for outside in [
-        "http:", "https:", "src=", "href=", "@import", "url(", "fetch(", "{{",
-    ] {
+    for outside in ["http:", "https:", "src=", "href=", "@import", "url(", "fetch(", "{{"] {
         assert!(!page.contains(outside), "{outside}");
     }
 }
@@ -48,11 +46,7 @@ fn a_page_is_one_file_beside_the_trace() {
 fn limits_of_the_run_are_in_its_report() {
     let folder = TempDir::new().unwrap();
     let settings = [("BUDDY_MAX_MB".to_owned(), 3000.into())];
-    let header = Header {
-        group_limit: Some(4 << 30),
-        settings: settings.into_iter().collect(),
-        ..Header::default()
-    };
+    let header = Header { group_limit: Some(4 << 30), settings: settings.into_iter().collect(), ..Header::default() };
     let file = started::trace(folder.path(), "tensors-155", 1, &header);
     let data = data(&file, &["--time-limit", "0"]);
     assert_eq!(data["budget"], 3000_u64 << 20);
@@ -97,11 +91,8 @@ fn what_is_drawn_agrees_with_what_is_advised() {
         assert!(elsewhere.is_null() || elsewhere == 0 || it["name"] == "a plan");
     }
     let lab = data["lab"]["tried"].as_array().unwrap();
-    let of =
-        |it: &Value| ["block_mb", "count", "threshold_mb", "exact"].map(|key| it[key].to_string());
-    let usual = lab
-        .iter()
-        .find(|it| of(it) == ["1024", "null", "4", "false"]);
+    let of = |it: &Value| ["block_mb", "count", "threshold_mb", "exact"].map(|key| it[key].to_string());
+    let usual = lab.iter().find(|it| of(it) == ["1024", "null", "4", "false"]);
     let pinbuddy = &data["allocators"][2];
     assert_eq!(pinbuddy["name"], "pinbuddy");
     assert_eq!(usual.unwrap()["peak"], pinbuddy["peak"], "the defaults");
@@ -113,18 +104,13 @@ fn one_thread_does_all_where_no_other_starts() {
     let folder = TempDir::new().unwrap();
     let file = trace(&folder, "tensors-155", 2);
     let out = folder.path().join("out").display().to_string();
-    let commands: [&[&str]; 3] = [
-        &["report", &file, "--out", &out],
-        &["plan", &file, "--torch", "2.15.0", "--out", &out],
-        &["advise", &file],
-    ];
+    let commands: [&[&str]; 3] =
+        [&["report", &file, "--out", &out], &["plan", &file, "--torch", "2.15.0", "--out", &out], &["advise", &file]];
     for arguments in commands {
         let mut command = started::command();
         command.args(arguments);
         // No stack is that large.
-        let ended = command
-            .env("RUST_MIN_STACK", (1_u64 << 60).to_string())
-            .output();
+        let ended = command.env("RUST_MIN_STACK", (1_u64 << 60).to_string()).output();
         let ended = ended.unwrap();
         let errors = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{arguments:?}: {errors}");
@@ -150,8 +136,7 @@ fn no_two_blocks_of_a_map_overlap() {
         for i in (0..from.len()).filter(|i| places[*i] > 0) {
             live.retain(|it| end(*it) > from[i]);
             for other in &live {
-                let apart = places[*other] + bytes[*other] <= places[i]
-                    || places[i] + bytes[i] <= places[*other];
+                let apart = places[*other] + bytes[*other] <= places[i] || places[i] + bytes[i] <= places[*other];
                 assert!(apart, "{}: blocks {other} and {i}", it["name"]);
                 compared += 1;
             }
@@ -194,16 +179,11 @@ fn a_snapshot_with_stacks_says_who_asked() {
     let requests = data["requests"].as_u64().unwrap() as usize;
     assert_eq!(blocks.len(), requests);
     let third = blocks[2].as_u64().unwrap() as usize - 1;
-    assert_eq!(
-        who["stacks"][third],
-        "function_212, /somewhere/model.py:212\nalloc, /somewhere/model.py"
-    );
+    assert_eq!(who["stacks"][third], "function_212, /somewhere/model.py:212\nalloc, /somewhere/model.py");
     other_programs_get_stacks(&file);
     // Seven places, in no segment that was recorded, at the addresses that the file has.
     let lay = &data["as_recorded"];
-    let mut places: Vec<String> = (0..7_u64)
-        .map(|it| format!("{:#x}", (1_u64 << 63) + (it << 20)))
-        .collect();
+    let mut places: Vec<String> = (0..7_u64).map(|it| format!("{:#x}", (1_u64 << 63) + (it << 20))).collect();
     places.sort_unstable();
     let found = lay["address"].as_array().unwrap().iter();
     let found: Vec<&str> = found.map(|it| it.as_str().unwrap()).collect();
@@ -222,10 +202,7 @@ fn a_snapshot_with_stacks_says_who_asked() {
 
 /// The third request's, as the file has it.
 fn other_programs_get_stacks(file: &str) {
-    let calls = [
-        "function_212 (/somewhere/model.py:212)",
-        "alloc (/somewhere/model.py)",
-    ];
+    let calls = ["function_212 (/somewhere/model.py:212)", "alloc (/somewhere/model.py)"];
     let (_, csv) = report(file, &["--format", "csv"]);
     let csv = String::from_utf8(csv).unwrap();
     assert!(csv.lines().next().unwrap().ends_with(",stack"));

@@ -74,9 +74,7 @@ impl Piece {
                 Some(vec![part((t0, t1), (b0, at)), part((t0, t1), (at, b1))])
             }
         };
-        at(by_time, random)
-            .or_else(|| at(!by_time, random))
-            .unwrap_or_default()
+        at(by_time, random).or_else(|| at(!by_time, random)).unwrap_or_default()
     }
 }
 
@@ -84,10 +82,7 @@ impl Piece {
 /// searched exactly.
 fn packing() -> Vec<Block> {
     let mut random = Chance(Random::new(7));
-    let mut pieces = vec![Piece {
-        times: (0, MOMENTS),
-        bytes: (0, BYTES),
-    }];
+    let mut pieces = vec![Piece { times: (0, MOMENTS), bytes: (0, BYTES) }];
     while pieces.len() < 1500 {
         // Of a few, the largest.
         let some = (0..4).map(|_| random.below(pieces.len() as u64) as usize);
@@ -101,11 +96,7 @@ fn packing() -> Vec<Block> {
             pieces.extend(cut);
         }
     }
-    let block = |it: &Piece| Block {
-        lower: it.times.0,
-        upper: it.times.1,
-        size: it.bytes.1 - it.bytes.0,
-    };
+    let block = |it: &Piece| Block { lower: it.times.0, upper: it.times.1, size: it.bytes.1 - it.bytes.0 };
     pieces.iter().map(block).collect()
 }
 
@@ -119,13 +110,9 @@ fn interrupted(arguments: &[&str]) -> Value {
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let far = lines
-        .map_while(Result::ok)
-        .find(|it| it.contains(", efficiency 0.") && it.contains("; Ctrl-C ends it"));
+    let far = lines.map_while(Result::ok).find(|it| it.contains(", efficiency 0.") && it.contains("; Ctrl-C ends it"));
     assert!(far.is_some(), "it never said how far it is");
-    let kill = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(kill.unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -177,10 +164,7 @@ fn the_search_for_a_plan_of_a_trace_says_how_far_it_is_and_keeps_the_best_so_far
 #[test]
 fn what_ends_by_itself_is_optimal_only_if_no_plan_pins_less() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, steps, ended) in [
-        ("variable-lengths", 6, "done"),
-        ("fixed-129.5mib", 1, "optimal"),
-    ] {
+    for (name, steps, ended) in [("variable-lengths", 6, "done"), ("fixed-129.5mib", 1, "optimal")] {
         let trace = started::trace(folder.path(), name, steps, &Header::default());
         let said = json(&["plan", &trace, "--json", "--time-limit", "500"]);
         assert_eq!(said["ended"], ended, "{said}");

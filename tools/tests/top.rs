@@ -22,16 +22,8 @@ fn text(bytes: &[u8]) -> &str {
 /// This process shows a page until the result is dropped.
 fn shown() -> impl Sized {
     let page = Page {
-        process: Process {
-            pid: std::process::id(),
-            program: "train.py".to_owned(),
-            ..Process::default()
-        },
-        counters: Counters {
-            pinned: 3 << 20,
-            live: 1 << 20,
-            ..Counters::default()
-        },
+        process: Process { pid: std::process::id(), program: "train.py".to_owned(), ..Process::default() },
+        counters: Counters { pinned: 3 << 20, live: 1 << 20, ..Counters::default() },
         ..Page::default()
     };
     let words = page.words().into_iter();
@@ -87,15 +79,11 @@ fn a_command_is_started_and_its_status_passed_on() {
 #[test]
 fn a_signal_to_top_is_the_programs() {
     for (signal, status) in [("TERM", 143), ("INT", 130)] {
-        let script = format!(
-            "trap 'exit {status}' {signal}; kill -{signal} $PPID; while :; do sleep 0.05; done"
-        );
+        let script = format!("trap 'exit {status}' {signal}; kill -{signal} $PPID; while :; do sleep 0.05; done");
         // Of a session of its own, with no terminal.
         let mut session = std::process::Command::new("setsid");
         session.args(["--wait", env!("CARGO_BIN_EXE_pinbuddy-tools")]);
-        let output = session
-            .args(["top", "--launch", "sh", "-c", &script])
-            .output();
+        let output = session.args(["top", "--launch", "sh", "-c", &script]).output();
         let output = output.unwrap();
         let code = output.status.code();
         assert_eq!(code, Some(status), "{}", text(&output.stderr));
@@ -112,10 +100,7 @@ fn samples_are_a_file_that_is_replaced() {
     assert!(output.status.success() && output.stdout.is_empty());
     let samples = fs::read_to_string(&file).unwrap();
     let labels = format!("{{pid=\"{own}\",program=\"train.py\",rank=\"\"}}");
-    says(
-        &samples,
-        &format!("pinbuddy_pinned_bytes{labels} 3145728\n"),
-    );
+    says(&samples, &format!("pinbuddy_pinned_bytes{labels} 3145728\n"));
     let left = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 1, "nothing else is left");
     let output = top(&["--prometheus", "/tmp/pinbuddy.txt", &own]);

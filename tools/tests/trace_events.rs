@@ -23,15 +23,11 @@ fn written(path: &str) -> Value {
 
 /// A number that is there; times may have fractions of a microsecond.
 fn number(event: &Value, field: &str) -> f64 {
-    event[field]
-        .as_f64()
-        .unwrap_or_else(|| panic!("no {field}: {event}"))
+    event[field].as_f64().unwrap_or_else(|| panic!("no {field}: {event}"))
 }
 
 fn text<'e>(event: &'e Value, field: &str) -> &'e str {
-    event[field]
-        .as_str()
-        .unwrap_or_else(|| panic!("no {field}: {event}"))
+    event[field].as_str().unwrap_or_else(|| panic!("no {field}: {event}"))
 }
 
 /// Checks all events; how many of each phase there are.

@@ -32,10 +32,7 @@ fn where_the_run_waited_for_the_driver_is_told() {
     let sum = "the run itself waited 3 times for the driver, 5.80 ms in all";
     assert!(said.trim_end().ends_with(sum), "{said}");
     let advice = told(&["advise", &file]);
-    says(
-        &advice,
-        "The run itself waited 3 times for the driver, 5.80 ms in all.",
-    );
+    says(&advice, "The run itself waited 3 times for the driver, 5.80 ms in all.");
 
     let data = data(&file, &["--time-limit", "0"]);
     // Begins from that of the first wait on, each as the difference to the one before.
@@ -44,16 +41,8 @@ fn where_the_run_waited_for_the_driver_is_told() {
         @r#"{"bytes":[8388608,2097152,0],"count":3,"from":[0,6500,2100],"later":{"count":2,"total":1800},"thread":[2,0,1],"took":[4000,1500,300],"total":5800}"#
     );
     let stock = &data["allocators"][0];
-    let others = [
-        &data["end"],
-        &data["iterations"][0],
-        &stock["name"],
-        &stock["waited"],
-    ];
-    assert_eq!(
-        serde_json::json!(others),
-        serde_json::json!([8900, 5000, "stock", 3])
-    );
+    let others = [&data["end"], &data["iterations"][0], &stock["name"], &stock["waited"]];
+    assert_eq!(serde_json::json!(others), serde_json::json!([8900, 5000, "stock", 3]));
 }
 
 #[test]
@@ -61,10 +50,7 @@ fn a_trace_without_waits_says_whether_it_would_have_them() {
     let folder = TempDir::new().unwrap();
     let without: Vec<&str> = WAITED.lines().filter(|it| !it.contains("wait")).collect();
     let without = without.join("\n") + "\n";
-    for (version, expected) in [
-        (5, serde_json::json!({"count": 0, "total": 0})),
-        (4, Value::Null),
-    ] {
+    for (version, expected) in [(5, serde_json::json!({"count": 0, "total": 0})), (4, Value::Null)] {
         let file = waited(&folder, "without.jsonl", version, &without);
         let data = data(&file, &["--time-limit", "0", "--compare", &file]);
         assert_eq!(data["waits"]["count"], expected["count"]);

@@ -14,10 +14,7 @@ fn what_cannot_be_understood_is_said_of_the_command_that_was_typed() {
         (&["plan", "--help"][..], "Usage: pinbuddy plan"),
         (&["report", "x", "--bogus"], "Usage: pinbuddy report"),
         (&["top", "train.py"], "to start a program, --launch CMD"),
-        (
-            &["report", "x", "--time-limit", "-1"],
-            "expected a number of seconds, 0 or more",
-        ),
+        (&["report", "x", "--time-limit", "-1"], "expected a number of seconds, 0 or more"),
     ] {
         let output = tools(arguments);
         let said = [output.stdout, output.stderr].concat();
@@ -97,27 +94,17 @@ fn a_message_is_explained_by_itself_and_in_a_log() {
     let line = "pinbuddy: rank 3: warning: could not pin 1 GiB: out of memory. The warm-up ends with 2 of 8 blocks";
     let (code, said) = explained(&[line], "");
     assert_eq!(code, Some(0));
-    assert!(
-        said.starts_with("could not pin\n  The driver refused"),
-        "{said}"
-    );
-    let log =
-        format!("epoch 1\n{line}\nsomebody could not register\n{line}\nerror: x is no trace\n");
+    assert!(said.starts_with("could not pin\n  The driver refused"), "{said}");
+    let log = format!("epoch 1\n{line}\nsomebody could not register\n{line}\nerror: x is no trace\n");
     let (code, said) = explained(&[], &log);
-    assert_eq!(
-        (code, said.matches("The driver refused").count()),
-        (Some(0), 1)
-    );
+    assert_eq!((code, said.matches("The driver refused").count()), (Some(0), 1));
     says(&said, "error: x is no trace\nis no trace\n");
     assert!(!said.contains("somebody"), "{said}");
 }
 
 #[test]
 fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
-    for words in [
-        &["first", "step", "is", "slow"][..],
-        &["my slow First step!"],
-    ] {
+    for words in [&["first", "step", "is", "slow"][..], &["my slow First step!"]] {
         let (code, said) = explained(words, "");
         assert_eq!(code, Some(0));
         says(&said, "To do: call pinbuddy.warm_up()");

@@ -43,10 +43,7 @@ pub fn smoke(fork: &Environment, stock: &Environment) -> Result<Tally> {
 pub fn harness(stock: &Environment) -> Result<PathBuf> {
     let mut command = python("tests/python/native.py");
     command.arg(paths::root().join("tests/bench"));
-    command
-        .arg(stock.torch())
-        .arg("-O2")
-        .stderr(Stdio::inherit());
+    command.arg(stock.torch()).arg("-O2").stderr(Stdio::inherit());
     let done = command.output();
     let done = done.with_context(|| format!("running {command:?}"))?;
     anyhow::ensure!(done.status.success(), "{command:?}: {}", done.status);

@@ -170,8 +170,6 @@ mod tests {
     fn without_help(command: &mut clap::Command) -> impl Iterator<Item = &mut clap::Command> {
         let all = command.get_subcommands_mut();
         // The help of a command that is handed on is its program's.
-        all.filter(|it| {
-            it.get_name() != "help" && !it.is_disable_help_flag_set() && !it.is_hide_set()
-        })
+        all.filter(|it| it.get_name() != "help" && !it.is_disable_help_flag_set() && !it.is_hide_set())
     }
 }

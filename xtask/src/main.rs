@@ -1,9 +1,6 @@
 //! The build tool: reads the command line and dispatches to one file per command.
 
-#![allow(
-    unreachable_pub,
-    reason = "in a program, pub says what a module offers the others"
-)]
+#![allow(unreachable_pub, reason = "in a program, pub says what a module offers the others")]
 
 mod bench;
 mod build_plugin;

@@ -24,11 +24,7 @@ use crate::{sim, venv};
 /// A sanitizer's name, what g++ is told, and a function that instrumented code calls.
 const SANITIZERS: [(&str, &[&str], &str); 2] = [
     ("thread", &["-fsanitize=thread"], "__tsan_func_entry"),
-    (
-        "address",
-        &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-        "__asan_report_load8",
-    ),
+    ("address", &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "__asan_report_load8"),
 ];
 
 /// The library under real torch. `PINBUDDY_SANITIZER` names one of them, and `PINBUDDY_SANITIZE_SECONDS` says for how long.
@@ -74,16 +70,10 @@ fn build(flags: &'static [&'static str], called: &str) -> Result<(PathBuf, Vec<P
     let ready = prepare::prepare(&plan, &progress)?;
     let flavour = Flavour::Sanitized(flags);
     let target = paths::target().join(flavour.target());
-    let path = progress.step("compile the library with a sanitizer", |step| {
-        compile(&target, &ready, flavour, step)
-    })?;
+    let path = progress.step("compile the library with a sanitizer", |step| compile(&target, &ready, flavour, step))?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let mut windows = bytes.windows(called.len());
-    ensure!(
-        windows.any(|it| it == called.as_bytes()),
-        "{} has no sanitizer in it",
-        path.display()
-    );
+    ensure!(windows.any(|it| it == called.as_bytes()), "{} has no sanitizer in it", path.display());
     Ok((path, ready.cuda))
 }
 

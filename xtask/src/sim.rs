@@ -23,10 +23,7 @@ const STUB: &str = "libpinbuddy_cuda_driver_stub.so";
 
 /// Replaces this process with the command, so that signals and its exit status are its own.
 pub fn run(args: &cli::Sim) -> Result<()> {
-    let (program, arguments) = args
-        .command
-        .split_first()
-        .context("there is no command to run")?;
+    let (program, arguments) = args.command.split_first().context("there is no command to run")?;
     let mut command = build()?.command(program, args.devices)?;
     command.args(arguments);
     let quiet = env::var_os("PINBUDDY_SIM_QUIET").is_some_and(|it| it == "1");
@@ -40,9 +37,7 @@ pub fn run(args: &cli::Sim) -> Result<()> {
         Torch::OnPath => {}
         Torch::Fork(folder) => {
             let shown = paths::show(&folder);
-            say(format!(
-                "no torch for the Python on PATH: {shown}/bin comes first"
-            ));
+            say(format!("no torch for the Python on PATH: {shown}/bin comes first"));
             let path = before(folder.join("bin").as_os_str(), env::var_os("PATH"));
             command.env("PATH", path);
         }
@@ -84,8 +79,7 @@ impl Torch {
 
 /// Whether an interpreter would find torch. Does not import it.
 fn has_torch(interpreter: &str) -> bool {
-    const PROBE: &str =
-        "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
+    const PROBE: &str = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
     let output = Command::new(interpreter).args(["-c", PROBE]).output();
     output.is_ok_and(|it| it.status.success())
 }

@@ -73,9 +73,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
     let plan = Plan::make(&args)?;
     let tools = tools::ensure(&plan.python)?;
     let (wheel, sha256) = if stock {
-        let base = Progress::new(1).step("get the official wheel", |step| {
-            fetch::official(&plan, &tools, step)
-        })?;
+        let base = Progress::new(1).step("get the official wheel", |step| fetch::official(&plan, &tools, step))?;
         (base.path, base.sha256)
     } else {
         let wheel = match current::find(&plan, &tools)? {
@@ -105,11 +103,7 @@ pub fn ensure(torch: Option<&str>, stock: bool, python: &Path) -> Result<Environ
         }
         let wheel = wheel.display().to_string();
         let mut torch = vec!["--resume-retries=20", &wheel];
-        torch.extend(
-            ["--no-deps", "--force-reinstall"]
-                .iter()
-                .filter(|_| replaces),
-        );
+        torch.extend(["--no-deps", "--force-reinstall"].iter().filter(|_| replaces));
         watch::folder(&folder, step, || {
             install(&tools, &folder, &torch, "install torch and what it needs")?;
             // Separately, or --force-reinstall would fetch it again with each change of the wheel.
@@ -128,9 +122,7 @@ pub fn cuda_include(stock: &Environment, python: &Path) -> Result<Vec<PathBuf>> 
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     let cuda = TorchVersion::parse(&text)?.cuda;
     let cuda = versions.cuda(&cuda.context("it is no torch with CUDA")?)?;
-    Progress::new(1).step("get CUDA's headers", |step| {
-        tree::ensure_cuda(&paths::cache(), cuda, &tools, step)
-    })
+    Progress::new(1).step("get CUDA's headers", |step| tree::ensure_cuda(&paths::cache(), cuda, &tools, step))
 }
 
 /// Installs packages for tests unless they are there.
@@ -273,12 +265,9 @@ mod tests {
             fs::create_dir_all(folder).unwrap();
         }
         let command = format!("#!{}/bin/python\nrun()\n", from.display());
-        for (name, text) in [
-            ("bin/f2py", command.as_str()),
-            ("bin/other", "#!/bin/sh\n"),
-            ("lib/numpy/b.py", "shared"),
-            (MARKER, "{}"),
-        ] {
+        for (name, text) in
+            [("bin/f2py", command.as_str()), ("bin/other", "#!/bin/sh\n"), ("lib/numpy/b.py", "shared"), (MARKER, "{}")]
+        {
             fs::write(from.join(name), text).unwrap();
         }
         fs::write(to.join("bin/old"), "of an interrupted run").unwrap();
@@ -294,9 +283,6 @@ mod tests {
         assert!(!to.join(MARKER).exists() && !to.join("bin/old").exists());
         let said = share(&root.path().join("nowhere"), &to).unwrap_err();
         let said = said.to_string();
-        assert!(
-            said.starts_with("cp: ") && said.contains("/nowhere"),
-            "{said}"
-        );
+        assert!(said.starts_with("cp: ") && said.contains("/nowhere"), "{said}");
     }
 }

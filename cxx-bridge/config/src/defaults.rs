@@ -59,20 +59,12 @@ impl Layer {
             } else if let Some(before) = sets.iter().find(|it| it.name == name) {
                 format!("{name} is set before, and line {} counts", before.line)
             } else {
-                sets.push(Set {
-                    name: name.to_owned(),
-                    value,
-                    line,
-                });
+                sets.push(Set { name: name.to_owned(), value, line });
                 continue;
             };
             complaints.push(format!("{path}, line {line}, is not used: {complaint}"));
         }
-        let layer = Self {
-            origin,
-            path: path.to_owned(),
-            sets,
-        };
+        let layer = Self { origin, path: path.to_owned(), sets };
         (layer, complaints)
     }
 }

@@ -40,20 +40,14 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// The files that set variables, the one that counts first before the other; and warnings.
-    pub(crate) fn layers(
-        &self,
-        lookup: impl Fn(&str) -> Option<OsString>,
-    ) -> (Vec<Layer>, Vec<String>) {
+    pub(crate) fn layers(&self, lookup: impl Fn(&str) -> Option<OsString>) -> (Vec<Layer>, Vec<String>) {
         let (mut layers, mut warnings) = (Vec::new(), Vec::new());
         let named = lookup(VARIABLE).map(PathBuf::from);
         let must_be_there = named.is_some();
         let site = named.unwrap_or_else(|| SITE.into());
         let wheel = self.library.as_ref();
         let wheel = wheel.map(|it| it.with_file_name(BESIDE_LIBRARY));
-        let files = [
-            (Origin::Site, Some(site), Some(self.user)),
-            (Origin::Wheel, wheel, None),
-        ];
+        let files = [(Origin::Site, Some(site), Some(self.user)), (Origin::Wheel, wheel, None)];
         for (origin, path, user) in files {
             let Some(path) = path.filter(|it| !it.as_os_str().is_empty()) else {
                 continue;
@@ -64,10 +58,8 @@ impl Surroundings {
                     layers.push(layer);
                     warnings.extend(said);
                 }
-                Ok(None) if origin == Origin::Site && must_be_there => warnings.push(format!(
-                    "{} sets nothing: {VARIABLE} names it, and there is no such file",
-                    path.display()
-                )),
+                Ok(None) if origin == Origin::Site && must_be_there => warnings
+                    .push(format!("{} sets nothing: {VARIABLE} names it, and there is no such file", path.display())),
                 Ok(None) => {}
                 Err(why) => warnings.push(format!("{} sets nothing: {why}", path.display())),
             }
@@ -79,18 +71,10 @@ impl Surroundings {
 /// A file's text; none if there is no such file. With `user`, it must be theirs or root's.
 fn text(path: &Path, user: Option<u32>) -> Result<Option<String>, String> {
     let options = libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(options)
-        .open(path);
+    let opened = OpenOptions::new().read(true).custom_flags(options).open(path);
     let file = match opened {
         Ok(file) => file,
-        Err(why)
-            if matches!(
-                why.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
+        Err(why) if matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
         Err(why) => return Err(format!("it cannot be read ({why})")),
@@ -124,14 +108,10 @@ fn check(file: &File, user: Option<u32>) -> Result<(), String> {
 pub fn trusted(found: &Metadata, user: u32) -> Result<(), String> {
     let (owner, mode) = (found.uid(), found.mode() & 0o7777);
     if owner != 0 && owner != user {
-        return Err(format!(
-            "it is user {owner}'s, and it must be root's or user {user}'s"
-        ));
+        return Err(format!("it is user {owner}'s, and it must be root's or user {user}'s"));
     }
     if mode & OTHERS_WRITE != 0 {
-        return Err(format!(
-            "others may write it (mode {mode:o}); chmod go-w makes it usable"
-        ));
+        return Err(format!("others may write it (mode {mode:o}); chmod go-w makes it usable"));
     }
     Ok(())
 }

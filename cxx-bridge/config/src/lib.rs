@@ -118,10 +118,7 @@ impl Config {
     }
 
     /// The same, with these files behind it: an earlier one counts before a later one.
-    pub fn layered(
-        lookup: impl Fn(&str) -> Option<OsString>,
-        layers: &[Layer],
-    ) -> (Self, Vec<String>) {
+    pub fn layered(lookup: impl Fn(&str) -> Option<OsString>, layers: &[Layer]) -> (Self, Vec<String>) {
         use parse::{block_size, folder, megabytes, name, number, seconds, switch, word};
         let mut reader = Reader::new(lookup, layers);
         let block_size_mb = reader.read(variables::BLOCK_SIZE_MB, 1024, block_size);
@@ -190,8 +187,7 @@ impl Config {
             return None;
         }
         let remark = format!("more than the {there} MiB that {whose}");
-        let warning =
-            format!("BUDDY_MAX_MB is {asked}, {remark}; what is free bounds pins all the same");
+        let warning = format!("BUDDY_MAX_MB is {asked}, {remark}; what is free bounds pins all the same");
         self.max_mb.remark = Some(remark);
         Some(warning)
     }
@@ -237,10 +233,7 @@ impl Config {
 }
 
 /// As text, which the engine's crate does not know.
-fn growth_as_text<S: Serializer>(
-    setting: &Setting<Growth>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn growth_as_text<S: Serializer>(setting: &Setting<Growth>, serializer: S) -> Result<S::Ok, S::Error> {
     let value = match setting.value {
         Growth::Exact => "exact",
         _ => "segment",

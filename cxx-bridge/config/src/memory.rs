@@ -77,19 +77,13 @@ const MOST_THREADS: usize = 256;
 impl Memory {
     pub(super) fn read<L: Fn(&str) -> Option<OsString>>(reader: &mut Reader<'_, L>) -> Self {
         Self {
-            backing: reader.read(variables::BACKING, Way::Auto, |text| {
-                word(text, Way::WORDS, "is none of auto, cuda and pages")
-            }),
+            backing: reader
+                .read(variables::BACKING, Way::Auto, |text| word(text, Way::WORDS, "is none of auto, cuda and pages")),
             huge_pages: reader.read(variables::HUGE_PAGES, HugePages::Auto, |text| {
-                word(
-                    text,
-                    HugePages::WORDS,
-                    "is none of auto, off, thp, 2M and 1G",
-                )
+                word(text, HugePages::WORDS, "is none of auto, off, thp, 2M and 1G")
             }),
-            fork: reader.read(variables::FORK, Fork::Share, |text| {
-                word(text, Fork::WORDS, "is neither share nor hide")
-            }),
+            fork: reader
+                .read(variables::FORK, Fork::Share, |text| word(text, Fork::WORDS, "is neither share nor hide")),
             pin_threads: reader.read(variables::PIN_THREADS, None, |text| match number(text)? {
                 0 => Err("is zero, and somebody has to touch the pages"),
                 many if many > MOST_THREADS => Err("is more than 256"),
@@ -100,9 +94,7 @@ impl Memory {
                 let refusal = "is neither off, auto nor the number of a node";
                 word(text, &words, refusal).or_else(|_| {
                     let node = number(text).map_err(|_| refusal)?;
-                    Ok(Numa::Node(
-                        u32::try_from(node).map_err(|_| parse::TOO_LARGE)?,
-                    ))
+                    Ok(Numa::Node(u32::try_from(node).map_err(|_| parse::TOO_LARGE)?))
                 })
             }),
         }

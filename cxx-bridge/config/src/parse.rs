@@ -24,11 +24,7 @@ pub(super) fn number(text: &str) -> Result<usize, &'static str> {
 /// A number of MiB whose bytes can be addressed.
 pub(super) fn megabytes(text: &str) -> Result<usize, &'static str> {
     let count = number(text)?;
-    if count > isize::MAX as usize / MIB {
-        Err(TOO_LARGE)
-    } else {
-        Ok(count)
-    }
+    if count > isize::MAX as usize / MIB { Err(TOO_LARGE) } else { Ok(count) }
 }
 
 /// As [`megabytes`], of a block.
@@ -76,11 +72,7 @@ pub(super) fn switch(text: &str) -> Result<bool, &'static str> {
 }
 
 /// One of a few words, in any case.
-pub(super) fn word<T: Copy>(
-    text: &str,
-    words: &[(&str, T)],
-    refusal: &'static str,
-) -> Result<T, &'static str> {
+pub(super) fn word<T: Copy>(text: &str, words: &[(&str, T)], refusal: &'static str) -> Result<T, &'static str> {
     let found = words.iter().find(|(it, _)| it.eq_ignore_ascii_case(text));
     found.map(|(_, value)| *value).ok_or(refusal)
 }

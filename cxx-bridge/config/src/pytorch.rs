@@ -13,10 +13,7 @@ const VARIABLES: [&str; 2] = ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"];
 impl Config {
     /// Compares with PyTorch's settings; returns the warnings to show. What is set as well by a variable of ours says
     /// nothing: the user has chosen.
-    pub fn compare_with_pytorch(
-        &mut self,
-        lookup: impl Fn(&str) -> Option<OsString>,
-    ) -> Vec<String> {
+    pub fn compare_with_pytorch(&mut self, lookup: impl Fn(&str) -> Option<OsString>) -> Vec<String> {
         let text = VARIABLES.iter().find_map(|name| lookup(name));
         let text = text.and_then(|it| it.into_string().ok());
         let text = text.unwrap_or_default();
@@ -39,10 +36,9 @@ impl Config {
             warnings.push(note(&mut self.memory.pin_threads, remark));
         }
         if self.guard.value && is_more_than("pinned_reserve_segment_size_mb", 0) {
-            let remark =
-                "pinned_reserve_segment_size_mb has no effect with BUDDY_GUARD=1, which serves \
+            let remark = "pinned_reserve_segment_size_mb has no effect with BUDDY_GUARD=1, which serves \
                           all requests from blocks"
-                    .to_owned();
+                .to_owned();
             warnings.push(note(&mut self.guard, remark));
         } else if is_on("pinned_use_background_threads") {
             let remark = format!(
@@ -94,19 +90,12 @@ mod tests {
             part(threads, none, "BUDDY_PIN_THREADS sets"),
             (threads, ("BUDDY_PIN_THREADS", "8"), None),
             part(background, ("BUDDY_THRESHOLD_MB", "7"), "below 7 MiB"),
-            part(
-                reserved,
-                ("BUDDY_GUARD", "1"),
-                "no effect with BUDDY_GUARD=1",
-            ),
+            part(reserved, ("BUDDY_GUARD", "1"), "no effect with BUDDY_GUARD=1"),
         ] {
             let lookup = |name: &str| (name == "PYTORCH_CUDA_ALLOC_CONF").then(|| text.into());
             let said = read(&[ours]).0.compare_with_pytorch(lookup);
             assert_eq!(said.len(), usize::from(expected.is_some()), "{said:?}");
-            assert!(
-                said.concat().contains(expected.unwrap_or_default()),
-                "{said:?}"
-            );
+            assert!(said.concat().contains(expected.unwrap_or_default()), "{said:?}");
         }
     }
 

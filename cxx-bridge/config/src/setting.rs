@@ -29,13 +29,7 @@ pub struct Setting<T> {
 impl<T> Setting<T> {
     /// The same setting with its value in another form.
     pub(crate) fn with<U>(&self, value: U) -> Setting<U> {
-        Setting {
-            name: self.name,
-            value,
-            origin: self.origin,
-            file: self.file.clone(),
-            remark: self.remark.clone(),
-        }
+        Setting { name: self.name, value, origin: self.origin, file: self.file.clone(), remark: self.remark.clone() }
     }
 }
 
@@ -92,11 +86,7 @@ impl Found<'_> {
 impl<'a, L: Fn(&str) -> Option<OsString>> Reader<'a, L> {
     pub(crate) fn new(lookup: L, layers: &'a [Layer]) -> Self {
         let warnings = Vec::new();
-        Self {
-            lookup,
-            layers,
-            warnings,
-        }
+        Self { lookup, layers, warnings }
     }
 
     /// Reads one variable with `parse`, whose error completes the sentence `NAME="value" ...`.
@@ -123,21 +113,14 @@ impl<'a, L: Fn(&str) -> Option<OsString>> Reader<'a, L> {
             }
         }
         let instead = match &taken {
-            Some((_, found)) => format!(
-                "; using {:?}{}",
-                found.text,
-                found.place().trim_end_matches(',')
-            ),
+            Some((_, found)) => format!("; using {:?}{}", found.text, found.place().trim_end_matches(',')),
             None => format!("{INSTEAD}{}", variable.default),
         };
-        let said = |(found, why): &(Found<'_>, &str)| {
-            format!("{name}={:?}{} {why}{instead}", found.text, found.place())
-        };
+        let said =
+            |(found, why): &(Found<'_>, &str)| format!("{name}={:?}{} {why}{instead}", found.text, found.place());
         self.warnings.extend(refused.iter().map(said));
-        let remarks: Vec<String> = refused
-            .iter()
-            .map(|(found, why)| format!("{:?}{} {why}", found.text, found.place()))
-            .collect();
+        let remarks: Vec<String> =
+            refused.iter().map(|(found, why)| format!("{:?}{} {why}", found.text, found.place())).collect();
         let remark = (!remarks.is_empty()).then(|| remarks.join("; "));
         let origin = match &remark {
             Some(_) => Origin::Rejected,
@@ -150,29 +133,15 @@ impl<'a, L: Fn(&str) -> Option<OsString>> Reader<'a, L> {
             }
             None => (default, origin, None),
         };
-        Setting {
-            name,
-            value,
-            origin,
-            file,
-            remark,
-        }
+        Setting { name, value, origin, file, remark }
     }
 
     /// What sets this name, in the order in which it counts.
     fn found(&self, name: &str) -> Vec<Found<'a>> {
-        let environment = (self.lookup)(name).map(|text| Found {
-            text,
-            origin: Origin::Environment,
-            place: None,
-        });
+        let environment = (self.lookup)(name).map(|text| Found { text, origin: Origin::Environment, place: None });
         let in_files = self.layers.iter().filter_map(|layer| {
             let set = layer.sets.iter().find(|it| it.name == name)?;
-            Some(Found {
-                text: set.value.clone().into(),
-                origin: layer.origin,
-                place: Some((layer, set.line)),
-            })
+            Some(Found { text: set.value.clone().into(), origin: layer.origin, place: Some((layer, set.line)) })
         });
         environment.into_iter().chain(in_files).collect()
     }

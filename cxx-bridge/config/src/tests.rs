@@ -20,16 +20,10 @@ fn defaults_are_the_documented_ones_and_say_nothing() {
     let (config, warnings) = read(&[]);
     assert_eq!(config.block_bytes(), 1 << 30);
     assert_eq!(config.threshold_bytes(), 4 << 20);
-    assert_eq!(
-        (config.block_count.value, config.max_mb.value),
-        (None, None)
-    );
+    assert_eq!((config.block_count.value, config.max_mb.value), (None, None));
     assert_eq!(config.of_the_provisioner().idle, None);
     assert_eq!(config.plan_idle(), Some(Duration::MAX));
-    assert_eq!(
-        (config.memory.pin_threads.value, config.trace.value),
-        (None, None)
-    );
+    assert_eq!((config.memory.pin_threads.value, config.trace.value), (None, None));
     assert_eq!(warnings, [] as [String; 0]);
 }
 
@@ -53,24 +47,14 @@ fn the_tables_defaults_are_the_ones_in_use() {
         .iter()
         // Their defaults depend on the machine or the program, and are no values.
         .filter(|it| {
-            let depend = [
-                "BUDDY_BLOCK_COUNT",
-                "BUDDY_MAX_MB",
-                "BUDDY_IDLE_S",
-                "BUDDY_PIN_THREADS",
-                "BUDDY_PLAN_DIR",
-            ];
+            let depend = ["BUDDY_BLOCK_COUNT", "BUDDY_MAX_MB", "BUDDY_IDLE_S", "BUDDY_PIN_THREADS", "BUDDY_PLAN_DIR"];
             !depend.contains(&it.name) && it.default != "no file"
         })
         .map(|it| (it.name, it.default))
         .collect();
     let (set, warnings) = read(&defaults);
     assert_eq!(warnings, [] as [String; 0]);
-    let text = |config: &Config| {
-        serde_json::to_string(config)
-            .unwrap()
-            .replace("environment", "built-in")
-    };
+    let text = |config: &Config| serde_json::to_string(config).unwrap().replace("environment", "built-in");
     assert_eq!(text(&set), text(&read(&[]).0));
 }
 
@@ -92,11 +76,7 @@ fn usable_values_are_taken() {
         ("BUDDY_PIN_THREADS", "3", json!(3)),
         ("BUDDY_NUMA", "1", json!(1)),
         ("BUDDY_NUMA", "AUTO", json!("auto")),
-        (
-            "BUDDY_TRACE",
-            " /tmp/T of {rank} ",
-            json!("/tmp/T of {rank}"),
-        ),
+        ("BUDDY_TRACE", " /tmp/T of {rank} ", json!("/tmp/T of {rank}")),
         ("BUDDY_PLAN_DIR", " /plans of all ", json!("/plans of all")),
         ("BUDDY_LOG", "DEBUG", json!("debug")),
         ("BUDDY_DISABLE", "1", json!(true)),
@@ -105,18 +85,11 @@ fn usable_values_are_taken() {
         let (config, warnings) = read(&[(name, value)]);
         assert_eq!(warnings, [] as [String; 0]);
         let found = &serde_json::to_value(config).unwrap()[key(name)];
-        assert_eq!(
-            (&found["value"], &found["origin"]),
-            (&expected, &json!("environment")),
-            "{name}"
-        );
+        assert_eq!((&found["value"], &found["origin"]), (&expected, &json!("environment")), "{name}");
     }
     let (config, _) = read(&[("BUDDY_BLOCK_SIZE_MB", "1000"), ("BUDDY_IDLE_S", "-1")]);
     assert_eq!(config.block_bytes(), 1000 << 20);
-    assert_eq!(
-        (config.of_the_provisioner().idle, config.plan_idle()),
-        (None, None)
-    );
+    assert_eq!((config.of_the_provisioner().idle, config.plan_idle()), (None, None));
 }
 
 #[test]
@@ -135,19 +108,10 @@ fn a_limit_above_what_the_machine_has_is_pointed_out_and_taken() {
         config.compare_with(machine).unwrap(),
         @"BUDDY_MAX_MB is 8193, more than the 8192 MiB that this machine has; what is free bounds pins all the same"
     );
-    assert_eq!(
-        (config.max_mb.value, config.max_mb.origin),
-        (Some(8193), Origin::Environment)
-    );
-    assert_eq!(
-        config.max_mb.remark.as_deref(),
-        Some("more than the 8192 MiB that this machine has")
-    );
+    assert_eq!((config.max_mb.value, config.max_mb.origin), (Some(8193), Origin::Environment));
+    assert_eq!(config.max_mb.remark.as_deref(), Some("more than the 8192 MiB that this machine has"));
     for value in ["8192", "0"] {
-        assert_eq!(
-            read(&[("BUDDY_MAX_MB", value)]).0.compare_with(machine),
-            None
-        );
+        assert_eq!(read(&[("BUDDY_MAX_MB", value)]).0.compare_with(machine), None);
     }
     assert_eq!(read(&[]).0.compare_with(machine), None);
 }
@@ -157,10 +121,8 @@ fn blocks_that_could_serve_nothing_are_pointed_out() {
     let (_, warnings) = read(&[("BUDDY_BLOCK_SIZE_MB", "2")]);
     assert_eq!(
         warnings,
-        [
-            "BUDDY_BLOCK_SIZE_MB is 2 and BUDDY_THRESHOLD_MB 4: a block is too small for any request \
-          that it could serve"
-        ]
+        ["BUDDY_BLOCK_SIZE_MB is 2 and BUDDY_THRESHOLD_MB 4: a block is too small for any request \
+          that it could serve"]
     );
 }
 
@@ -169,19 +131,7 @@ fn an_unusable_value_is_named_once_with_its_reason_and_the_default_is_used() {
     let refused: [(&str, &[&str]); 15] = [
         ("BUDDY_BLOCK_SIZE_MB", &["0", "1048577"]),
         ("BUDDY_BLOCK_COUNT", &["-3", "9000000000", "99000000000"]),
-        (
-            "BUDDY_THRESHOLD_MB",
-            &[
-                "99999999999999999999",
-                "9000000000000",
-                "abc",
-                "1.5",
-                "0x10",
-                "+4",
-                "4 MB",
-                "-",
-            ],
-        ),
+        ("BUDDY_THRESHOLD_MB", &["99999999999999999999", "9000000000000", "abc", "1.5", "0x10", "+4", "4 MB", "-"]),
         ("BUDDY_WARMUP", &["eager"]),
         ("BUDDY_GROWTH", &["double"]),
         ("BUDDY_MAX_MB", &["half"]),

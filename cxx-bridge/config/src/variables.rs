@@ -83,23 +83,14 @@ mod tests {
     fn the_page_lists_every_variable_and_its_default() {
         let page = include_str!("../../../docs/variables.md");
         let rows = page.lines().filter(|line| line.starts_with("| `BUDDY_"));
-        let listed: Vec<&str> = rows
-            .filter_map(|it| Some(it.rsplit_once(" | ")?.0))
-            .collect();
+        let listed: Vec<&str> = rows.filter_map(|it| Some(it.rsplit_once(" | ")?.0)).collect();
         let expected = VARIABLES.map(|it| format!("| `{}` | {}", it.name, it.default));
         assert_eq!(listed, expected, "docs/variables.md");
     }
 
     #[test]
     fn a_misspelt_name_is_shown_with_the_nearest_one() {
-        let names = [
-            "BUDDY_BLOCKSIZE_MB",
-            "BUDDY_LOG",
-            "BUDDY_REGISTER_CHUNK_MB",
-            "BUDDY_TRESHOLD",
-            "PATH",
-            "buddy_x",
-        ];
+        let names = ["BUDDY_BLOCKSIZE_MB", "BUDDY_LOG", "BUDDY_REGISTER_CHUNK_MB", "BUDDY_TRESHOLD", "PATH", "buddy_x"];
         insta::assert_snapshot!(misspelt(names.map(str::to_owned)).join("\n"), @r"
         BUDDY_BLOCKSIZE_MB is no setting and has no effect; did you mean BUDDY_BLOCK_SIZE_MB?
         BUDDY_REGISTER_CHUNK_MB is no setting and has no effect; `python -m pinbuddy` lists all

@@ -83,10 +83,7 @@ const V1: Version = Version {
 const V2: Version = Version {
     number: 2,
     mount: "sys/fs/cgroup",
-    limits: [
-        ("memory.max", "memory.current"),
-        ("memory.high", "memory.current"),
-    ],
+    limits: [("memory.max", "memory.current"), ("memory.high", "memory.current")],
     reclaimable: ["inactive_file ", "active_file "],
 };
 
@@ -101,9 +98,7 @@ impl Cgroup {
     /// The group that leaves least, of this process's group and all above it.
     pub fn tightest(files: &Files) -> Option<Self> {
         let places = places(files).into_iter();
-        places
-            .filter_map(|it| it.read(files))
-            .min_by_key(Self::left)
+        places.filter_map(|it| it.read(files)).min_by_key(Self::left)
     }
 
     /// The least that one of them allows in all, in bytes.
@@ -197,10 +192,7 @@ mod tests {
     use super::*;
 
     fn group(controllers: &str, path: &str) -> Group {
-        Group {
-            controllers: controllers.to_owned(),
-            path: path.to_owned(),
-        }
+        Group { controllers: controllers.to_owned(), path: path.to_owned() }
     }
 
     #[test]

@@ -33,9 +33,7 @@ pub fn claims(locks: &str, mine: Option<&str>) -> Vec<Claim> {
     for line in locks.lines() {
         // 1: POSIX  ADVISORY  READ 27696 00:01:1024 8100127873469539449 8100127873469539525
         let mut words = line.split_whitespace().skip(1);
-        if [words.next(), words.next(), words.next()]
-            != [Some("POSIX"), Some("ADVISORY"), Some("READ")]
-        {
+        if [words.next(), words.next(), words.next()] != [Some("POSIX"), Some("ADVISORY"), Some("READ")] {
             continue;
         }
         let (Some(process), Some(file)) = (words.next(), words.next()) else {

@@ -29,12 +29,9 @@ impl Files {
     /// The same, or why it cannot be read. What is no UTF-8, in the name of a process for instance, is replaced.
     pub(crate) fn read(&self, path: &str) -> io::Result<String> {
         let mut bytes = Vec::with_capacity(USUAL);
-        File::open(self.root.join(path))?
-            .take(MOST)
-            .read_to_end(&mut bytes)?;
+        File::open(self.root.join(path))?.take(MOST).read_to_end(&mut bytes)?;
         bytes.truncate(bytes.trim_ascii_end().len());
-        Ok(String::from_utf8(bytes)
-            .unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()))
+        Ok(String::from_utf8(bytes).unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()))
     }
 
     /// Where a link leads.
@@ -50,10 +47,7 @@ impl Files {
     /// The names in a folder, in order of the number that they end in.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();
-        let mut names: Vec<_> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
+        let mut names: Vec<_> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort_by_key(|name| (last_number(name), name.clone()));
         names
     }
@@ -77,11 +71,7 @@ pub fn field<'a>(text: &'a str, label: &str) -> Option<&'a str> {
 
 /// The same for a number of KiB, in bytes.
 pub fn kib_field(text: &str, label: &str) -> Option<u64> {
-    let number: u64 = field(text, label)?
-        .strip_suffix("kB")?
-        .trim()
-        .parse()
-        .ok()?;
+    let number: u64 = field(text, label)?.strip_suffix("kB")?.trim().parse().ok()?;
     number.checked_mul(1024)
 }
 

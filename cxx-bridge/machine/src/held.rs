@@ -53,29 +53,15 @@ pub struct Held {
 impl Holder {
     /// The largest of its numbers: one byte may count in several.
     pub fn bytes(&self) -> u64 {
-        let Self {
-            pinbuddy_bytes,
-            locked_bytes,
-            pinned_bytes,
-            shared_bytes,
-            ..
-        } = *self;
-        pinbuddy_bytes
-            .max(locked_bytes)
-            .max(pinned_bytes)
-            .max(shared_bytes)
+        let Self { pinbuddy_bytes, locked_bytes, pinned_bytes, shared_bytes, .. } = *self;
+        pinbuddy_bytes.max(locked_bytes).max(pinned_bytes).max(shared_bytes)
     }
 
     fn of(files: &Files, pid: u32, status: &str, claims: &[Claim]) -> Self {
         let bytes = |label| kib_field(status, label).unwrap_or(0);
         let mut holder = Self {
             pid,
-            pinbuddy_bytes: claims
-                .iter()
-                .filter(|it| it.process == pid)
-                .map(|it| it.bytes)
-                .max()
-                .unwrap_or(0),
+            pinbuddy_bytes: claims.iter().filter(|it| it.process == pid).map(|it| it.bytes).max().unwrap_or(0),
             user: field(status, "Uid:").and_then(|it| it.split_whitespace().next()?.parse().ok()),
             locked_bytes: bytes("VmLck:"),
             pinned_bytes: bytes("VmPin:"),
@@ -112,8 +98,7 @@ impl Held {
                 held.add(status.map(|it| Holder::of(files, pid, &it, &claims)));
             }
         }
-        held.processes
-            .sort_by_key(|it| std::cmp::Reverse(it.bytes()));
+        held.processes.sort_by_key(|it| std::cmp::Reverse(it.bytes()));
         held
     }
 

@@ -21,6 +21,4 @@ pub use held::{Held, Holder};
 pub use limits::{ADDRESS_SPACE, Limit, Limits, Of, room};
 pub use lock::LockLimit;
 pub use numa::{Node, is_node, node_of, nodes, nodes_with_memory, nodes_with_processors};
-pub use pages::{
-    POOLS, Pool, Shared, TRANSPARENT, huge_page_bytes, page_bytes, shared_of_size, transparent_mode,
-};
+pub use pages::{POOLS, Pool, Shared, TRANSPARENT, huge_page_bytes, page_bytes, shared_of_size, transparent_mode};

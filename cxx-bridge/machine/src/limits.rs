@@ -70,12 +70,7 @@ impl Limits {
             (self.lock.binding(), "RLIMIT_MEMLOCK", Of::Process),
         ];
         named.into_iter().filter_map(|(bytes, name, of)| {
-            Some(Limit {
-                bytes: bytes?,
-                name,
-                of,
-                of_gpus_too: self.shared_with_gpus && of != Of::Process,
-            })
+            Some(Limit { bytes: bytes?, name, of, of_gpus_too: self.shared_with_gpus && of != Of::Process })
         })
     }
 
@@ -101,10 +96,8 @@ pub const ADDRESS_SPACE: &str = "RLIMIT_AS (ulimit -v)";
 pub fn room(files: &Files) -> Option<(u64, &'static str)> {
     let limits = files.text("proc/self/limits").unwrap_or_default();
     let status = files.text("proc/self/status").unwrap_or_default();
-    let own = [
-        ("Max data size", "VmData:", "RLIMIT_DATA (ulimit -d)"),
-        ("Max address space", "VmSize:", ADDRESS_SPACE),
-    ];
+    let own =
+        [("Max data size", "VmData:", "RLIMIT_DATA (ulimit -d)"), ("Max address space", "VmSize:", ADDRESS_SPACE)];
     let own = own.into_iter().filter_map(|(limit, used, name)| {
         // The soft one; "unlimited" is no number.
         let soft = field(&limits, limit)?.split_whitespace().next()?;

@@ -27,20 +27,14 @@ pub fn nodes(files: &Files) -> Vec<Node> {
         let info = files.text(&format!("{FOLDER}/{name}/meminfo"))?;
         let kib = |label| kib_field(&info, &format!("Node {id} {label}:")).unwrap_or(0);
         let cpus = files.text(&format!("{FOLDER}/{name}/cpulist"));
-        Some(Node {
-            id,
-            cpus: cpus.unwrap_or_default(),
-            total: kib("MemTotal"),
-            free: kib("MemFree"),
-        })
+        Some(Node { id, cpus: cpus.unwrap_or_default(), total: kib("MemTotal"), free: kib("MemFree") })
     };
     names.filter_map(read).collect()
 }
 
 /// `node0`, as the kernel calls a node.
 pub fn is_node(name: &str) -> bool {
-    name.strip_prefix("node")
-        .is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
+    name.strip_prefix("node").is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
 }
 
 /// The nodes that have memory; empty if the kernel knows none.

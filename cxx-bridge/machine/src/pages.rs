@@ -43,8 +43,7 @@ impl Pool {
 pub fn huge_page_bytes(files: &Files, page: usize) -> usize {
     let said = files.number(&format!("{TRANSPARENT}/hpage_pmd_size"));
     let said = said.and_then(|it| usize::try_from(it).ok());
-    said.filter(|it| it.is_power_of_two() && *it > page)
-        .unwrap_or(page * (page / 8))
+    said.filter(|it| it.is_power_of_two() && *it > page).unwrap_or(page * (page / 8))
 }
 
 /// The size of the smallest pages, as the kernel says it of this program's memory; 4 KiB where it does not.

@@ -73,8 +73,7 @@ mod tests {
     #[test]
     fn names_that_are_no_text_and_absurd_sizes_hide_nothing() {
         let region = 0x7f00_0000_0000..0x7f00_1000_0000;
-        let mut text =
-            b"555555554000-555555556000 r--p 00000000 fd:00 131 /tmp/\xff\xfe\n".to_vec();
+        let mut text = b"555555554000-555555556000 r--p 00000000 fd:00 131 /tmp/\xff\xfe\n".to_vec();
         text.extend_from_slice(b"7f0000000000-7f0010000000 rw-p 00000000 00:00 0\n");
         text.extend_from_slice(b"AnonHugePages:  2048 kB\n");
         let huge = |text: &[u8]| read(text, std::slice::from_ref(&region))[0].transparent_bytes;
@@ -123,11 +122,7 @@ ShmemPmdMapped:        0 kB
             0x10000..0x20000,
         ];
         let found = read(SMAPS.as_bytes(), &ranges);
-        let pages: Vec<_> = found
-            .iter()
-            .zip(&ranges)
-            .map(|(it, range)| it.pages(range.len(), PAGE, LARGE))
-            .collect();
+        let pages: Vec<_> = found.iter().zip(&ranges).map(|(it, range)| it.pages(range.len(), PAGE, LARGE)).collect();
         assert_eq!(
             pages,
             [

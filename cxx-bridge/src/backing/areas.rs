@@ -28,9 +28,7 @@ impl Areas {
         let limit = limit.ok().and_then(|text| text.trim().parse().ok());
         let limit: usize = limit.unwrap_or(DEFAULT);
         let more = |taken: usize| (taken + EACH <= limit / PARTS).then_some(taken + EACH);
-        let taken = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         match taken {
             Ok(_) => Ok(()),
             Err(taken) => Err(format!(

@@ -28,11 +28,7 @@ pub(super) struct Scattered {
 
 /// Fills `part`, which begins at a huge-page boundary; a shorter end gets small pages. `None` if all
 /// whole huge pages were collapsed.
-pub(super) fn fill(
-    kernel: &impl Kernel,
-    part: Range<usize>,
-    sizes: Sizes,
-) -> io::Result<Option<Scattered>> {
+pub(super) fn fill(kernel: &impl Kernel, part: Range<usize>, sizes: Sizes) -> io::Result<Option<Scattered>> {
     let whole = part.start..part.end - part.len() % sizes.large;
     for at in whole.clone().step_by(sizes.large) {
         kernel.fill(at..at + sizes.page)?;
@@ -69,10 +65,7 @@ fn put_together(kernel: &impl Kernel, whole: Range<usize>, large: usize) -> Opti
 /// Whether a refusal may be temporary: there was no free huge page and the kernel has compacted memory
 /// since, or a page or the control group's last charge was held elsewhere.
 fn is_of_the_moment(why: &io::Error) -> bool {
-    matches!(
-        why.raw_os_error(),
-        Some(libc::EAGAIN | libc::ENOMEM | libc::EBUSY)
-    )
+    matches!(why.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM | libc::EBUSY))
 }
 
 #[cfg(test)]
@@ -129,11 +122,7 @@ mod tests {
         for sizes in KERNELS {
             let Sizes { page, large } = sizes;
             let kernel = made_up(&[]);
-            assert!(
-                fill(&kernel, 2 * large..4 * large, sizes)
-                    .unwrap()
-                    .is_none()
-            );
+            assert!(fill(&kernel, 2 * large..4 * large, sizes).unwrap().is_none());
             assert!(are(&kernel.asked, &[(2 * large, 4 * large)]));
             let touched = [2, 3].map(|it| (it * large, it * large + page));
             assert!(are(&kernel.filled, &touched));

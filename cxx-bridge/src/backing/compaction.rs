@@ -31,11 +31,7 @@ pub(super) enum Filled {
     Whole,
     /// A slice of huge pages cost much more than one of 4 KiB pages. Everything before `until` is
     /// filled, which may be all of it.
-    Stalled {
-        until: usize,
-        huge: Duration,
-        small: Duration,
-    },
+    Stalled { until: usize, huge: Duration, small: Duration },
 }
 
 /// Compaction stalls of the last [`AGAIN`].
@@ -62,12 +58,7 @@ impl Stalls {
     }
 
     /// Fills `mapping` with transparent huge pages until compaction stalls it.
-    pub(super) fn fill(
-        &self,
-        mapping: &Mapping,
-        pages: Pages,
-        toucher: Toucher<'_>,
-    ) -> Result<Filled, Unfilled> {
+    pub(super) fn fill(&self, mapping: &Mapping, pages: Pages, toucher: Toucher<'_>) -> Result<Filled, Unfilled> {
         let touch = |from, judge: &(dyn Fn(Duration) -> bool + Sync)| {
             toucher.touch_while(mapping, from..mapping.len(), pages, judge)
         };
@@ -183,12 +174,7 @@ mod tests {
         fill_after(&AtomicU64::new(0), slices, huge, small)
     }
 
-    fn fill_after(
-        last: &AtomicU64,
-        slices: usize,
-        huge: &[u32],
-        small: Option<u32>,
-    ) -> (Filled, usize) {
+    fn fill_after(last: &AtomicU64, slices: usize, huge: &[u32], small: Option<u32>) -> (Filled, usize) {
         let (mut at, mut asked) = (0, 0);
         let filled = fill_unless_it_stalls(
             slices * SLICE,
@@ -213,11 +199,7 @@ mod tests {
     }
 
     fn stalled(slices: usize, huge: u32, small: u32) -> Filled {
-        Filled::Stalled {
-            until: slices * SLICE,
-            huge: MS * huge,
-            small: MS * small,
-        }
+        Filled::Stalled { until: slices * SLICE, huge: MS * huge, small: MS * small }
     }
 
     #[test]
@@ -275,9 +257,7 @@ mod tests {
             |_, _| Err(Unfilled::Failed(io::Error::from_raw_os_error(libc::ENOMEM))),
             || Ok(Some(MS)),
         );
-        let Err(Unfilled::Failed(why)) = failed else {
-            panic!("{failed:?}")
-        };
+        let Err(Unfilled::Failed(why)) = failed else { panic!("{failed:?}") };
         assert_eq!(why.raw_os_error(), Some(libc::ENOMEM));
     }
 
@@ -285,18 +265,14 @@ mod tests {
     fn a_stop_while_pages_are_compared_is_a_stop() {
         let tally = Tally::default();
         let toucher = Toucher::busy(2, &Ends, &tally);
-        assert!(matches!(
-            cost_of_small(Fork::Share, toucher),
-            Err(Unfilled::Stopped)
-        ));
+        assert!(matches!(cost_of_small(Fork::Share, toucher), Err(Unfilled::Stopped)));
         let slow = |_, judge: &(dyn Fn(Duration) -> bool + Sync)| {
             assert!(judge(9 * MS) && !judge(9 * MS));
             Ok(2 * SLICE)
         };
-        let outcome =
-            fill_unless_it_stalls(4 * SLICE, SURELY_FAST, &AtomicU64::new(0), slow, || {
-                cost_of_small(Fork::Share, toucher)
-            });
+        let outcome = fill_unless_it_stalls(4 * SLICE, SURELY_FAST, &AtomicU64::new(0), slow, || {
+            cost_of_small(Fork::Share, toucher)
+        });
         assert!(matches!(outcome, Err(Unfilled::Stopped)), "{outcome:?}");
     }
 

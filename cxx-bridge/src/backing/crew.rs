@@ -43,10 +43,7 @@ impl Work {
             let work = unsafe { &*closure.cast::<W>() };
             work();
         }
-        Self {
-            closure: ptr::from_ref(work).cast(),
-            call: call::<W>,
-        }
+        Self { closure: ptr::from_ref(work).cast(), call: call::<W> }
     }
 }
 
@@ -55,10 +52,7 @@ impl Gate {
     ///
     /// `work` lives until [`Self::close`] has returned.
     unsafe fn open<W: Fn() + Sync>(work: &W) -> Arc<Self> {
-        Arc::new(Self {
-            work: RwLock::new(Some(Work::of(work))),
-            panicked: AtomicBool::new(false),
-        })
+        Arc::new(Self { work: RwLock::new(Some(Work::of(work))), panicked: AtomicBool::new(false) })
     }
 
     /// A helper's whole life.

@@ -29,11 +29,7 @@ pub struct Seen {
 impl Seen {
     /// A device on this node, whose home has the node's number.
     pub(crate) fn of(device: Device, node: u32) -> Self {
-        Self {
-            device,
-            node: Some(node),
-            home: Home(node as u8),
-        }
+        Self { device, node: Some(node), home: Home(node as u8) }
     }
 }
 
@@ -55,11 +51,7 @@ impl Homes {
         }
         let nodes = machine.nodes_of_devices();
         let most = nodes.len().min(MOST).next_power_of_two();
-        (most > 1).then(|| Self {
-            most,
-            machine: machine.clone(),
-            seen: Lock::default(),
-        })
+        (most > 1).then(|| Self { most, machine: machine.clone(), seen: Lock::default() })
     }
 
     /// How many there can be, a power of two.
@@ -118,21 +110,10 @@ mod tests {
 
     /// A machine of these nodes, and its devices' nodes as the kernel gives them.
     fn machine(nodes: &str, of_devices: &[&str]) -> (Machine, tempfile::TempDir) {
-        let path = |n: usize| {
-            format!(
-                "sys/bus/pci/devices/{}/numa_node",
-                address(Device(n as i32))
-            )
-        };
+        let path = |n: usize| format!("sys/bus/pci/devices/{}/numa_node", address(Device(n as i32)));
         let paths: Vec<String> = (0..of_devices.len()).map(path).collect();
-        let of_devices = paths
-            .iter()
-            .map(String::as_str)
-            .zip(of_devices.iter().copied());
-        let files: Vec<_> = [(HAS_MEMORY, nodes)]
-            .into_iter()
-            .chain(of_devices)
-            .collect();
+        let of_devices = paths.iter().map(String::as_str).zip(of_devices.iter().copied());
+        let files: Vec<_> = [(HAS_MEMORY, nodes)].into_iter().chain(of_devices).collect();
         made_up(&files)
     }
 
@@ -152,10 +133,7 @@ mod tests {
         let (four, _folder) = machine("0-3", &["0", "0", "1", "1", "2", "2", "3", "3"]);
         let it = Homes::new(Way::Auto, Numa::Auto, &four).unwrap();
         assert_eq!(it.most(), 4);
-        assert_eq!(
-            homes(&it, &[6, 0, 1, 7, 4, 2, 5, 3]),
-            [0, 1, 1, 0, 2, 3, 2, 3]
-        );
+        assert_eq!(homes(&it, &[6, 0, 1, 7, 4, 2, 5, 3]), [0, 1, 1, 0, 2, 3, 2, 3]);
         let never = || -> Option<String> { panic!("the driver was asked again") };
         assert_eq!(it.of(Device(5), never), Home(2));
         assert_eq!(at(&it, 0), Some((6, Some(3))));
@@ -168,10 +146,7 @@ mod tests {
         let (two, _folder) = machine("0-1", &["-1", "-1", "1", "0"]);
         let it = Homes::new(Way::Auto, Numa::Auto, &two).unwrap();
         assert_eq!(homes(&it, &[0, 1, 2]), [0, 0, 1]);
-        assert_eq!(
-            (at(&it, 0), at(&it, 1)),
-            (Some((0, None)), Some((2, Some(1))))
-        );
+        assert_eq!((at(&it, 0), at(&it, 1)), (Some((0, None)), Some((2, Some(1)))));
         assert_eq!(homes(&it, &[3]), [0], "there are two");
         assert_eq!(at(&it, 0), Some((3, Some(0))), "the first has no node");
     }

@@ -44,15 +44,9 @@ const WASTE: usize = 8;
 
 /// The chain for one region on this machine, now.
 pub(super) fn plan(wanted: Wanted, machine: &Machine) -> Plan {
-    let mut plan = Plan {
-        chain: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let mut plan = Plan { chain: Vec::new(), left_out: Vec::new() };
     for pages in links(wanted.pages, machine) {
-        let ordinary = |pages| Link {
-            pages,
-            set_aside: false,
-        };
+        let ordinary = |pages| Link { pages, set_aside: false };
         let link = match pages {
             Pages::Giant | Pages::Large | Pages::Medium if wastes(wanted.bytes, pages, machine) => {
                 continue;
@@ -128,18 +122,14 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, St
             }
         };
         let (free, total) = (pool.free, pool.total);
-        return Err(format!(
-            "{free} of {total} huge pages of {size} free and {need} needed ({command})"
-        ));
+        return Err(format!("{free} of {total} huge pages of {size} free and {need} needed ({command})"));
     }
     // A control group may refuse a page that the pool has. MADV_POPULATE_WRITE reports that; a write
     // to the page would end the program.
     if machine.populates {
         Ok(pool.free >= need)
     } else {
-        Err(format!(
-            "huge pages of {size} are not used before Linux 5.14 (MADV_POPULATE_WRITE)"
-        ))
+        Err(format!("huge pages of {size} are not used before Linux 5.14 (MADV_POPULATE_WRITE)"))
     }
 }
 
@@ -147,9 +137,7 @@ fn from_pool(wanted: Wanted, pages: Pages, machine: &Machine) -> Result<bool, St
 fn transparent(wanted: Wanted, machine: &Machine) -> Result<Pages, String> {
     if wanted.stalls {
         let small = Bytes(machine.sizes.page as u64);
-        return Err(format!(
-            "transparent huge pages took longer than pages of {small} a moment ago"
-        ));
+        return Err(format!("transparent huge pages took longer than pages of {small} a moment ago"));
     }
     match machine.transparent() {
         Transparent::Here => {}
@@ -165,9 +153,7 @@ fn transparent(wanted: Wanted, machine: &Machine) -> Result<Pages, String> {
     match (wanted.fork, machine.shared()) {
         (Fork::Hide, _) | (Fork::Share, Shared::Touched) => Ok(Pages::Transparent),
         (Fork::Share, Shared::Collapsed) => Ok(Pages::Collapsed),
-        (Fork::Share, Shared::Denied) => Err(format!(
-            "huge pages of shared memory are turned off ({ALLOW_SHARED})"
-        )),
+        (Fork::Share, Shared::Denied) => Err(format!("huge pages of shared memory are turned off ({ALLOW_SHARED})")),
         (Fork::Share, Shared::TooOld) => Err(format!(
             "before Linux 6.1 shared memory has huge pages only where they are turned on \
              ({ALLOW_SHARED}; or, where no forked child reads pinned memory, BUDDY_FORK=hide)"

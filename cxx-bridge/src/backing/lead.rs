@@ -33,9 +33,7 @@ pub(super) fn check_length(bytes: usize) -> Result<(), String> {
         return Ok(());
     }
     let (bytes, limit) = (Bytes(bytes as u64), Bytes(TOO_LONG as u64));
-    Err(format!(
-        "a region of {bytes} is too long for CUDA to register, which takes less than {limit}"
-    ))
+    Err(format!("a region of {bytes} is too long for CUDA to register, which takes less than {limit}"))
 }
 
 /// Registers a region together with the page before it or, where the driver refuses that, alone. Returns what is registered,
@@ -47,10 +45,7 @@ pub(super) fn register_with_lead(
     control: &dyn Control,
 ) -> Result<(Region, Duration), Unregistered> {
     let register = |it| register(driver, it, device, control).map(|taken| (it, taken));
-    let with_lead = Region {
-        base: region.base - lead(),
-        bytes: region.bytes + lead(),
-    };
+    let with_lead = Region { base: region.base - lead(), bytes: region.bytes + lead() };
     register(with_lead).or_else(|failed| {
         let (Some(why), None) = (&failed.why, &failed.rest) else {
             return Err(failed);
@@ -83,10 +78,7 @@ fn register(
     let start = Instant::now();
     let registered = driver.register(region, device);
     let taken = start.elapsed();
-    registered.map_err(|why| Unregistered {
-        why: because(why),
-        rest: None,
-    })?;
+    registered.map_err(|why| Unregistered { why: because(why), rest: None })?;
     driver.check(region).map_err(|why| Unregistered {
         why: because(why),
         rest: driver.unregister(region).is_err().then_some(region),
@@ -101,18 +93,11 @@ mod tests {
     use super::*;
     use crate::config::MIB;
 
-    const REGION: Region = Region {
-        base: 0x7000_0000,
-        bytes: 10 * MIB,
-    };
+    const REGION: Region = Region { base: 0x7000_0000, bytes: 10 * MIB };
 
     #[test]
     fn no_registration_is_too_long() {
-        for (bytes, fits) in [
-            (MIB, true),
-            (TOO_LONG - lead() - 1, true),
-            (TOO_LONG - lead(), false),
-        ] {
+        for (bytes, fits) in [(MIB, true), (TOO_LONG - lead() - 1, true), (TOO_LONG - lead(), false)] {
             assert_eq!(check_length(bytes).is_ok(), fits);
         }
     }

@@ -5,8 +5,7 @@
 use std::path::PathBuf;
 
 use pinbuddy_machine::{
-    Files, POOLS, Pool, Shared, node_of, nodes_with_memory, nodes_with_processors, shared_of_size,
-    transparent_mode,
+    Files, POOLS, Pool, Shared, node_of, nodes_with_memory, nodes_with_processors, shared_of_size, transparent_mode,
 };
 
 use pinbuddy_store::launcher;
@@ -101,9 +100,7 @@ impl Machine {
     /// The kernel's folder with the numbers of a pool.
     pub(super) fn pool_folder(&self, pages: Pages) -> Option<String> {
         let kib = pages.unit(self.sizes) >> 10;
-        pages
-            .are_of_a_pool()
-            .then(|| format!("{POOLS}/hugepages-{kib}kB"))
+        pages.are_of_a_pool().then(|| format!("{POOLS}/hugepages-{kib}kB"))
     }
 
     /// The kernel's files.

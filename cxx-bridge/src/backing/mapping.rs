@@ -103,8 +103,7 @@ impl Mapping {
     fn unmap_around(self, part: Range<usize>) {
         let flags = libc::MAP_ANONYMOUS | libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE;
         // SAFETY: the kernel replaces nothing that is mapped.
-        let taken =
-            unsafe { libc::mmap(at(part.start), part.len(), libc::PROT_NONE, flags, -1, 0) };
+        let taken = unsafe { libc::mmap(at(part.start), part.len(), libc::PROT_NONE, flags, -1, 0) };
         if taken == at(part.start) {
             let _ = self.unmap();
             return;
@@ -155,10 +154,7 @@ impl Mapping {
     /// In a child that has none of it: reserves the addresses, so that the parent's tensors never read
     /// other memory there.
     pub(super) fn keep_free_in_child(&self) {
-        let flags = libc::MAP_PRIVATE
-            | libc::MAP_ANONYMOUS
-            | libc::MAP_NORESERVE
-            | libc::MAP_FIXED_NOREPLACE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
         let (start, length) = (at(self.body.start), self.body.len());
         // SAFETY: MAP_FIXED_NOREPLACE replaces nothing. If the range is taken, or an older kernel
         // chooses another place, only a range of addresses is lost.
@@ -171,9 +167,7 @@ impl Mapping {
     pub(super) fn prefer(&self, node: u32) -> io::Result<()> {
         let mut mask = [0 as c_ulong; 16];
         let bits = c_ulong::BITS;
-        let word = mask
-            .get_mut((node / bits) as usize)
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let word = mask.get_mut((node / bits) as usize).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
         *word = 1 << (node % bits);
         // SAFETY: the range is this mapping's, and the kernel reads as many bits as there are; it
         // counts one more than it reads.
@@ -223,10 +217,7 @@ impl Mapping {
     }
 
     fn part(&self, part: &Range<usize>) -> Range<usize> {
-        assert!(
-            part.start <= part.end && part.end <= self.body.len(),
-            "{part:?}"
-        );
+        assert!(part.start <= part.end && part.end <= self.body.len(), "{part:?}");
         self.body.start + part.start..self.body.start + part.end
     }
 
@@ -304,11 +295,7 @@ fn map(length: usize, protection: c_int, flags: c_int) -> io::Result<usize> {
     let flags = libc::MAP_ANONYMOUS | flags;
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches nothing else.
     let address = unsafe { libc::mmap(null_mut(), length, protection, flags, -1, 0) };
-    if address == libc::MAP_FAILED {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(address.expose_provenance())
-    }
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.expose_provenance()) }
 }
 
 /// Has a part of a mapping made just now, which nobody else knows, be memory.
@@ -327,11 +314,7 @@ fn at(address: usize) -> *mut c_void {
 }
 
 fn done(result: impl Into<c_long>) -> io::Result<()> {
-    if result.into() == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result.into() == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -149,13 +149,7 @@ pub trait Memory: Send + Sync + 'static {
     }
 
     /// Pins `bytes` bytes of fresh memory, as long as `control` lets it. Leaves no sticky CUDA error.
-    fn pin(
-        &self,
-        bytes: usize,
-        device: Device,
-        source: Source,
-        control: &dyn Control,
-    ) -> Result<Pinned, Unpinned>;
+    fn pin(&self, bytes: usize, device: Device, source: Source, control: &dyn Control) -> Result<Pinned, Unpinned>;
 
     /// Unpins what `pin` returned, and says which memory it was. The error is for people; the region
     /// then stays pinned, and may be unpinned again.

@@ -22,11 +22,7 @@ pub(super) enum Choice {
 }
 
 /// The node for a region that serves the device at `pci_address`.
-pub(super) fn choose(
-    asked: Numa,
-    machine: &Machine,
-    pci_address: impl FnOnce() -> Option<String>,
-) -> Choice {
+pub(super) fn choose(asked: Numa, machine: &Machine, pci_address: impl FnOnce() -> Option<String>) -> Choice {
     if asked == Numa::Off {
         return Choice::Leave;
     }
@@ -50,14 +46,8 @@ pub(super) fn choose(
         Choice::Nothing("this kernel knows no NUMA nodes")
     } else if !nodes.contains(&node) {
         let list: Vec<String> = nodes.iter().map(u32::to_string).collect();
-        let list = if list.is_empty() {
-            "none".to_owned()
-        } else {
-            list.join(", ")
-        };
-        Choice::Cannot(format!(
-            "no node {node} has memory here (those that have: {list})"
-        ))
+        let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+        Choice::Cannot(format!("no node {node} has memory here (those that have: {list})"))
     } else if nodes.len() == 1 {
         Choice::Nothing("this machine has one NUMA node")
     } else {
@@ -70,9 +60,7 @@ const SAMPLES: usize = 64;
 
 /// The node that most of the sampled pages of a filled region lie on; `None` if the kernel does not say.
 pub(super) fn where_it_lies(base: usize, bytes: usize) -> Option<Lies> {
-    let step = (bytes / SAMPLES)
-        .next_multiple_of(pages::sizes().page)
-        .max(pages::sizes().page);
+    let step = (bytes / SAMPLES).next_multiple_of(pages::sizes().page).max(pages::sizes().page);
     let addresses: Vec<usize> = (base..base + bytes).step_by(step).collect();
     most(&mapping::nodes(&addresses).ok()?)
 }
@@ -88,20 +76,14 @@ pub(super) struct Lies {
 
 fn most(nodes: &[Option<u32>]) -> Option<Lies> {
     let count = |node: u32| nodes.iter().filter(|it| **it == Some(node)).count();
-    let node = nodes
-        .iter()
-        .flatten()
-        .copied()
-        .max_by_key(|it| count(*it))?;
+    let node = nodes.iter().flatten().copied().max_by_key(|it| count(*it))?;
     let percent = 100 * count(node) / nodes.len();
     Some(Lies { node, percent })
 }
 
 /// Has the kernel prefer this node for a mapping without pages yet; the error is for people.
 pub(super) fn bind(mapping: &Mapping, node: u32) -> Result<(), String> {
-    mapping
-        .prefer(node)
-        .map_err(|why| format!("the kernel does not allow node {node}: {why}"))
+    mapping.prefer(node).map_err(|why| format!("the kernel does not allow node {node}: {why}"))
 }
 
 #[cfg(test)]
@@ -143,10 +125,7 @@ mod tests {
         assert_eq!(choose(Numa::Auto, &one, gpu), nothing);
         assert_eq!(choose(Numa::Node(0), &one, gpu), nothing);
         let (none, _folder) = made_up(&[]);
-        assert!(matches!(
-            choose(Numa::Node(0), &none, gpu),
-            Choice::Nothing(_)
-        ));
+        assert!(matches!(choose(Numa::Node(0), &none, gpu), Choice::Nothing(_)));
         assert!(matches!(choose(Numa::Auto, &none, gpu), Choice::Nothing(_)));
     }
 
@@ -157,14 +136,8 @@ mod tests {
             Choice::Cannot(why) => why,
             other => panic!("{other:?}"),
         };
-        assert_eq!(
-            said(Numa::Node(1), None),
-            "no node 1 has memory here (those that have: 0, 2)"
-        );
-        assert_eq!(
-            said(Numa::Auto, Some(GPU)),
-            "the node of device 0000:1b:00.0 is not known"
-        );
+        assert_eq!(said(Numa::Node(1), None), "no node 1 has memory here (those that have: 0, 2)");
+        assert_eq!(said(Numa::Auto, Some(GPU)), "the node of device 0000:1b:00.0 is not known");
         assert_eq!(said(Numa::Auto, None), "the device in use is not known");
         let (none, _folder) = made_up(&[]);
         assert_eq!(
@@ -188,13 +161,7 @@ mod tests {
     #[test]
     fn a_region_lies_where_most_of_it_does() {
         let lies = most(&[Some(1), Some(0), Some(1), None]);
-        assert_eq!(
-            lies,
-            Some(Lies {
-                node: 1,
-                percent: 50
-            })
-        );
+        assert_eq!(lies, Some(Lies { node: 1, percent: 50 }));
         assert_eq!(most(&[None, None]), None);
         assert_eq!(most(&[]), None);
     }

@@ -52,11 +52,8 @@ impl Paces {
     pub(super) fn timed(&self, by: By, bytes: usize, all: Duration, registering: Duration) {
         let mib = (bytes / MIB).max(1) as u128;
         let pace = |it: Duration| u64::try_from(it.as_nanos() / mib).unwrap_or(u64::MAX);
-        self.last.lock()[by as usize] = Some(Time {
-            all: pace(all),
-            registering: pace(registering),
-            at: Instant::now(),
-        });
+        self.last.lock()[by as usize] =
+            Some(Time { all: pace(all), registering: pace(registering), at: Instant::now() });
     }
 
     /// How long it takes to register a region that is mapped here.

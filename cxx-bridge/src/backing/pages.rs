@@ -83,18 +83,9 @@ pub(crate) mod tests {
 
     /// What kernels of the two architectures have.
     pub(crate) const KERNELS: [Sizes; 3] = [
-        Sizes {
-            page: 4 << 10,
-            large: 2 << 20,
-        },
-        Sizes {
-            page: 16 << 10,
-            large: 32 << 20,
-        },
-        Sizes {
-            page: 64 << 10,
-            large: 512 << 20,
-        },
+        Sizes { page: 4 << 10, large: 2 << 20 },
+        Sizes { page: 16 << 10, large: 32 << 20 },
+        Sizes { page: 64 << 10, large: 512 << 20 },
     ];
 
     #[test]

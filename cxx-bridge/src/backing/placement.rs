@@ -27,28 +27,17 @@ pub struct Placement {
 
 impl Placement {
     /// Memory that CUDA allocated: nothing else is known of it.
-    pub(super) const CUDA: Self = Self {
-        backing: "cuda",
-        page_bytes: None,
-        huge_bytes: None,
-        numa_node: None,
-    };
+    pub(super) const CUDA: Self = Self { backing: "cuda", page_bytes: None, huge_bytes: None, numa_node: None };
 }
 
 /// The placement of these regions of our own, in their order.
 pub(super) fn look(regions: &[Region]) -> Vec<Placement> {
-    let ranges: Vec<_> = regions
-        .iter()
-        .map(|it| it.base..it.base + it.bytes)
-        .collect();
-    let found = File::open("/proc/self/smaps")
-        .map(|file| smaps::read(BufReader::new(file), &ranges))
-        .unwrap_or_default();
+    let ranges: Vec<_> = regions.iter().map(|it| it.base..it.base + it.bytes).collect();
+    let found =
+        File::open("/proc/self/smaps").map(|file| smaps::read(BufReader::new(file), &ranges)).unwrap_or_default();
     let placement = |(n, region): (usize, &Region)| {
         let sizes = pages::sizes();
-        let pages = found
-            .get(n)
-            .and_then(|it| it.pages(region.bytes, sizes.page, sizes.large));
+        let pages = found.get(n).and_then(|it| it.pages(region.bytes, sizes.page, sizes.large));
         let lies = numa::where_it_lies(region.base, region.bytes);
         Placement {
             backing: "pages",

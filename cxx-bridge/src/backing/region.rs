@@ -95,22 +95,14 @@ impl Maker {
     ) -> Result<Made, Refusal> {
         lock::assert_none_held("mapping");
         let start = Instant::now();
-        self.areas
-            .take(&self.machine.root)
-            .map_err(Refusal::Short)?;
+        self.areas.take(&self.machine.root).map_err(Refusal::Short)?;
         let tally = Tally::default();
-        let (mapping, pages) = self
-            .map(bytes, source, control, &tally, pci_address)
-            .inspect_err(|_| {
-                self.areas.put();
-            })?;
+        let (mapping, pages) = self.map(bytes, source, control, &tally, pci_address).inspect_err(|_| {
+            self.areas.put();
+        })?;
         let taken = start.elapsed().saturating_sub(tally.idle());
         let is_small = pages == Pages::Small && self.tells(bytes);
-        Ok(Made {
-            mapping,
-            taken,
-            is_small,
-        })
+        Ok(Made { mapping, taken, is_small })
     }
 
     /// Whether a region would be as CUDA's are: of small pages, wherever the kernel puts them, and shared with children. False
@@ -199,11 +191,7 @@ impl Maker {
     /// Which memory the next region of `bytes` bytes can take.
     pub(super) fn source(&self, bytes: usize) -> Source {
         // Reads files, and once memory is used up every request may ask.
-        if self
-            .nothing_since
-            .lock()
-            .is_some_and(|it| it.elapsed() < MOMENT)
-        {
+        if self.nothing_since.lock().is_some_and(|it| it.elapsed() < MOMENT) {
             return Source::Ordinary;
         }
         if self.plan(bytes).chain.iter().any(|link| link.set_aside) {
@@ -224,13 +212,7 @@ impl Maker {
         regions / self.machine.processes * bytes
     }
 
-    fn try_with(
-        &self,
-        bytes: usize,
-        link: Link,
-        node: Option<u32>,
-        toucher: Toucher<'_>,
-    ) -> Result<Mapping, Refusal> {
+    fn try_with(&self, bytes: usize, link: Link, node: Option<u32>, toucher: Toucher<'_>) -> Result<Mapping, Refusal> {
         if !link.set_aside {
             self.is_there(bytes)?;
         }
@@ -254,11 +236,9 @@ impl Maker {
         };
         let wanted = bytes as u64 + bytes as u64 / SPARE;
         match limits.least() {
-            Some(limit) if limit.bytes < wanted => Err(Refusal::Short(format!(
-                "{} is left of {}",
-                Bytes(limit.bytes),
-                limit.name
-            ))),
+            Some(limit) if limit.bytes < wanted => {
+                Err(Refusal::Short(format!("{} is left of {}", Bytes(limit.bytes), limit.name)))
+            }
             _ => Ok(()),
         }
     }
@@ -298,11 +278,7 @@ impl Maker {
         }
         self.said.pages.say(self.is_asked_for(), || {
             let size = Bytes(bytes as u64);
-            format!(
-                "BUDDY_HUGE_PAGES: {}. A region of {size} has {} instead",
-                left_out.join("; "),
-                self.name(got)
-            )
+            format!("BUDDY_HUGE_PAGES: {}. A region of {size} has {} instead", left_out.join("; "), self.name(got))
         });
     }
 }

@@ -98,24 +98,17 @@ impl<D: Driver> Chain<D> {
             return Err(Refusal::Stopped);
         }
         // The driver's error to a stopped pin is no refusal: when the process ends, the driver may be gone.
-        self.driver
-            .initialise(device)
-            .map_err(|why| match control.go_on() {
-                true => Refusal::NotRegistered(why),
-                false => Refusal::Stopped,
-            })?;
-        let Made {
-            mapping,
-            taken: filling,
-            is_small,
-        } = self.make(bytes, device, source, control)?;
+        self.driver.initialise(device).map_err(|why| match control.go_on() {
+            true => Refusal::NotRegistered(why),
+            false => Refusal::Stopped,
+        })?;
+        let Made { mapping, taken: filling, is_small } = self.make(bytes, device, source, control)?;
         let base = mapping.base();
         let region = Region { base, bytes };
-        let (registered, registering) =
-            match lead::register_with_lead(&self.driver, region, device, control) {
-                Ok(registered) => registered,
-                Err(failed) => return Err(self.give_up(mapping, bytes, failed)),
-            };
+        let (registered, registering) = match lead::register_with_lead(&self.driver, region, device, control) {
+            Ok(registered) => registered,
+            Err(failed) => return Err(self.give_up(mapping, bytes, failed)),
+        };
         self.driver.pinned(region, filling + registering);
         if is_small {
             self.timed(By::Us, bytes, filling + registering, registering);
@@ -124,35 +117,19 @@ impl<D: Driver> Chain<D> {
         self.said.chosen.say(false, || chosen.to_owned());
         log::debug(|| {
             let (size, threads) = (Bytes(bytes as u64), self.maker.threads());
-            format!(
-                "{size} mapped and touched in {filling:.1?} (threads: {threads}), then registered"
-            )
+            format!("{size} mapped and touched in {filling:.1?} (threads: {threads}), then registered")
         });
         self.remember(region, Some(mapping), registered, source);
-        Ok(Pinned {
-            base,
-            filling,
-            registering,
-        })
+        Ok(Pinned { base, filling, registering })
     }
 
     /// Memory of our own, not registered yet.
-    fn make(
-        &self,
-        bytes: usize,
-        device: Device,
-        source: Source,
-        control: &dyn Control,
-    ) -> Result<Made, Refusal> {
+    fn make(&self, bytes: usize, device: Device, source: Source, control: &dyn Control) -> Result<Made, Refusal> {
         let pci_address = || self.driver.pci_address(device);
-        self.maker
-            .make(bytes, source, control, pci_address)
-            .map_err(|why| match why {
-                Refusal::NotThis(why) => {
-                    Refusal::NotThis(format!("could not map {}: {why}", Bytes(bytes as u64)))
-                }
-                why => why,
-            })
+        self.maker.make(bytes, source, control, pci_address).map_err(|why| match why {
+            Refusal::NotThis(why) => Refusal::NotThis(format!("could not map {}: {why}", Bytes(bytes as u64))),
+            why => why,
+        })
     }
 
     /// Unmaps memory that could not be registered, or keeps it while it is.
@@ -162,11 +139,7 @@ impl<D: Driver> Chain<D> {
             Some(rest) => {
                 // A device may still write to it.
                 let bytes = Bytes(bytes as u64);
-                log::warn(|| {
-                    format!(
-                        "{bytes} of memory stay registered until empty_cache() can unregister them"
-                    )
-                });
+                log::warn(|| format!("{bytes} of memory stay registered until empty_cache() can unregister them"));
                 self.rests.lock().push((mapping, rest));
             }
         }
@@ -229,20 +202,8 @@ impl<D: Driver> Chain<D> {
         Ok(pinned)
     }
 
-    fn remember(
-        &self,
-        region: Region,
-        mapping: Option<Mapping>,
-        registered: Region,
-        source: Source,
-    ) {
-        let held = Held {
-            mapping,
-            registered,
-            source,
-            placement: None,
-            goes: false,
-        };
+    fn remember(&self, region: Region, mapping: Option<Mapping>, registered: Region, source: Source) {
+        let held = Held { mapping, registered, source, placement: None, goes: false };
         self.regions.lock().insert(region.base, held);
     }
 
@@ -286,28 +247,14 @@ impl<D: Driver> Memory for Chain<D> {
     }
 
     fn source(&self, bytes: usize) -> Source {
-        if self.maps() {
-            self.maker.source(bytes)
-        } else {
-            Source::Ordinary
-        }
+        if self.maps() { self.maker.source(bytes) } else { Source::Ordinary }
     }
 
     fn set_aside(&self, bytes: usize) -> usize {
-        if self.maps() {
-            self.maker.set_aside(bytes)
-        } else {
-            0
-        }
+        if self.maps() { self.maker.set_aside(bytes) } else { 0 }
     }
 
-    fn pin(
-        &self,
-        bytes: usize,
-        device: Device,
-        source: Source,
-        control: &dyn Control,
-    ) -> Result<Pinned, Unpinned> {
+    fn pin(&self, bytes: usize, device: Device, source: Source, control: &dyn Control) -> Result<Pinned, Unpinned> {
         lock::assert_none_held("mapping");
         self.pin_somehow(bytes, device, source, control)
     }

@@ -46,13 +46,7 @@ impl Said {
     /// Whether there was nothing to say so far, but of slow pages, which are this machine's.
     #[cfg(test)]
     pub(super) fn has_said_nothing(&self) -> bool {
-        let all = [
-            &self.pages,
-            &self.numa,
-            &self.chosen,
-            &self.fallen,
-            &self.not_this,
-        ];
+        let all = [&self.pages, &self.numa, &self.chosen, &self.fallen, &self.not_this];
         all.iter().all(|it| !it.0.load(Ordering::Relaxed))
     }
 

@@ -31,11 +31,7 @@ pub(super) fn slice(pages: Pages) -> usize {
 /// one core is left to the program.
 pub(crate) fn threads(asked: Option<usize>, cores: usize, processes: usize, behind: bool) -> usize {
     let share = cores / processes.max(1);
-    let spare = if behind {
-        share.saturating_sub(1)
-    } else {
-        share
-    };
+    let spare = if behind { share.saturating_sub(1) } else { share };
     asked.unwrap_or_else(|| spare.min(MOST)).max(1)
 }
 
@@ -73,14 +69,8 @@ pub(super) enum Unfilled {
 
 impl Toucher<'_> {
     /// Fills `part` with such pages, all of it.
-    pub(super) fn touch(
-        &self,
-        mapping: &Mapping,
-        part: Range<usize>,
-        pages: Pages,
-    ) -> Result<(), Unfilled> {
-        self.touch_while(mapping, part, pages, &|_| true)
-            .map(|_| ())
+    pub(super) fn touch(&self, mapping: &Mapping, part: Range<usize>, pages: Pages) -> Result<(), Unfilled> {
+        self.touch_while(mapping, part, pages, &|_| true).map(|_| ())
     }
 
     /// Fills `part` from its start, as long as `judge` approves of each whole slice's processor time. Returns
@@ -207,18 +197,8 @@ mod tests {
 
     impl<'a> Toucher<'a> {
         /// One whose threads do not rest.
-        pub(in crate::backing) fn busy(
-            threads: usize,
-            control: &'a dyn Control,
-            tally: &'a Tally,
-        ) -> Self {
-            Self {
-                threads,
-                populates: true,
-                rests: false,
-                control,
-                tally,
-            }
+        pub(in crate::backing) fn busy(threads: usize, control: &'a dyn Control, tally: &'a Tally) -> Self {
+            Self { threads, populates: true, rests: false, control, tally }
         }
     }
 
@@ -242,15 +222,9 @@ mod tests {
                 let length = 9 * sizes.large + sizes.page;
                 let mapping = Mapping::new(length, kind, fork).unwrap();
                 let tally = Tally::default();
-                let toucher = Toucher {
-                    populates,
-                    rests: threads > 1,
-                    ..Toucher::busy(threads, &Foreground, &tally)
-                };
+                let toucher = Toucher { populates, rests: threads > 1, ..Toucher::busy(threads, &Foreground, &tally) };
                 toucher.touch(&mapping, 0..length, kind).unwrap();
-                let pages: Vec<usize> = (mapping.base()..mapping.base() + length)
-                    .step_by(sizes.page)
-                    .collect();
+                let pages: Vec<usize> = (mapping.base()..mapping.base() + length).step_by(sizes.page).collect();
                 let nodes = super::super::mapping::nodes(&pages).unwrap();
                 let all = nodes.iter().all(Option::is_some);
                 assert!(all, "{kind:?} {populates} {threads}");
@@ -270,9 +244,7 @@ mod tests {
             let toucher = Toucher::busy(threads, &Foreground, &tally);
             let judged = AtomicUsize::new(0);
             let until = toucher
-                .touch_while(&mapping, SLICE..length, Pages::Small, &|_| {
-                    judged.fetch_add(1, Ordering::Relaxed) < 4
-                })
+                .touch_while(&mapping, SLICE..length, Pages::Small, &|_| judged.fetch_add(1, Ordering::Relaxed) < 4)
                 .unwrap();
             assert!((6 * SLICE..=(6 + threads) * SLICE).contains(&until));
             let there = |at: usize| {

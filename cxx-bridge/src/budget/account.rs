@@ -54,8 +54,7 @@ impl Account {
             return known == u8::from(true);
         }
         let shared = (self.asks_gpus)();
-        self.shared_with_gpus
-            .store(u8::from(shared), Ordering::Relaxed);
+        self.shared_with_gpus.store(u8::from(shared), Ordering::Relaxed);
         shared
     }
 }
@@ -84,20 +83,14 @@ impl Capacity for Account {
     fn free(&self) -> Option<usize> {
         lock::assert_none_held("reading limits");
         // Without the lock limit.
-        let limits = Limits {
-            lock: LockLimit::default(),
-            ..self.limits()
-        };
+        let limits = Limits { lock: LockLimit::default(), ..self.limits() };
         let bytes = limits.least()?.bytes;
         Some(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     fn standing(&self) -> Standing {
         lock::assert_none_held("reading limits");
-        Standing {
-            limits: self.limits().all().collect(),
-            others: self.heard.others().iter().map(|it| it.bytes).sum(),
-        }
+        Standing { limits: self.limits().all().collect(), others: self.heard.others().iter().map(|it| it.bytes).sum() }
     }
 
     fn claim(&self, bytes: usize) {
@@ -158,10 +151,7 @@ mod tests {
         for _ in 0..2 {
             let budget = account.budget(None, 0);
             assert_eq!(budget.bytes, 2048 * MIB);
-            assert_eq!(
-                budget.why,
-                "a quarter of the 8 GiB of MemAvailable, as the GPU uses that memory, too"
-            );
+            assert_eq!(budget.why, "a quarter of the 8 GiB of MemAvailable, as the GPU uses that memory, too");
         }
         assert_eq!(ASKED.load(Ordering::Relaxed), 1);
     }

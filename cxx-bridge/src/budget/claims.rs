@@ -71,8 +71,7 @@ impl Claims {
     pub(crate) fn of_others(&self, root: &Path) -> Vec<Claim> {
         let mine = self.0.lock().file.as_ref().map(listed_as);
         let mut text = String::with_capacity(1 << 16);
-        let read = File::open(root.join("proc/locks"))
-            .and_then(|file| file.take(MOST_TEXT).read_to_string(&mut text));
+        let read = File::open(root.join("proc/locks")).and_then(|file| file.take(MOST_TEXT).read_to_string(&mut text));
         match read {
             Ok(_) => claims(&text, mine.as_deref()),
             Err(_) => Vec::new(),
@@ -91,11 +90,7 @@ impl Told {
     fn tell(&mut self, grew: bool) {
         if self.file.as_ref().is_none_or(|it| !it.is_still_there()) {
             (self.held, self.time) = (0, 0);
-            self.file = if self.bytes > 0 {
-                Nameless::new(c"pinbuddy").ok()
-            } else {
-                None
-            };
+            self.file = if self.bytes > 0 { Nameless::new(c"pinbuddy").ok() } else { None };
         }
         let Some(file) = &self.file else { return };
         let held = as_length(self.bytes.div_ceil(MIB));

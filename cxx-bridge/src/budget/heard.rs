@@ -41,11 +41,7 @@ struct Latest {
 
 impl Heard {
     pub(super) fn below(root: PathBuf) -> Self {
-        Self(Arc::new(Shared {
-            root,
-            own: Claims::default(),
-            latest: Lock::default(),
-        }))
+        Self(Arc::new(Shared { root, own: Claims::default(), latest: Lock::default() }))
     }
 
     /// What this process claims.
@@ -79,11 +75,7 @@ impl Shared {
     fn read(&self) -> Vec<Claim> {
         let own = self.own.pinned();
         let claims = self.own.of_others(&self.root);
-        *self.latest.lock() = Latest {
-            claims: Some((Instant::now(), claims.clone())),
-            own,
-            reading: false,
-        };
+        *self.latest.lock() = Latest { claims: Some((Instant::now(), claims.clone())), own, reading: false };
         claims
     }
 }

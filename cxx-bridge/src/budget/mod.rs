@@ -83,16 +83,10 @@ impl Budget {
         others: impl FnOnce() -> Vec<Claim>,
     ) -> Self {
         if let Some(max) = max_mb {
-            return Self {
-                bytes: max.saturating_mul(MIB),
-                why: "which is BUDDY_MAX_MB".to_owned(),
-            };
+            return Self { bytes: max.saturating_mul(MIB), why: "which is BUDDY_MAX_MB".to_owned() };
         }
         let files = Files::below(root);
-        let limits = Limits {
-            shared_with_gpus: shared_with_gpus(),
-            ..Limits::read(&files)
-        };
+        let limits = Limits { shared_with_gpus: shared_with_gpus(), ..Limits::read(&files) };
         let now = claims::now();
         let other = |it: &Claim| Other {
             bytes: it.bytes,
@@ -114,9 +108,7 @@ impl Budget {
     ) -> Self {
         let (launched, variable) = processes.unwrap_or((1, ""));
         let in_use = limits.total.zip(limits.available);
-        let in_use = in_use.map_or(u64::MAX, |(total, available)| {
-            total.saturating_sub(available)
-        });
+        let in_use = in_use.map_or(u64::MAX, |(total, available)| total.saturating_sub(available));
         let others = share::believed(others, in_use.saturating_sub(pinned));
         let fair = |limit: Limit| {
             let (own, others) = match limit.of {
@@ -132,19 +124,13 @@ impl Budget {
             (limit, share)
         };
         let Some((limit, share)) = limits.all().map(fair).min_by_key(|(_, it)| it.bytes) else {
-            return Self {
-                bytes: usize::MAX,
-                why: "since no limit is known".to_owned(),
-            };
+            return Self { bytes: usize::MAX, why: "since no limit is known".to_owned() };
         };
         let mut why = reason(limit, &share, variable);
         if taken > share.bytes {
             why = format!("as it has pinned already: more than {why}");
         }
-        Self {
-            bytes: usize::try_from(share.bytes.max(taken)).unwrap_or(usize::MAX),
-            why,
-        }
+        Self { bytes: usize::try_from(share.bytes.max(taken)).unwrap_or(usize::MAX), why }
     }
 
     /// Whether a pin of `bytes` takes at most half of what is free now: processes without this library need
@@ -163,11 +149,7 @@ fn parts(limit: Limit) -> u64 {
 
 /// The reason for a share of what a limit leaves; the variable is a launcher's.
 fn reason(limit: Limit, share: &Share, variable: &str) -> String {
-    let part = if limit.of_gpus_too {
-        "a quarter"
-    } else {
-        "half"
-    };
+    let part = if limit.of_gpus_too { "a quarter" } else { "half" };
     let mut why = format!("{part} of the {} of {}", Bytes(share.whole), limit.name);
     if share.pinned {
         why += " and of what is pinned";

@@ -39,10 +39,7 @@ impl Quota {
         Self {
             taken: AtomicUsize::new(0),
             bytes: AtomicUsize::new(budget.bytes),
-            latest: Lock::new(Latest {
-                budget,
-                begun: Instant::now(),
-            }),
+            latest: Lock::new(Latest { budget, begun: Instant::now() }),
         }
     }
 
@@ -60,9 +57,7 @@ impl Quota {
             let sum = taken.checked_add(bytes)?;
             (sum <= most).then_some(sum)
         };
-        self.taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .is_ok()
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// Puts back what was taken.
@@ -135,10 +130,7 @@ mod tests {
             threads.into_iter().map(|it| it.join().unwrap()).sum()
         });
         assert_eq!((taken, quota.left()), (142, 6));
-        assert!(
-            !quota.take(usize::MAX, |_| of(1000)),
-            "a sum that overflows"
-        );
+        assert!(!quota.take(usize::MAX, |_| of(1000)), "a sum that overflows");
         quota.put(7);
         assert!(quota.take(13, |_| of(1000)));
     }

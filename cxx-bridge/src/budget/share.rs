@@ -38,42 +38,19 @@ pub(super) fn fair(left: u64, own: u64, others: &[Other], launched: u64, parts: 
     let held = sum(others);
     let whole = left.saturating_add(own).saturating_add(held);
     let all = whole / parts;
-    let share = Share {
-        bytes: all,
-        whole,
-        pinned: own > 0 || held > 0,
-        processes: 1,
-        settled: 0,
-        theirs: 0,
-    };
-    if launched > 1 {
-        by_launcher(share, others, launched)
-    } else {
-        by_what_is_seen(share, others)
-    }
+    let share = Share { bytes: all, whole, pinned: own > 0 || held > 0, processes: 1, settled: 0, theirs: 0 };
+    if launched > 1 { by_launcher(share, others, launched) } else { by_what_is_seen(share, others) }
 }
 
 /// Processes that a launcher started have equal parts, even before they pin; others count by what they
 /// hold.
 fn by_launcher(share: Share, others: &[Other], launched: u64) -> Share {
-    let (part, rest) = (
-        share.bytes / launched,
-        share.bytes.saturating_sub(sum(others)),
-    );
+    let (part, rest) = (share.bytes / launched, share.bytes.saturating_sub(sum(others)));
     if part <= rest {
         let (bytes, processes) = (part, launched);
-        return Share {
-            bytes,
-            processes,
-            ..share
-        };
+        return Share { bytes, processes, ..share };
     }
-    Share {
-        bytes: rest,
-        settled: others.len(),
-        theirs: sum(others),
-        ..share
-    }
+    Share { bytes: rest, settled: others.len(), theirs: sum(others), ..share }
 }
 
 fn by_what_is_seen(share: Share, others: &[Other]) -> Share {
@@ -102,13 +79,7 @@ fn by_what_is_seen(share: Share, others: &[Other]) -> Share {
         }
         growing.pop();
     };
-    Share {
-        bytes: part,
-        processes: growing.len() as u64 + 1,
-        settled,
-        theirs,
-        ..share
-    }
+    Share { bytes: part, processes: growing.len() as u64 + 1, settled, theirs, ..share }
 }
 
 fn sum(others: &[Other]) -> u64 {
@@ -135,11 +106,7 @@ mod tests {
         super::fair(left, own, others, launched, 2)
     }
 
-    const QUIET: Other = Other {
-        bytes: 0,
-        grows: false,
-        inside: true,
-    };
+    const QUIET: Other = Other { bytes: 0, grows: false, inside: true };
 
     fn quiet(bytes: u64) -> Other {
         Other { bytes, ..QUIET }
@@ -147,11 +114,7 @@ mod tests {
 
     fn growing(bytes: u64) -> Other {
         let grows = true;
-        Other {
-            bytes,
-            grows,
-            ..QUIET
-        }
+        Other { bytes, grows, ..QUIET }
     }
 
     #[test]
@@ -218,10 +181,7 @@ mod tests {
                 let me = ((seed * 7 + step * 3) % 5) as usize;
                 let others: Vec<Other> = (0..5)
                     .filter(|it| *it != me && held[*it] > 0)
-                    .map(|it| Other {
-                        grows: (seed + it as u64 + step).is_multiple_of(3),
-                        ..quiet(held[it])
-                    })
+                    .map(|it| Other { grows: (seed + it as u64 + step).is_multiple_of(3), ..quiet(held[it]) })
                     .collect();
                 let left = 1000 - held.iter().sum::<u64>();
                 let share = fair(left, held[me], &others, 1);

@@ -11,14 +11,8 @@ const EIGHT: Option<(usize, &str)> = Some((8, "LOCAL_WORLD_SIZE"));
 fn limits(available: u64, cgroup: Option<u64>, locked: Option<u64>) -> Limits {
     Limits {
         available: Some(available),
-        cgroup: cgroup.map(|limit| Cgroup {
-            limit,
-            ..Cgroup::default()
-        }),
-        lock: LockLimit {
-            soft: locked,
-            ..LockLimit::default()
-        },
+        cgroup: cgroup.map(|limit| Cgroup { limit, ..Cgroup::default() }),
+        lock: LockLimit { soft: locked, ..LockLimit::default() },
         ..Limits::default()
     }
 }
@@ -27,16 +21,8 @@ fn limits(available: u64, cgroup: Option<u64>, locked: Option<u64>) -> Limits {
 fn the_least_limit_decides_and_is_named() {
     for (limits, gib, name) in [
         (limits(24 * GIB, None, None), 12, "MemAvailable"),
-        (
-            limits(24 * GIB, Some(6 * GIB), None),
-            3,
-            "the control group leaves",
-        ),
-        (
-            limits(24 * GIB, Some(6 * GIB), Some(2 * GIB)),
-            1,
-            "RLIMIT_MEMLOCK",
-        ),
+        (limits(24 * GIB, Some(6 * GIB), None), 3, "the control group leaves"),
+        (limits(24 * GIB, Some(6 * GIB), Some(2 * GIB)), 1, "RLIMIT_MEMLOCK"),
     ] {
         let budget = Budget::decide(&limits, None, (0, 0), &[]);
         assert_eq!(budget.bytes as u64, gib * GIB);
@@ -48,10 +34,7 @@ fn the_least_limit_decides_and_is_named() {
 fn where_gpus_share_the_memory_the_budget_is_a_quarter_and_says_so() {
     let budget = |limits: Limits, own| {
         let shared_with_gpus = true;
-        let limits = Limits {
-            shared_with_gpus,
-            ..limits
-        };
+        let limits = Limits { shared_with_gpus, ..limits };
         Budget::decide(&limits, EIGHT, own, &[])
     };
     let alone = budget(limits(19 * GIB, None, None), (5 * GIB, 5 * GIB));
@@ -66,36 +49,20 @@ fn where_gpus_share_the_memory_the_budget_is_a_quarter_and_says_so() {
     // Half of the lock limit is less than a quarter of the machine, and is no GPU's.
     let locked = budget(limits(99 * GIB, None, Some(8 * GIB)), (0, 0));
     assert_eq!(locked.bytes as u64, GIB / 2);
-    assert_eq!(
-        locked.why,
-        "half of the 8 GiB of RLIMIT_MEMLOCK, shared by 8 processes (LOCAL_WORLD_SIZE)"
-    );
+    assert_eq!(locked.why, "half of the 8 GiB of RLIMIT_MEMLOCK, shared by 8 processes (LOCAL_WORLD_SIZE)");
 }
 
 #[test]
 fn with_no_limit_known_nothing_is_held_back() {
-    assert_eq!(
-        Budget::decide(&Limits::default(), EIGHT, (0, 0), &[]).bytes,
-        usize::MAX
-    );
+    assert_eq!(Budget::decide(&Limits::default(), EIGHT, (0, 0), &[]).bytes, usize::MAX);
 }
 
 #[test]
 fn what_is_pinned_already_is_a_part_of_what_is_shared() {
     // Of 24 GiB that were free this process has pinned 5.
-    let of = |launched| {
-        Budget::decide(
-            &limits(19 * GIB, None, None),
-            launched,
-            (5 * GIB, 6 * GIB),
-            &[],
-        )
-    };
+    let of = |launched| Budget::decide(&limits(19 * GIB, None, None), launched, (5 * GIB, 6 * GIB), &[]);
     assert_eq!(of(None).bytes as u64, 12 * GIB);
-    assert_eq!(
-        of(None).why,
-        "half of the 24 GiB of MemAvailable and of what is pinned"
-    );
+    assert_eq!(of(None).why, "half of the 24 GiB of MemAvailable and of what is pinned");
     // It holds more than its share as one of eight, and keeps it.
     let many = of(EIGHT);
     assert_eq!(many.bytes as u64, 6 * GIB);
@@ -105,12 +72,7 @@ fn what_is_pinned_already_is_a_part_of_what_is_shared() {
          pinned, shared by 8 processes (LOCAL_WORLD_SIZE)"
     );
     // The lock limit is for each process; the kernel does not subtract what is pinned.
-    let locked = Budget::decide(
-        &limits(99 * GIB, None, Some(8 * GIB)),
-        None,
-        (GIB, GIB),
-        &[],
-    );
+    let locked = Budget::decide(&limits(99 * GIB, None, Some(8 * GIB)), None, (GIB, GIB), &[]);
     assert_eq!(locked.bytes as u64, 4 * GIB);
     assert_eq!(locked.why, "half of the 8 GiB of RLIMIT_MEMLOCK");
 }
@@ -132,18 +94,12 @@ fn four(grew: u64) -> (tempfile::TempDir, [u64; 3]) {
     let mut locks = String::new();
     for (n, mib) in held.into_iter().enumerate() {
         for (start, length) in [(claims::HELD, mib), (claims::TIME, grew)] {
-            let line = format!(
-                "{n}: POSIX  ADVISORY  READ {n} 00:01:{n} {start} {}\n",
-                start + length as i64 - 1
-            );
+            let line = format!("{n}: POSIX  ADVISORY  READ {n} 00:01:{n} {start} {}\n", start + length as i64 - 1);
             locks += &line;
         }
     }
     let root = machine(&[
-        (
-            "proc/meminfo",
-            "MemTotal: 25165824 kB\nMemAvailable: 23068672 kB\n",
-        ),
+        ("proc/meminfo", "MemTotal: 25165824 kB\nMemAvailable: 23068672 kB\n"),
         ("proc/locks", &locks),
         ("proc/self/cgroup", "0::/job\n"),
         ("proc/2/cgroup", "0::/job/below\n"),
@@ -192,10 +148,7 @@ fn who_pinned_long_ago_has_what_it_holds() {
         let claims = Claims::default();
         claims.add(3 << 20);
         let budget = on(root.path(), &claims, 3 << 20);
-        assert_eq!(
-            budget.bytes as u64,
-            (22 * GIB + theirs + (3 << 20)) / 2 - theirs
-        );
+        assert_eq!(budget.bytes as u64, (22 * GIB + theirs + (3 << 20)) / 2 - theirs);
         assert_eq!(
             budget.why,
             "half of the 22.5 GiB of MemAvailable and of what is pinned, less 515 MiB that 3 other \

@@ -8,11 +8,7 @@ use crate::ffi::{Ask, FreedBlock, Note, Noted, Place, Step};
 impl StreamPlan {
     pub(crate) fn ask(&self, request: &mut Ask, place: &mut Place) -> Step {
         let after = request.after;
-        let served = if request.borrows {
-            self.borrow(request, after)
-        } else {
-            self.request(request, after)
-        };
+        let served = if request.borrows { self.borrow(request, after) } else { self.request(request, after) };
         served.map_or_else(
             |step| step,
             |it| {
@@ -45,9 +41,7 @@ pub(crate) fn device_note(note: &Note) -> bool {
             if let Some(trace) = trace.filter(|_| !note.is_region) {
                 trace.request(address, note.rounded, note.stream, !note.is_ordinary);
             }
-            let record = |it: &Recording| {
-                it.allocated(device, note.stream, address, note.bytes, note.rounded)
-            };
+            let record = |it: &Recording| it.allocated(device, note.stream, address, note.bytes, note.rounded);
             return note.is_ordinary && on_record(record).unwrap_or(false);
         }
         Noted::Freed => {
@@ -67,9 +61,7 @@ pub(crate) fn device_note(note: &Note) -> bool {
             }
             let is_gone = matches!(note.what, Noted::Gave | Noted::Unmapped);
             let _ = on_record(|it| it.segment(device, note.bytes, is_gone));
-            trace
-                .into_iter()
-                .for_each(|it| it.segment(note.bytes, is_gone));
+            trace.into_iter().for_each(|it| it.segment(note.bytes, is_gone));
         }
         _ => {}
     }

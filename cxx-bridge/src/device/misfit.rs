@@ -32,9 +32,7 @@ pub(crate) fn device_dropped(device: i8, bytes: usize, served: bool) {
         false => "",
     };
     log::warn(|| {
-        format!(
-            "device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back{then}"
-        )
+        format!("device {device} has no room for {bytes}: its plan is dropped, and what is idle of it given back{then}")
     });
 }
 
@@ -63,10 +61,8 @@ fn judge(is_whole: bool, is_sure: bool) {
     };
     let counts: Vec<_> = planned().map(|(_, plan)| plan.counts().0).collect();
     let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as usize;
-    let counted = Served {
-        served: sum(|it| it.hits + it.borrowed),
-        asked: sum(|it| it.hits + it.misses + it.unplanned),
-    };
+    let counted =
+        Served { served: sum(|it| it.hits + it.borrowed), asked: sum(|it| it.hits + it.misses + it.unplanned) };
     if is_whole
         && counted.is_fit()
         && let Some(place) = place

@@ -136,9 +136,7 @@ impl Places {
         if self.retired.get() {
             // Which region a block lies in is known to the slots alone.
             let all = 0..self.lengths.len();
-            idle = all
-                .filter(|&it| self.used == 0 && self.is_reserved[it])
-                .collect();
+            idle = all.filter(|&it| self.used == 0 && self.is_reserved[it]).collect();
         }
         for &region in &idle {
             self.is_reserved[region] = false;
@@ -218,10 +216,7 @@ impl Places {
     pub(crate) fn counts(&self) -> Counts {
         // Also once retired: plain numbers, which no panic leaves wrong.
         let counts = || self.slots.as_ref().map(Slots::counts);
-        catch_unwind(AssertUnwindSafe(counts))
-            .ok()
-            .flatten()
-            .unwrap_or_default()
+        catch_unwind(AssertUnwindSafe(counts)).ok().flatten().unwrap_or_default()
     }
 }
 
@@ -238,10 +233,7 @@ pub(crate) fn break_down() {
 #[inline]
 fn panics_for_a_test() {
     #[cfg(debug_assertions)]
-    assert!(
-        !BROKEN.load(std::sync::atomic::Ordering::Relaxed),
-        "a test had the plan break down"
-    );
+    assert!(!BROKEN.load(std::sync::atomic::Ordering::Relaxed), "a test had the plan break down");
 }
 
 #[cfg(test)]
@@ -251,28 +243,13 @@ mod tests {
     use super::*;
 
     const MIB: usize = 1 << 20;
-    const NO_SLOT: Placed = Placed {
-        address: 0,
-        slot: Some(1 << 20),
-    };
+    const NO_SLOT: Placed = Placed { address: 0, slot: Some(1 << 20) };
 
     /// Two regions of a slot each, at 1 GiB and 2 GiB.
     fn places() -> Places {
-        let slot = |region| Slot {
-            region,
-            offset: 0,
-            bytes: 4 * MIB,
-        };
-        let lane = Lane {
-            prologue: Vec::new(),
-            period: vec![0, 1],
-            ..Lane::default()
-        };
-        let layout = Layout {
-            regions: vec![4 * MIB, 4 * MIB],
-            slots: vec![slot(0), slot(1)],
-            lanes: vec![lane],
-        };
+        let slot = |region| Slot { region, offset: 0, bytes: 4 * MIB };
+        let lane = Lane { prologue: Vec::new(), period: vec![0, 1], ..Lane::default() };
+        let layout = Layout { regions: vec![4 * MIB, 4 * MIB], slots: vec![slot(0), slot(1)], lanes: vec![lane] };
         let mut places = Places::new(Slots::learning(&layout).ok());
         places.reserved(0, 1 << 30);
         places.reserved(1, 2 << 30);
@@ -299,11 +276,7 @@ mod tests {
         assert!(!places.take_retirement(), "it is said once");
         assert_eq!(request(&mut places), None);
         assert_eq!(places.borrow(MIB), None);
-        assert_eq!(
-            places.take_idle(),
-            [0; 0],
-            "a block lies in one of the regions"
-        );
+        assert_eq!(places.take_idle(), [0; 0], "a block lies in one of the regions");
         places.defer(first);
         places.release(first);
         assert_eq!(places.take_idle(), [0, 1]);

@@ -41,25 +41,14 @@ pub(crate) struct DeviceMemory {
 
 impl DeviceMemory {
     /// Decides, unless nothing is asked for. False if it was decided before.
-    pub(crate) fn ask(
-        &self,
-        choice: Choice<DevicePlan>,
-        place: Option<&Place>,
-        trace: Option<String>,
-    ) -> bool {
+    pub(crate) fn ask(&self, choice: Choice<DevicePlan>, place: Option<&Place>, trace: Option<String>) -> bool {
         let chosen = Chosen::of(&choice, place);
         let recording = match &choice {
             Choice::Record(recorded) => Some(super::Recording::new(recorded.clone())),
             Choice::Nothing if trace.is_none() && chosen.is_none() => return true,
             _ => None,
         };
-        let asked = Asked {
-            choice,
-            recording,
-            trace,
-            place: place.cloned(),
-            chosen,
-        };
+        let asked = Asked { choice, recording, trace, place: place.cloned(), chosen };
         self.asked.set(asked).is_ok()
     }
 
@@ -95,8 +84,7 @@ impl DeviceMemory {
         if self.asked.get().is_some() {
             return Some(ASKED_ALREADY.to_owned());
         }
-        ffi::device_initialised()
-            .then(|| format!("expected CUDA not to be initialised yet, found that it is: {to_do}"))
+        ffi::device_initialised().then(|| format!("expected CUDA not to be initialised yet, found that it is: {to_do}"))
     }
 
     pub(crate) fn iteration(&self) {
@@ -139,9 +127,7 @@ pub(super) fn used_here() -> Option<(&'static DevicePlan, Option<&'static Place>
     let memory = device_memory();
     let asked = memory.asked.get()?;
     match &asked.choice {
-        Choice::Use(plan) if !memory.is_child.load(Ordering::Relaxed) => {
-            Some((plan, asked.place.as_ref()))
-        }
+        Choice::Use(plan) if !memory.is_child.load(Ordering::Relaxed) => Some((plan, asked.place.as_ref())),
         _ => None,
     }
 }
@@ -236,17 +222,13 @@ pub(crate) fn device_refused(device: i8, is_dropped: bool, why: &str) {
 /// Memory is short: what is idle of plans was given back, and they stay in force.
 pub(crate) fn device_gave_back(device: i8, bytes: usize) {
     let bytes = Bytes(bytes as u64);
-    log::info(|| {
-        format!("device {device} has no room for {bytes}: what is idle of its plan is given back")
-    });
+    log::info(|| format!("device {device} has no room for {bytes}: what is idle of its plan is given back"));
 }
 
 /// Memory is short: a request got what was idle in a region, whoever wants that.
 pub(crate) fn device_borrowed(device: i8, bytes: usize) {
     let bytes = Bytes(bytes as u64);
-    log::info(|| {
-        format!("device {device} has no room for {bytes}: a part of its plan that is idle serves")
-    });
+    log::info(|| format!("device {device} has no room for {bytes}: a part of its plan that is idle serves"));
 }
 
 /// A stream's plan panicked: it is not used any more.
@@ -280,12 +262,15 @@ fn begin_trace() {
     }
 }
 
-const ASKED_ALREADY: &str = "expected it once in a process, found that a plan or a trace of device memory is in force already";
+const ASKED_ALREADY: &str =
+    "expected it once in a process, found that a plan or a trace of device memory is in force already";
 
 /// Plans and traces device memory from now on, as the variables do from the start.
 pub(crate) fn enable(plan: Option<&str>, trace: Option<&str>) -> Result<(), String> {
     if !handle().is_on() {
-        return Err("expected an engine that is on, found that it is off: BUDDY_DISABLE=1, or a child of a fork".to_owned());
+        return Err(
+            "expected an engine that is on, found that it is off: BUDDY_DISABLE=1, or a child of a fork".to_owned()
+        );
     }
     if let Some(why) = device_memory().refusal() {
         return Err(why);
@@ -309,10 +294,7 @@ pub(super) fn on_record<T>(act: impl FnOnce(&super::Recording) -> T) -> Option<T
 
 /// The plan of a device's stream, which has none if nothing is planned for it. `name`: CUDA's name of the stream.
 pub(crate) fn stream_plan(device: i8, number: u32, name: usize) -> &'static StreamPlan {
-    let stream = Stream {
-        device: device as u32,
-        number,
-    };
+    let stream = Stream { device: device as u32, number };
     let slots = || -> Option<Slots> {
         let Choice::Use(plans) = device_memory().choice() else {
             return None;

@@ -132,12 +132,7 @@ impl State {
         };
         for note in list {
             match note {
-                Note::Allocated {
-                    device,
-                    stream,
-                    address,
-                    bytes,
-                } => {
+                Note::Allocated { device, stream, address, bytes } => {
                     let stream = self.number(device, stream);
                     let (id, bytes) = (address as u64, bytes as u64);
                     self.record.request((device, stream), id, bytes);
@@ -150,11 +145,7 @@ impl State {
                     self.record.freed(device, address as u64);
                 }
                 Note::Over((device, address)) => self.record.over(device, address as u64),
-                Note::Segment {
-                    device,
-                    bytes,
-                    is_gone: false,
-                } => self.record.took(device, bytes as u64),
+                Note::Segment { device, bytes, is_gone: false } => self.record.took(device, bytes as u64),
                 Note::Segment { device, bytes, .. } => self.record.gave(device, bytes as u64),
                 Note::Iteration => self.record.iteration(),
                 Note::Emptied => self.record.emptied(),
@@ -179,30 +170,13 @@ impl State {
 impl Recording {
     /// Nothing recorded yet.
     pub fn new(recorded: ToRecord) -> Self {
-        log::info(|| {
-            format!(
-                "this run's device memory is recorded for a plan in {}",
-                recorded.place.path.display()
-            )
-        });
+        log::info(|| format!("this run's device memory is recorded for a plan in {}", recorded.place.path.display()));
         let mut record = DeviceRecord::new(MOST_EVENTS);
         record.behind(Kind::Torch);
         let planner = Planner::new(recorded);
-        let notes = Notes {
-            due_at: planner.due_at(),
-            ..Notes::default()
-        };
-        let state = State {
-            record,
-            streams: HashMap::new(),
-            planner,
-            is_known_to_search: false,
-        };
-        Self {
-            notes: Lock::new(notes),
-            state: Arc::new(Lock::new(state)),
-            is_child: AtomicBool::new(false),
-        }
+        let notes = Notes { due_at: planner.due_at(), ..Notes::default() };
+        let state = State { record, streams: HashMap::new(), planner, is_known_to_search: false };
+        Self { notes: Lock::new(notes), state: Arc::new(Lock::new(state)), is_child: AtomicBool::new(false) }
     }
 
     /// Called in a child: if its parent has recorded anything, the recording is the parent's.
@@ -218,14 +192,7 @@ impl Recording {
 
     /// Memory at `address` was handed out to a stream. Returns whether [`Self::catch_up`] is to be called, under no lock.
     /// `rounded` is what it counts as. A run with a plan compares what was asked for with the plan's threshold.
-    pub fn allocated(
-        &self,
-        device: u32,
-        stream: usize,
-        address: usize,
-        asked: usize,
-        rounded: usize,
-    ) -> bool {
+    pub fn allocated(&self, device: u32, stream: usize, address: usize, asked: usize, rounded: usize) -> bool {
         let is_below = |it: &u64| (asked as u64) < *it && *it <= rounded as u64;
         let bytes = match THRESHOLDS.iter().any(is_below) {
             true => asked,
@@ -234,12 +201,7 @@ impl Recording {
         let Some(mut notes) = self.notes() else {
             return false;
         };
-        notes.push(Note::Allocated {
-            device,
-            stream,
-            address,
-            bytes,
-        });
+        notes.push(Note::Allocated { device, stream, address, bytes });
         let is_planned = bytes as u64 >= THRESHOLDS[0];
         notes.requests += usize::from(is_planned);
         notes.hurries |= is_planned && std::mem::take(&mut notes.has_failed);
@@ -269,11 +231,7 @@ impl Recording {
 
     /// PyTorch's allocator took memory of a device, or gave it back.
     pub fn segment(&self, device: u32, bytes: usize, is_gone: bool) {
-        self.note(Note::Segment {
-            device,
-            bytes,
-            is_gone,
-        });
+        self.note(Note::Segment { device, bytes, is_gone });
     }
 
     /// PyTorch's allocator has expandable segments. Called under its lock, too.
@@ -357,9 +315,9 @@ impl Plannable for DeviceRecord {
                  With the batch size that it finds, and a file of its own, it can be planned",
             );
         }
-        made.plans.is_empty().then_some(
-            "too few came again for a plan that is better than PyTorch's allocator by itself",
-        )
+        made.plans
+            .is_empty()
+            .then_some("too few came again for a plan that is better than PyTorch's allocator by itself")
     }
 }
 
@@ -373,10 +331,7 @@ impl Made for DevicePlan {
         let all = plans.iter().map(|(_, plan)| plan);
         let is_own = |made_for: &MadeFor| {
             let threshold = run.threshold;
-            MadeFor {
-                threshold,
-                ..made_for.clone()
-            } == *run
+            MadeFor { threshold, ..made_for.clone() } == *run
         };
         let own = all.filter(|it| is_own(&it.made_for));
         usize::try_from(own.map(|it| it.facts.requests).sum::<u64>()).ok()

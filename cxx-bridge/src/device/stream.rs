@@ -89,9 +89,7 @@ impl StreamPlan {
     pub fn new(slots: Option<Slots>, device: i8) -> Self {
         let places = Places::new(slots);
         let lengths = places.lengths().iter().enumerate();
-        let regions: Vec<_> = lengths
-            .map(|(number, &bytes)| Region::of(bytes, places.has_slots(number)))
-            .collect();
+        let regions: Vec<_> = lengths.map(|(number, &bytes)| Region::of(bytes, places.has_slots(number))).collect();
         let mut state = State {
             phase: Phase::Dropped,
             places,
@@ -121,20 +119,9 @@ impl StreamPlan {
     #[cfg(test)]
     pub(crate) fn of_two(regions: [usize; 2], device: i8) -> Self {
         use pinbuddy_slots::{Lane, Layout, Slot};
-        let slot = |region| Slot {
-            region,
-            offset: 0,
-            bytes: 4 << 20,
-        };
-        let lane = Lane {
-            period: vec![0, 1],
-            ..Lane::default()
-        };
-        let layout = Layout {
-            regions: regions.into(),
-            slots: vec![slot(0), slot(1)],
-            lanes: vec![lane],
-        };
+        let slot = |region| Slot { region, offset: 0, bytes: 4 << 20 };
+        let lane = Lane { period: vec![0, 1], ..Lane::default() };
+        let layout = Layout { regions: regions.into(), slots: vec![slot(0), slot(1)], lanes: vec![lane] };
         Self::new(Slots::learning(&layout).ok(), device)
     }
 
@@ -207,24 +194,14 @@ impl StreamPlan {
     #[inline]
     fn hand_out(&self, state: &mut State, placed: Placed, ask: &Ask) -> Place {
         let bytes = ask.rounded.next_multiple_of(COUNTED);
-        let length = Length {
-            bytes,
-            requested: ask.bytes,
-            is_oversize: bytes >= ask.oversize_from,
-        };
+        let length = Length { bytes, requested: ask.bytes, is_oversize: bytes >= ask.oversize_from };
         state.counted.came(length);
-        self.tally
-            .add([bytes as i64, bytes as i64, ask.bytes as i64]);
+        self.tally.add([bytes as i64, bytes as i64, ask.bytes as i64]);
         let address = placed.address;
         if let Some(trace) = self.trace {
             trace.request(address, ask.rounded, self.stream, false);
         }
-        let block = Block {
-            placed,
-            length,
-            uses: Vec::new(),
-            events: 0,
-        };
+        let block = Block { placed, length, uses: Vec::new(), events: 0 };
         state.live.insert(address, block);
         Place { address, bytes }
     }
@@ -249,18 +226,12 @@ impl StreamPlan {
             self.finish(&mut state, &block);
         }
         let is_last = !waits && state.phase == Phase::Dropped;
-        Some(FreedBlock {
-            bytes,
-            waits,
-            is_last,
-        })
+        Some(FreedBlock { bytes, waits, is_last })
     }
 
     /// Nobody uses the block any more.
     fn finish(&self, state: &mut State, block: &Block) {
-        let Length {
-            bytes, requested, ..
-        } = block.length;
+        let Length { bytes, requested, .. } = block.length;
         state.counted.over(block.length);
         self.tally.add([0, -(bytes as i64), -(requested as i64)]);
         if let Some(trace) = self.trace {

@@ -45,11 +45,7 @@ pub(crate) fn device_passes(bytes: usize) {
     const SPLIT: usize = 1 << 20;
     const LEAST: usize = 512;
     const ANY: i64 = 1 << 32;
-    let most = if bytes < SPLIT {
-        2 * (bytes + LEAST) as i64
-    } else {
-        ANY
-    };
+    let most = if bytes < SPLIT { 2 * (bytes + LEAST) as i64 } else { ANY };
     PASSED.fetch_add(most, Relaxed);
 }
 
@@ -134,9 +130,7 @@ const OVERSIZE_REGIONS: usize = 9;
 
 impl Length {
     fn of(self, names: [usize; 3]) -> [(usize, u64); 3] {
-        let Self {
-            bytes, requested, ..
-        } = self;
+        let Self { bytes, requested, .. } = self;
         let amounts = [1, bytes as u64, requested as u64];
         [0, 1, 2].map(|it| (names[it], amounts[it]))
     }
@@ -148,9 +142,7 @@ impl Counted {
     }
 
     fn remove(&mut self, amounts: &[(usize, u64)]) {
-        amounts
-            .iter()
-            .for_each(|&(it, less)| self.0[it].remove(less));
+        amounts.iter().for_each(|&(it, less)| self.0[it].remove(less));
     }
 
     /// A block was handed out.

@@ -14,11 +14,7 @@ impl Watched {
         let mut memory = vec![0_u8; bytes];
         let base = memory.as_mut_ptr().expose_provenance();
         let guard = Guard::default();
-        Self {
-            guard,
-            memory,
-            base,
-        }
+        Self { guard, memory, base }
     }
 
     fn hand_out(&self, at: usize, size: usize) -> usize {
@@ -55,10 +51,7 @@ impl Watched {
 
 fn text(checked: Result<(), Defect>) -> String {
     let Defect { text, heading } = checked.unwrap_err();
-    assert!(
-        text.contains(heading),
-        "the heading is quoted from the line: {text}"
-    );
+    assert!(text.contains(heading), "the heading is quoted from the line: {text}");
     text
 }
 
@@ -83,10 +76,7 @@ fn each_byte_of_the_tail_is_watched() {
         let bytes = watched.hand_out(0, 100);
         watched.write(100 + at, 7);
         let said = text(watched.free(0, bytes));
-        assert!(
-            said.contains(&format!("the first {at} bytes behind its end")),
-            "{said}"
-        );
+        assert!(said.contains(&format!("the first {at} bytes behind its end")), "{said}");
     }
 }
 
@@ -104,23 +94,15 @@ fn a_block_that_streams_still_use_is_freed_once_as_well() {
     let (second, checked) = free();
     let ending = format!("by thread {second}; the first time by thread {}", first.0);
     assert!(text(checked).ends_with(&ending));
-    assert!(
-        text(watched.free(300, 64)).contains("(bytes: 0)"),
-        "never handed out"
-    );
+    assert!(text(watched.free(300, 64)).contains("(bytes: 0)"), "never handed out");
 }
 
 #[test]
 fn a_write_after_the_free_is_found_where_any_part_is_used_again() {
     // Two blocks, and a write to the second one; a request for each range, and whether it finds that.
-    for (range, finds) in [
-        (0..200, false),
-        (0..260, true),
-        (250..251, true),
-        (251..400, false),
-        (200..400, true),
-        (0..1024, true),
-    ] {
+    for (range, finds) in
+        [(0..200, false), (0..260, true), (250..251, true), (251..400, false), (200..400, true), (0..1024, true)]
+    {
         let watched = Watched::new(1024);
         for (at, size) in [(0, 136), (200, 136)] {
             let bytes = watched.hand_out(at, size);
@@ -132,12 +114,8 @@ fn a_write_after_the_free_is_found_where_any_part_is_used_again() {
         if finds {
             let said = text(checked);
             let block = watched.base + 200;
-            let expected =
-                format!("1 bytes of a block at {block:#x} (bytes: 136) were written after");
-            assert!(
-                said.starts_with(&expected) && said.contains("the first at offset 50;"),
-                "{said}"
-            );
+            let expected = format!("1 bytes of a block at {block:#x} (bytes: 136) were written after");
+            assert!(said.starts_with(&expected) && said.contains("the first at offset 50;"), "{said}");
         } else {
             // It is still to be found, in what is left.
             assert!(watched.check(0, 1024).is_err(), "{range:?}");

@@ -73,10 +73,7 @@ impl EngineCell {
     pub(super) fn provisioner_to_ask(&self) -> Option<Guard<'_, Provisioner>> {
         let provisioner = self.provisioner()?;
         #[cfg(debug_assertions)]
-        assert!(
-            !self.broken.load(Ordering::Relaxed),
-            "a test had the engine break down"
-        );
+        assert!(!self.broken.load(Ordering::Relaxed), "a test had the engine break down");
         Some(provisioner)
     }
 
@@ -139,9 +136,7 @@ impl EngineCell {
     pub(super) fn retire(&self, why: &str) {
         if !self.retired.swap(true, Ordering::Relaxed) {
             self.has_changed();
-            log::warn(|| {
-                format!("the engine is retired: {why}. PyTorch's own allocator serves from now on")
-            });
+            log::warn(|| format!("the engine is retired: {why}. PyTorch's own allocator serves from now on"));
         }
     }
 

@@ -36,28 +36,18 @@ impl<M: Memory> Handle<M> {
                 drop(self.cell.provisioner()?);
                 self.completions.reap();
                 let planned = self.idle_plan_bytes();
-                let left = self
-                    .pinner
-                    .capacity
-                    .free()
-                    .map(|it| it.saturating_add(planned));
+                let left = self.pinner.capacity.free().map(|it| it.saturating_add(planned));
                 let (idle, unpinning) = {
                     let mut provisioner = self.cell.provisioner()?;
                     let idle = provisioner.give_way(bytes, left);
                     (idle, provisioner.unpinning())
                 };
-                let is_enough = left.is_none_or(|left| left.saturating_add(unpinning) >= bytes)
-                    || !idle.is_empty();
-                let planned = if is_enough {
-                    self.take_idle_plan()
-                } else {
-                    Vec::new()
-                };
+                let is_enough = left.is_none_or(|left| left.saturating_add(unpinning) >= bytes) || !idle.is_empty();
+                let planned = if is_enough { self.take_idle_plan() } else { Vec::new() };
                 let unpinned = self.unpin_all(idle) + self.unpin_regions(planned);
                 let unpinned = unpinned + self.wait_for_its_unpin();
                 if unpinned > 0 {
-                    self.notices
-                        .stopped("PyTorch could not pin memory of its own");
+                    self.notices.stopped("PyTorch could not pin memory of its own");
                     log::info(|| {
                         let unpinned = Bytes(unpinned as u64);
                         format!("{unpinned} unpinned for PyTorch's own pin")

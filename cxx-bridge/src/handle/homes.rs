@@ -47,14 +47,12 @@ impl<M: Memory> Handle<M> {
 
     /// The home of requests while this is the current device.
     pub fn home_of(&self, device: Device) -> Home {
-        self.divided()
-            .map_or_else(Home::default, |it| it.home(device))
+        self.divided().map_or_else(Home::default, |it| it.home(device))
     }
 
     /// The home of this thread's requests.
     pub(super) fn home_here(&self) -> Home {
-        self.divided()
-            .map_or_else(Home::default, |it| it.home(it.device()))
+        self.divided().map_or_else(Home::default, |it| it.home(it.device()))
     }
 
     /// A device for which memory is pinned at this home; `None` where that makes no difference.

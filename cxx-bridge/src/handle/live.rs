@@ -55,11 +55,7 @@ impl<M: Memory> Handle<M> {
 
     /// A request begins to wait for memory to be pinned.
     pub(super) fn request_waits(&self) -> Waiting<'_> {
-        Waiting {
-            waits: &self.waits,
-            since: Instant::now(),
-            _heard: self.waits_for_driver(true),
-        }
+        Waiting { waits: &self.waits, since: Instant::now(), _heard: self.waits_for_driver(true) }
     }
 
     /// What the page says: how memory stands, and by node.

@@ -168,8 +168,7 @@ impl<M: Memory> Handle<M> {
         if self.sets_planned_pending(block, false) {
             return;
         }
-        self.cell
-            .unless_misused(|provisioner| provisioner.engine_mut().cache(block));
+        self.cell.unless_misused(|provisioner| provisioner.engine_mut().cache(block));
     }
 
     /// The user freed the block, and events on it are outstanding.
@@ -177,8 +176,7 @@ impl<M: Memory> Handle<M> {
         if self.sets_planned_pending(block, true) {
             return;
         }
-        self.cell
-            .unless_misused(|provisioner| provisioner.engine_mut().defer(block));
+        self.cell.unless_misused(|provisioner| provisioner.engine_mut().defer(block));
     }
 
     /// The block is free: its user is done and so is every event on it.
@@ -187,8 +185,7 @@ impl<M: Memory> Handle<M> {
         if self.releases_planned(block) {
             return;
         }
-        self.cell
-            .unless_misused(|provisioner| provisioner.engine_mut().release(block));
+        self.cell.unless_misused(|provisioner| provisioner.engine_mut().release(block));
     }
 
     /// How many slots a plan has; 0 without one.
@@ -236,19 +233,12 @@ impl<M: Memory> Handle<M> {
 
 #[inline]
 fn grant(provisioner: &Provisioner, block: Block) -> Grant {
-    Grant {
-        address: provisioner.engine().address(block),
-        block,
-    }
+    Grant { address: provisioner.engine().address(block), block }
 }
 
 /// The block that the C++ side names by its fields.
 pub fn block(segment: u32, offset: usize, bytes: usize) -> Block {
-    Block {
-        segment: SegmentId::from_u32(segment),
-        offset,
-        bytes,
-    }
+    Block { segment: SegmentId::from_u32(segment), offset, bytes }
 }
 
 #[cfg(test)]

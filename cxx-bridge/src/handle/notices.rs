@@ -184,9 +184,7 @@ impl<M: Memory> Handle<M> {
 /// The plan that `BUDDY_PLAN` names.
 fn how_to_remove(plan: Option<&str>) -> &'static str {
     match plan {
-        Some(AUTO) => {
-            "remove the plan by `pinbuddy plans rm KEY` (`pinbuddy plans ls` has the keys)"
-        }
+        Some(AUTO) => "remove the plan by `pinbuddy plans rm KEY` (`pinbuddy plans ls` has the keys)",
         _ => "remove the plan's file",
     }
 }
@@ -197,12 +195,9 @@ fn standing(of: &Stats, pinned: u64) -> String {
     match (pinned, idle) {
         (0, _) => " (nothing is pinned)".to_owned(),
         (_, 0) => format!(" ({} are pinned, none of it idle)", Bytes(pinned)),
-        _ => format!(
-            " ({} are pinned, {} of it idle, at most {} in one piece)",
-            Bytes(pinned),
-            Bytes(idle),
-            Bytes(run)
-        ),
+        _ => {
+            format!(" ({} are pinned, {} of it idle, at most {} in one piece)", Bytes(pinned), Bytes(idle), Bytes(run))
+        }
     }
 }
 
@@ -215,10 +210,7 @@ mod tests {
         let mut of = Stats::default();
         assert_eq!(standing(&of, 0), " (nothing is pinned)");
         let pinned = 5 << 20;
-        assert_eq!(
-            standing(&of, pinned),
-            " (5 MiB are pinned, none of it idle)"
-        );
+        assert_eq!(standing(&of, pinned), " (5 MiB are pinned, none of it idle)");
         (of.idle_bytes, of.largest_free_run_bytes) = (3 << 20, 1 << 20);
         let expected = " (5 MiB are pinned, 3 MiB of it idle, at most 1 MiB in one piece)";
         assert_eq!(standing(&of, pinned), expected);

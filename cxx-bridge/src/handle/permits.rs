@@ -47,20 +47,12 @@ impl<M: Memory> Handle<M> {
         device: Device,
         control: &dyn Control,
     ) -> Result<Option<Grant>, Refused> {
-        let under_way = UnderWay {
-            cell: &self.cell,
-            id: permit.id,
-            end: Some(Refusal::Stopped),
-        };
+        let under_way = UnderWay { cell: &self.cell, id: permit.id, end: Some(Refusal::Stopped) };
         let unpinned = self.unpin_all(permit.unpin);
         if unpinned > 0 || permit.renews {
             log::info(|| {
                 let (gone, bytes) = (Bytes(unpinned as u64), Bytes(permit.bytes as u64));
-                let why = if permit.renews {
-                    "sizes differ from step to step: "
-                } else {
-                    ""
-                };
+                let why = if permit.renews { "sizes differ from step to step: " } else { "" };
                 format!("{why}{gone} unpinned, {bytes} to pin instead")
             });
         }
@@ -78,12 +70,7 @@ impl<M: Memory> Handle<M> {
         }
     }
 
-    fn adopt(
-        &self,
-        mut under_way: UnderWay<'_>,
-        region: Region,
-        took: Took,
-    ) -> Result<Option<Grant>, Refused> {
+    fn adopt(&self, mut under_way: UnderWay<'_>, region: Region, took: Took) -> Result<Option<Grant>, Refused> {
         let mut adopted = || -> Option<Result<Option<Grant>, AdoptError>> {
             // The segment's bookkeeping is made here, outside the lock.
             let segment = match NewSegment::new(region) {

@@ -61,10 +61,7 @@ impl From<Unpinned> for Refused {
     fn from(unpinned: Unpinned) -> Self {
         match unpinned {
             Unpinned::Stopped => Refusal::Stopped.into(),
-            Unpinned::Refused(words) => Self {
-                why: Refusal::Driver,
-                words,
-            },
+            Unpinned::Refused(words) => Self { why: Refusal::Driver, words },
         }
     }
 }
@@ -72,39 +69,21 @@ impl From<Unpinned> for Refused {
 impl<M: Memory> Pinner<M> {
     /// A pinner with nothing pinned; `max_mb` is the limit that the user chose.
     pub(super) fn new(memory: M, capacity: Box<dyn Capacity>, max_mb: Option<usize>) -> Self {
-        Self {
-            memory,
-            capacity,
-            max_mb,
-            quota: OnceLock::new(),
-            used: AtomicBool::new(false),
-        }
+        Self { memory, capacity, max_mb, quota: OnceLock::new(), used: AtomicBool::new(false) }
     }
 
     /// Pins a fresh region of at least `bytes` bytes, as long as `control` lets it. It is longer where a page is longer than
     /// the engine's unit.
-    pub(super) fn pin(
-        &self,
-        bytes: usize,
-        device: Device,
-        control: &dyn Control,
-    ) -> Result<(Region, Took), Refused> {
+    pub(super) fn pin(&self, bytes: usize, device: Device, control: &dyn Control) -> Result<(Region, Took), Refused> {
         lock::assert_none_held("pinning");
         // Before all else: a child that is made from now on must not hand this out.
         self.used.store(true, Ordering::Relaxed);
         let bytes = self.whole_pages(bytes);
         let pin = |source| {
-            let Pinned {
-                base,
-                filling,
-                registering,
-            } = self.memory.pin(bytes, device, source, control)?;
+            let Pinned { base, filling, registering } = self.memory.pin(bytes, device, source, control)?;
             let (size, taken) = (Bytes(bytes as u64), filling + registering);
             log::debug(|| format!("pinned {size} in {taken:.1?}"));
-            let took = Took {
-                filling,
-                registering,
-            };
+            let took = Took { filling, registering };
             Ok((Region { base, bytes }, took))
         };
         if self.source(bytes) == Source::SetAside {
@@ -161,10 +140,7 @@ impl<M: Memory> Pinner<M> {
     /// Unpins what `pin` returned, whether the region has the length that was asked for or that was pinned. The error is for
     /// people; the region then stays pinned.
     pub(super) fn unpin(&self, region: Region) -> Result<(), String> {
-        let region = Region {
-            bytes: self.whole_pages(region.bytes),
-            ..region
-        };
+        let region = Region { bytes: self.whole_pages(region.bytes), ..region };
         lock::assert_none_held("unpinning");
         let start = Instant::now();
         if self.memory.unpin(region)? == Source::Ordinary {
@@ -228,11 +204,7 @@ impl<M: Memory> Pinner<M> {
 
     /// Which memory the next region of `bytes` bytes takes.
     fn source(&self, bytes: usize) -> Source {
-        if self.max_mb.is_some() {
-            Source::Ordinary
-        } else {
-            self.memory.source(bytes)
-        }
+        if self.max_mb.is_some() { Source::Ordinary } else { self.memory.source(bytes) }
     }
 
     /// A new decision on the budget, while `taken` of it is taken.

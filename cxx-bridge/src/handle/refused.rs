@@ -21,10 +21,7 @@ impl<M: Memory> Handle<M> {
 fn line(bytes: u64, pinned: u64, standing: &Standing) -> String {
     let others = match standing.others {
         0 => String::new(),
-        others => format!(
-            " {} are pinned by other processes with pinbuddy.",
-            Bytes(others)
-        ),
+        others => format!(" {} are pinned by other processes with pinbuddy.", Bytes(others)),
     };
     format!(
         "pinbuddy: page-locked host memory was refused, not memory of a GPU: {} were asked for, and this process's engine has \
@@ -51,9 +48,7 @@ fn obstacle(bytes: u64, pinned: u64, standing: &Standing) -> String {
         );
     }
     let to_do = match least.of {
-        Of::Machine => {
-            "end what else uses the machine's memory (pinbuddy top --all shows who holds it), or pin less"
-        }
+        Of::Machine => "end what else uses the machine's memory (pinbuddy top --all shows who holds it), or pin less",
         Of::Group => "raise the limit of the container or job, or pin less",
         Of::Process => "raise it (ulimit -l), or pin less",
     };
@@ -67,12 +62,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn limit(bytes: u64, name: &'static str, of: Of) -> Limit {
-        Limit {
-            bytes,
-            name,
-            of,
-            of_gpus_too: false,
-        }
+        Limit { bytes, name, of, of_gpus_too: false }
     }
 
     #[test]
@@ -80,32 +70,16 @@ mod tests {
         let standing = |available: u64, group: u64, lock: u64| Standing {
             limits: vec![
                 limit(available * GIB, "MemAvailable", Of::Machine),
-                limit(
-                    group * GIB,
-                    "memory that the control group leaves",
-                    Of::Group,
-                ),
+                limit(group * GIB, "memory that the control group leaves", Of::Group),
                 limit(lock * GIB, "RLIMIT_MEMLOCK", Of::Process),
             ],
             others: 0,
         };
         for (standing, expected) in [
-            (
-                standing(3, 9, 99),
-                "The limit is MemAvailable, under which 3 GiB are left: end what",
-            ),
-            (
-                standing(9, 3, 99),
-                "the control group leaves, under which 3 GiB are left: raise",
-            ),
-            (
-                standing(9, 9, 8),
-                "RLIMIT_MEMLOCK, under which 3 GiB are left: raise it (ulimit -l)",
-            ),
-            (
-                standing(9, 4, 99),
-                "No limit of the kernel's is reached (memory that the control",
-            ),
+            (standing(3, 9, 99), "The limit is MemAvailable, under which 3 GiB are left: end what"),
+            (standing(9, 3, 99), "the control group leaves, under which 3 GiB are left: raise"),
+            (standing(9, 9, 8), "RLIMIT_MEMLOCK, under which 3 GiB are left: raise it (ulimit -l)"),
+            (standing(9, 4, 99), "No limit of the kernel's is reached (memory that the control"),
             (Standing::default(), "No limit is known."),
         ] {
             let said = line(4 * GIB, 5 * GIB, &standing);
@@ -115,10 +89,7 @@ mod tests {
 
     #[test]
     fn whose_memory_it_is_comes_first() {
-        let standing = Standing {
-            others: 2 * GIB,
-            ..Standing::default()
-        };
+        let standing = Standing { others: 2 * GIB, ..Standing::default() };
         assert_eq!(
             line(4 * GIB, GIB, &standing),
             "pinbuddy: page-locked host memory was refused, not memory of a GPU: 4 GiB were asked for, and this process's engine \

@@ -83,12 +83,7 @@ impl<M: Memory> Handle<M> {
             value["blocks"] = blocks.iter().map(block).collect();
             value
         };
-        views
-            .iter()
-            .zip(&placements)
-            .zip(blocks)
-            .map(with_blocks)
-            .collect()
+        views.iter().zip(&placements).zip(blocks).map(with_blocks).collect()
     }
 
     /// Every pinned byte, as blocks and the free parts between them.
@@ -98,12 +93,7 @@ impl<M: Memory> Handle<M> {
             let mut end = 0;
             let mut push = |from: usize, to: usize, live: bool, pending: bool| {
                 if from < to {
-                    parts.push(Part {
-                        address: seen.base + from,
-                        bytes: to - from,
-                        live,
-                        pending,
-                    });
+                    parts.push(Part { address: seen.base + from, bytes: to - from, live, pending });
                 }
             };
             for block in blocks {
@@ -162,10 +152,7 @@ impl<M: Memory> Handle<M> {
 
     /// The placement of each of these; asks the kernel, so not under the engine's lock.
     fn placements(&self, views: &[Seen]) -> Vec<Placement> {
-        let region = |it: &Seen| Region {
-            base: it.base,
-            bytes: it.bytes,
-        };
+        let region = |it: &Seen| Region { base: it.base, bytes: it.bytes };
         let regions: Vec<Region> = views.iter().map(region).collect();
         self.pinner.memory.placements(&regions)
     }
@@ -272,9 +259,7 @@ impl Seen {
             parts.fold((0, 0), |(blocks, bytes), it| (blocks + 1, bytes + it.bytes))
         };
         let ((live_blocks, live_bytes), (pending_blocks, pending_bytes)) = (sum(false), sum(true));
-        let ends = [0]
-            .into_iter()
-            .chain(parts.iter().map(|it| it.offset + it.bytes));
+        let ends = [0].into_iter().chain(parts.iter().map(|it| it.offset + it.bytes));
         let begins = parts.iter().map(|it| it.offset).chain([bytes]);
         let seen = Self {
             base: at.start,
@@ -286,17 +271,9 @@ impl Seen {
             live_bytes,
             pending_blocks,
             pending_bytes,
-            longest_free_run_bytes: ends
-                .zip(begins)
-                .map(|(end, begin)| begin - end)
-                .max()
-                .unwrap_or(0),
+            longest_free_run_bytes: ends.zip(begins).map(|(end, begin)| begin - end).max().unwrap_or(0),
         };
-        let block = |it: &planned::Part| BlockView {
-            offset: it.offset,
-            bytes: it.bytes,
-            pending: it.pending,
-        };
+        let block = |it: &planned::Part| BlockView { offset: it.offset, bytes: it.bytes, pending: it.pending };
         (seen, parts.iter().map(block).collect())
     }
 }

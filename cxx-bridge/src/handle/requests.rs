@@ -62,11 +62,7 @@ impl<M: Memory> Handle<M> {
     /// only where the first step may be a pin.
     #[inline]
     fn at_first(&self) -> (Duration, usize) {
-        if self.may_pin_at_first {
-            (self.cell.now(), self.pinner.quota().left())
-        } else {
-            (Duration::ZERO, 0)
-        }
+        if self.may_pin_at_first { (self.cell.now(), self.pinner.quota().left()) } else { (Duration::ZERO, 0) }
     }
 
     #[cold]

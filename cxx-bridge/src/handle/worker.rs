@@ -172,9 +172,7 @@ impl<M: Memory> Handle<M> {
         if let Err(why) = sync::start("pinbuddy-warm-up", work) {
             // Dropping the closure ended the shift. The work stays, and the next request that misses
             // tries again.
-            self.once(&self.notices.no_thread, || {
-                format!("no thread for the warm-up: {why}")
-            });
+            self.once(&self.notices.no_thread, || format!("no thread for the warm-up: {why}"));
         }
     }
 

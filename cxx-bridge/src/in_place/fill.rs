@@ -22,11 +22,7 @@ pub(super) fn fill(place: &Place, part: Range<usize>, threads: usize) -> Result<
         let _ = advise(&huge, libc::MADV_HUGEPAGE);
     }
     // A page of a shared file is not to be written back for this.
-    let advice = if place.writable && !place.shared {
-        libc::MADV_POPULATE_WRITE
-    } else {
-        libc::MADV_POPULATE_READ
-    };
+    let advice = if place.writable && !place.shared { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
     let next = AtomicUsize::new(part.start);
     let outcome = Lock::new(Ok(()));
     let work = || {
@@ -54,9 +50,7 @@ fn populate(part: &Range<usize>, advice: libc::c_int) -> Result<(), String> {
             // Linux before 5.14 has no such call: the driver brings the pages in.
             0 | libc::EINVAL => return Ok(()),
             libc::EFAULT => {
-                return Err(
-                    "found no page for a part of it: its file has become shorter".to_owned(),
-                );
+                return Err("found no page for a part of it: its file has become shorter".to_owned());
             }
             _ => return Err(format!("the kernel cannot bring its pages in: {why}")),
         }

@@ -93,10 +93,9 @@ impl<W: World> InPlace<W> {
         let counted = bytes.div_ceil((asked / 4).max(1));
         let number = self.state.lock().insert(place, counted)?;
         let held = self.world.hold(storage, number, memory.start);
-        held.and_then(|()| self.world.take(counted))
-            .inspect_err(|_| {
-                self.state.lock().pins.remove(&number);
-            })?;
+        held.and_then(|()| self.world.take(counted)).inspect_err(|_| {
+            self.state.lock().pins.remove(&number);
+        })?;
         // Only now may it end.
         if let Some(pin) = self.state.lock().pins.get_mut(&number) {
             pin.in_hand = false;
@@ -156,10 +155,7 @@ impl<W: World> InPlace<W> {
             Some(pin) if pin.times == 1 || !pin.registered => drop(self.end(state, number, 0)?),
             _ if by_number => {}
             _ => {
-                return Err(
-                    "found no pin of its storage, expected one by pin_, which is taken back once"
-                        .to_owned(),
-                );
+                return Err("found no pin of its storage, expected one by pin_, which is taken back once".to_owned());
             }
         }
         Ok(())
@@ -180,11 +176,7 @@ impl<W: World> InPlace<W> {
         }
         self.end(state, number, owner).unwrap_or_else(|why| {
             if !self.has_warned.swap(true, Ordering::Relaxed) {
-                log::warn(|| {
-                    format!(
-                        "memory that was pinned in place stays pinned, and is not given back: {why}"
-                    )
-                });
+                log::warn(|| format!("memory that was pinned in place stays pinned, and is not given back: {why}"));
             }
             false
         })
@@ -196,9 +188,7 @@ impl<W: World> InPlace<W> {
         while self.enter().is_ok() {
             let state = self.state.lock();
             let mut newer = state.pins.range(last + 1..);
-            let Some((number, _)) =
-                newer.find(|(_, it)| it.registered && it.times == 0 && !it.in_hand)
-            else {
+            let Some((number, _)) = newer.find(|(_, it)| it.registered && it.times == 0 && !it.in_hand) else {
                 return;
             };
             last = *number;
@@ -246,10 +236,7 @@ impl<W: World> InPlace<W> {
 
     fn enter(&self) -> Result<(), String> {
         if self.is_child() {
-            return Err(
-                "found a child of a fork, expected the process that pins: pins are the parent's"
-                    .to_owned(),
-            );
+            return Err("found a child of a fork, expected the process that pins: pins are the parent's".to_owned());
         }
         if self.closed.load(Ordering::Relaxed) {
             return Err("the process ends".to_owned());
@@ -277,11 +264,7 @@ impl<W: World> InPlace<W> {
         pin.in_hand = true;
         let (registered, pages) = (pin.registered, pin.place.pages.clone());
         drop(state);
-        let mut ended = if registered {
-            self.world.finish_devices()
-        } else {
-            Ok(true)
-        };
+        let mut ended = if registered { self.world.finish_devices() } else { Ok(true) };
         if registered && ended == Ok(true) {
             ended = self.world.unregister(&pages).map(|()| true);
         }
@@ -315,21 +298,13 @@ impl<W: World> InPlace<W> {
 impl State {
     fn insert(&mut self, place: Place, counted: usize) -> Result<u64, String> {
         let pages = &place.pages;
-        let shares =
-            |it: &&Pin| it.place.pages.start < pages.end && pages.start < it.place.pages.end;
+        let shares = |it: &&Pin| it.place.pages.start < pages.end && pages.start < it.place.pages.end;
         if let Some(pin) = self.pins.values().find(shares) {
             return Err(if pin.registered { ALREADY } else { BUSY }.to_owned());
         }
         self.newest += 1;
-        let pin = Pin {
-            filled: place.pages.start,
-            place,
-            counted,
-            registered: false,
-            times: 0,
-            in_hand: true,
-            owner: 0,
-        };
+        let pin =
+            Pin { filled: place.pages.start, place, counted, registered: false, times: 0, in_hand: true, owner: 0 };
         self.pins.insert(self.newest, pin);
         Ok(self.newest)
     }

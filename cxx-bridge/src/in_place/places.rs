@@ -59,14 +59,13 @@ const HEADER: usize = 16;
 
 /// The place of `memory` in this process. The error is for people.
 pub(super) fn of(memory: Range<usize>) -> Result<Place, String> {
-    let maps = fs::read_to_string("/proc/self/maps")
-        .map_err(|error| format!("/proc/self/maps cannot be read: {error}"))?;
+    let maps =
+        fs::read_to_string("/proc/self/maps").map_err(|error| format!("/proc/self/maps cannot be read: {error}"))?;
     let page = sizes().page;
     let pages = memory.start / page * page..memory.end.next_multiple_of(page);
     let areas: Vec<Area<'_>> = maps.lines().filter_map(Area::parse).collect();
-    let mapping = areas
-        .chunk_by(Area::goes_on_in)
-        .find(|it| it[0].start <= pages.start && pages.end <= it[it.len() - 1].end);
+    let mapping =
+        areas.chunk_by(Area::goes_on_in).find(|it| it[0].start <= pages.start && pages.end <= it[it.len() - 1].end);
     let mapping = mapping.ok_or_else(|| {
         format!(
             "found no mapping that has {:#x} to {:#x}, expected one that has all of the tensor",
@@ -86,22 +85,15 @@ pub(super) fn of(memory: Range<usize>) -> Result<Place, String> {
     };
     let begins = memory.start == pages.start || own.start == pages.start;
     // An aligned chunk has some bytes more than were asked for, and these may reach into a page of its own.
-    let spare =
-        anonymous && own.end == pages.end + page && own.end - memory.end <= page + MOST_SPARE;
+    let spare = anonymous && own.end == pages.end + page && own.end - memory.end <= page + MOST_SPARE;
     if !begins || (memory.end != pages.end && own.end != pages.end && !spare) {
-        let edge = if begins {
-            pages.end - page
-        } else {
-            pages.start
-        };
+        let edge = if begins { pages.end - page } else { pages.start };
         return Err(format!(
             "found that it shares the page at {edge:#x} with other memory, expected pages of its own: pin_ the tensor of the whole file \
              or array, or a copy (tensor.pin_memory(), tensor.clone().share_memory_())"
         ));
     }
-    let mut parts = mapping
-        .iter()
-        .filter(|it| it.start < pages.end && pages.start < it.end);
+    let mut parts = mapping.iter().filter(|it| it.start < pages.end && pages.start < it.end);
     const IN_MEMORY: [&str; 4] = ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"];
     let writable = parts.all(|it| it.flags.contains('w'));
     Ok(Place {
@@ -109,9 +101,7 @@ pub(super) fn of(memory: Range<usize>) -> Result<Place, String> {
         shared,
         anonymous,
         // Of a private mapping that may be written, each page is the process's own once it is brought in.
-        cached: !anonymous
-            && (shared || !writable)
-            && !IN_MEMORY.iter().any(|it| first.name.starts_with(it)),
+        cached: !anonymous && (shared || !writable) && !IN_MEMORY.iter().any(|it| first.name.starts_with(it)),
         pages,
     })
 }
@@ -134,8 +124,7 @@ impl<'a> Area<'a> {
     /// Whether it is one mapping with the next: the kernel lists one in several areas where advice differs.
     fn goes_on_in(&self, next: &Self) -> bool {
         let goes_on = self.file.1 == "0" || self.offset + (self.end - self.start) == next.offset;
-        let alike =
-            self.file == next.file && self.flags.ends_with('s') == next.flags.ends_with('s');
+        let alike = self.file == next.file && self.flags.ends_with('s') == next.flags.ends_with('s');
         let readable = self.flags.starts_with('r') && next.flags.starts_with('r');
         self.end == next.start && goes_on && alike && readable
     }

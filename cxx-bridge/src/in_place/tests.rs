@@ -110,13 +110,7 @@ fn pin(pins: Tested, storage: usize, asked: usize) -> Result<u64, String> {
 fn held(pins: Tested) -> (usize, u64, usize, String) {
     let registered = pins.world.registered.lock().unwrap();
     let bytes = registered.iter().map(Range::len).sum();
-    let calls = pins
-        .world
-        .calls
-        .lock()
-        .unwrap()
-        .drain(..)
-        .collect::<Vec<_>>();
+    let calls = pins.world.calls.lock().unwrap().drain(..).collect::<Vec<_>>();
     let counted = pins.stats(|_| {}).pinned_bytes.current;
     let taken = pins.world.taken.load(Ordering::Relaxed);
     (bytes, counted, taken, calls.join(", "))
@@ -141,11 +135,7 @@ fn pages_are_pinned_once_however_many_storages_have_them() {
     // The neighbour's begin where it ends.
     pin(pins, 3, 4).unwrap();
     pins.unpin(1, 0).unwrap();
-    assert_eq!(
-        pin(pins, 2, 4).unwrap_err(),
-        ALREADY,
-        "the third has a part"
-    );
+    assert_eq!(pin(pins, 2, 4).unwrap_err(), ALREADY, "the third has a part");
     assert!(pins.dies(first, 9));
     assert_eq!(held(pins).0, MIB);
 }
@@ -177,11 +167,7 @@ fn what_is_refused_is_given_back_to_the_budget_of_which_each_process_takes_its_p
     assert_eq!(pin(pins, 1, 4).unwrap_err(), "no more");
     assert_eq!(held(pins), nothing("register"));
     pin(pins, 1, 4 * 3).unwrap();
-    assert_eq!(
-        held(pins).2,
-        (4 * MIB).div_ceil(3),
-        "one of three processes"
-    );
+    assert_eq!(held(pins).2, (4 * MIB).div_ceil(3), "one of three processes");
 }
 
 #[test]
@@ -219,11 +205,7 @@ fn a_child_of_a_fork_takes_no_lock_and_calls_no_driver() {
         answer.send((refused, counted, may_go)).unwrap();
     });
     let (refused, counted, may_go) = answered.recv_timeout(LAST).expect("it waits for a lock");
-    assert!(
-        refused
-            .iter()
-            .all(|it| it.as_ref().is_err_and(|why| why.contains("child")))
-    );
+    assert!(refused.iter().all(|it| it.as_ref().is_err_and(|why| why.contains("child"))));
     assert_eq!((counted, may_go), (0, true));
     assert_eq!(*pins.world.calls.lock().unwrap(), ["register"]);
 }

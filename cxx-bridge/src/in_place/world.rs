@@ -9,12 +9,7 @@ pub(crate) trait World {
 
     /// The memory of a storage. `pin` becomes its last pin, which may have ended; 0 if it had none. `shared`: PyTorch says that
     /// other processes may have it.
-    fn memory_of(
-        &self,
-        storage: usize,
-        shared: bool,
-        pin: &mut u64,
-    ) -> Result<Range<usize>, String>;
+    fn memory_of(&self, storage: usize, shared: bool, pin: &mut u64) -> Result<Range<usize>, String>;
 
     /// From now on the storage's memory, which must still be at `address`, is given back only where `dies` lets it go.
     fn hold(&self, storage: usize, pin: u64, address: usize) -> Result<(), String>;

@@ -57,19 +57,12 @@ impl Live {
         if !self.wanted {
             return;
         }
-        self.device.store(
-            u32::try_from(device.0).unwrap_or(u32::MAX),
-            Ordering::Relaxed,
-        );
+        self.device.store(u32::try_from(device.0).unwrap_or(u32::MAX), Ordering::Relaxed);
         if self.begun.swap(true, Ordering::Relaxed) {
             return;
         }
         if let Err(why) = self.begin(shown) {
-            log::warn(|| {
-                format!(
-                    "BUDDY_LIVE=1 has no effect: {why}. `pinbuddy top` does not see this process"
-                )
-            });
+            log::warn(|| format!("BUDDY_LIVE=1 has no effect: {why}. `pinbuddy top` does not see this process"));
         }
     }
 
@@ -77,8 +70,7 @@ impl Live {
         &'static self,
         mut shown: impl FnMut() -> (Counters, Vec<NodeUse>) + Send + 'static,
     ) -> Result<(), String> {
-        let (file, words) =
-            page::make().map_err(|why| format!("its page cannot be made: {why}"))?;
+        let (file, words) = page::make().map_err(|why| format!("its page cannot be made: {why}"))?;
         let process = this_process();
         let mut served = Served::default();
         let mut refresh = move || {
@@ -86,10 +78,7 @@ impl Live {
             let (mut counters, nodes) = shown();
             counters.served = served.next(counters.served);
             words.publish(&Page {
-                process: Process {
-                    device: (device != u32::MAX).then_some(device),
-                    ..process.clone()
-                },
+                process: Process { device: (device != u32::MAX).then_some(device), ..process.clone() },
                 updated: now(),
                 counters,
                 nodes,

@@ -37,14 +37,7 @@ fn map(file: &Nameless) -> io::Result<Words> {
     file.file().set_len(LENGTH as u64)?;
     // SAFETY: a fresh mapping of a file that is as long; the kernel chooses the address.
     let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            LENGTH,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            descriptor,
-            0,
-        )
+        libc::mmap(std::ptr::null_mut(), LENGTH, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, descriptor, 0)
     };
     if address == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());

@@ -18,10 +18,7 @@ fn leaked(wanted: bool) -> &'static Live {
 /// The page's file, as others open it.
 fn path(live: &Live) -> String {
     let file = live.file.lock();
-    format!(
-        "/proc/self/fd/{}",
-        file.as_ref().unwrap().file().as_raw_fd()
-    )
+    format!("/proc/self/fd/{}", file.as_ref().unwrap().file().as_raw_fd())
 }
 
 fn read(path: &str) -> Page {
@@ -36,11 +33,7 @@ fn a_page_is_made_at_the_first_pin_and_kept_up_to_date() {
     let live = leaked(true);
     let pinned = Arc::new(AtomicU64::new(7));
     let counter = pinned.clone();
-    let of_node = NodeUse {
-        node: 1,
-        pinned: 6,
-        used: 2,
-    };
+    let of_node = NodeUse { node: 1, pinned: 6, used: 2 };
     live.pins(Device(3), move || {
         let pinned = counter.load(Ordering::Relaxed);
         let of = Counters::default();
@@ -79,9 +72,7 @@ fn nobody_else_changes_the_page() {
     assert!(file.file().set_len(0).is_err() && file.file().set_len(1 << 20).is_err());
     let mode = file.file().metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o400);
-    let again = OpenOptions::new()
-        .write(true)
-        .open(format!("/proc/self/fd/{}", file.file().as_raw_fd()));
+    let again = OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", file.file().as_raw_fd()));
     assert!(again.is_err() || again.unwrap().write_at(b"x", 0).is_err());
     words.publish(&Page::default());
 }
@@ -92,11 +83,7 @@ fn a_reader_never_sees_half_a_write() {
     let path = format!("/proc/self/fd/{}", file.file().as_raw_fd());
     let same = |number| Page {
         updated: number,
-        counters: Counters {
-            served: number,
-            waited: number,
-            ..Counters::default()
-        },
+        counters: Counters { served: number, waited: number, ..Counters::default() },
         ..Page::default()
     };
     words.publish(&same(0));

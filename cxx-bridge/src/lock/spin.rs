@@ -49,10 +49,7 @@ mod spinning {
 
     impl<T> SpinLock<T> {
         pub(crate) fn new(value: T) -> Self {
-            Self {
-                is_taken: AtomicBool::new(false),
-                value: UnsafeCell::new(value),
-            }
+            Self { is_taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
         }
 
         /// Waits for the lock.
@@ -72,11 +69,7 @@ mod spinning {
         /// The caller has taken the lock.
         #[inline]
         fn guard(&self) -> SpinGuard<'_, T> {
-            SpinGuard {
-                lock: self,
-                _held: Held::count(),
-                _here: PhantomData,
-            }
+            SpinGuard { lock: self, _held: Held::count(), _here: PhantomData }
         }
 
         #[cold]

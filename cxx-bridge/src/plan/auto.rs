@@ -91,12 +91,7 @@ impl Place {
             no_effect(memory, why)
         })?;
         check(folder.path()).map_err(|why| no_effect(memory, &why))?;
-        let key = Key::pinned(
-            command,
-            Launch::of(variable),
-            torch,
-            config.planned_from_mb(),
-        );
+        let key = Key::pinned(command, Launch::of(variable), torch, config.planned_from_mb());
         let key = match memory {
             Memory::Pinned => key,
             Memory::Device => key.on_device(devices()),
@@ -107,11 +102,7 @@ impl Place {
     fn keep(folder: Folder, key: Key) -> Self {
         Self {
             path: folder.file(&key),
-            kept: Some(Arc::new(InFolder {
-                folder,
-                key,
-                was_marked: AtomicBool::new(false),
-            })),
+            kept: Some(Arc::new(InFolder { folder, key, was_marked: AtomicBool::new(false) })),
         }
     }
 
@@ -151,9 +142,7 @@ impl Place {
 
     /// Whether there may be a file: the folder of a kept one is not made before it is needed, and may be no folder.
     pub(super) fn has_folder(&self) -> bool {
-        self.kept
-            .as_ref()
-            .is_none_or(|it| it.folder.path().is_dir())
+        self.kept.as_ref().is_none_or(|it| it.folder.path().is_dir())
     }
 
     /// The plan is used.

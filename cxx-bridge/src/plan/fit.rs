@@ -76,9 +76,8 @@ impl Trial {
     /// Nothing was asked for yet.
     pub(super) fn of(plan: &Plan) -> Self {
         let own = plan.with_slots();
-        let slots = (!plan.slots.is_empty() && !plan.comes_once())
-            .then(|| Slots::new(&plan.layout(own)).ok())
-            .flatten();
+        let slots =
+            (!plan.slots.is_empty() && !plan.comes_once()).then(|| Slots::new(&plan.layout(own)).ok()).flatten();
         let room = if slots.is_some() { own } else { 0 };
         let mut trial = Self {
             slots,
@@ -101,9 +100,7 @@ impl Trial {
     /// What the program did; what is no plan's was left out.
     pub(super) fn event(&mut self, op: Op) {
         match op {
-            Op::Request {
-                id, bytes, thread, ..
-            } => self.request(id, bytes, thread),
+            Op::Request { id, bytes, thread, .. } => self.request(id, bytes, thread),
             Op::Iteration => {
                 if let Some(slots) = &mut self.slots {
                     (0..self.threads).for_each(|thread| slots.iteration(thread));
@@ -242,18 +239,11 @@ mod tests {
     fn an_amount_tells_by_how_much_lives_at_once() {
         let plan = Plan {
             regions: vec![64 * MIB],
-            facts: pinbuddy_plan::file::Facts {
-                requests: 100,
-                peak: 60 * MIB,
-                ..Default::default()
-            },
+            facts: pinbuddy_plan::file::Facts { requests: 100, peak: 60 * MIB, ..Default::default() },
             ..Plan::default()
         };
         let fits = |bytes| tried(&plan, std::iter::repeat(bytes)).fits();
-        assert_eq!(
-            [4, 29, 30, 60, 64, 65].map(fits),
-            [false, false, true, true, true, false]
-        );
+        assert_eq!([4, 29, 30, 60, 64, 65].map(fits), [false, false, true, true, true, false]);
         let why = |bytes| tried(&plan, std::iter::repeat(bytes)).why();
         let unused = "it has room for 60 MiB, and the first 100 requests use 4 MiB at most";
         let too_little = "of its first 100 requests 0 had a place";

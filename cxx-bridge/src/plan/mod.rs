@@ -77,12 +77,7 @@ impl ToRecord {
     }
 
     fn at(place: Place, run: MadeFor) -> Self {
-        Self {
-            place,
-            run,
-            above: 0,
-            beside: None,
-        }
+        Self { place, run, above: 0, beside: None }
     }
 }
 
@@ -123,8 +118,7 @@ pub(crate) fn at<P>(
 
 fn choose_at(place: &Place, config: &Config, torch: &str) -> (Choice, Option<String>) {
     if config.guard.value {
-        let why =
-            "BUDDY_PLAN has no effect beside BUDDY_GUARD=1, which looks for mistakes".to_owned();
+        let why = "BUDDY_PLAN has no effect beside BUDDY_GUARD=1, which looks for mistakes".to_owned();
         return (Choice::Nothing, Some(why));
     }
     // Unless the user has set a threshold, requests of all sizes are planned.
@@ -162,23 +156,13 @@ pub fn to_record(choice: &Choice, config: &Config, place: Option<&Place>) -> Opt
     let plan = plan.clone();
     let place = place?.clone();
     place.prepare().ok()?;
-    Some(ToRecord {
-        place,
-        run: plan.made_for.clone(),
-        above,
-        beside: Some(Box::new(Beside { plan, update })),
-    })
+    Some(ToRecord { place, run: plan.made_for.clone(), above, beside: Some(Box::new(Beside { plan, update })) })
 }
 
 /// This run, with this release of PyTorch; requests of `threshold` bytes or more are planned.
 pub(crate) fn this_run(torch: &str, threshold: u64) -> MadeFor {
     let (rank, world_size) = launcher::rank_of_all().unwrap_or((0, 1));
-    MadeFor {
-        torch: torch.to_owned(),
-        world_size: world_size as u32,
-        rank: rank as u32,
-        threshold,
-    }
+    MadeFor { torch: torch.to_owned(), world_size: world_size as u32, rank: rank as u32, threshold }
 }
 
 /// Decides for the file at this place, whose text `read` reads and compares with the run.
@@ -227,9 +211,7 @@ pub(crate) fn decide<P>(
             (Choice::Nothing, Some(line))
         }
         Ok(None) => to_be_recorded(place, run, None),
-        Err(Unusable { why, to_do })
-            if place.is_ours() || (to_do.is_none() && config.plan_update.value) =>
-        {
+        Err(Unusable { why, to_do }) if place.is_ours() || (to_do.is_none() && config.plan_update.value) => {
             let line = format!("the plan in {} is made anew: {why}", path.display());
             to_be_recorded(place, run, Some(line))
         }
@@ -248,11 +230,7 @@ pub(crate) fn decide<P>(
 }
 
 /// This run is recorded, if its plan can be written, which of a kept one shows when it is; returns `said`, or that it cannot.
-pub(crate) fn to_be_recorded<P>(
-    place: &Place,
-    run: MadeFor,
-    said: Option<String>,
-) -> (Choice<P>, Option<String>) {
+pub(crate) fn to_be_recorded<P>(place: &Place, run: MadeFor, said: Option<String>) -> (Choice<P>, Option<String>) {
     let prepared = match place.is_kept() {
         true => Ok(()),
         false => place.prepare(),
@@ -263,10 +241,7 @@ pub(crate) fn to_be_recorded<P>(
             (Choice::Record(recorded), said)
         }
         Err(why) => {
-            let line = format!(
-                "this run is not recorded for a plan in {}: {why}",
-                place.path.display()
-            );
+            let line = format!("this run is not recorded for a plan in {}: {why}", place.path.display());
             (Choice::Nothing, Some(line))
         }
     }
@@ -338,10 +313,7 @@ mod tests {
     #[test]
     fn regions_of_a_plan_are_whole_pages() {
         for page in KERNELS.map(|it| it.page) {
-            let layout = Layout {
-                regions: vec![2 * page + GRANULE as usize, 2 * page],
-                ..Layout::default()
-            };
+            let layout = Layout { regions: vec![2 * page + GRANULE as usize, 2 * page], ..Layout::default() };
             assert_eq!(whole(layout, page).regions, [3 * page, 2 * page]);
         }
     }
@@ -349,25 +321,14 @@ mod tests {
     #[test]
     fn the_warm_up_pins_what_the_plan_says_and_no_more() {
         const GIB: u64 = 1 << 30;
-        for regions in [
-            vec![],
-            vec![3 * GIB],
-            vec![64 * GIB, GIB],
-            vec![40 * GIB; 3],
-        ] {
+        for regions in [vec![], vec![3 * GIB], vec![64 * GIB, GIB], vec![40 * GIB; 3]] {
             let sum: u64 = regions.iter().sum();
-            let plan = Plan {
-                regions,
-                ..Plan::default()
-            };
+            let plan = Plan { regions, ..Plan::default() };
             let (mut config, _) = read(&[]);
             let (settings, _) = apply(&plan, &mut config).unwrap();
             let count = settings.count.unwrap() as u64;
             let pinned = settings.segment_bytes as u64 * count;
-            assert!(
-                (sum..=sum + count * GRANULE).contains(&pinned),
-                "{settings:?} for {sum}"
-            );
+            assert!((sum..=sum + count * GRANULE).contains(&pinned), "{settings:?} for {sum}");
             assert!(settings.segment_bytes as u64 <= 64 * GIB, "{settings:?}");
         }
     }

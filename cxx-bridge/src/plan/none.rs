@@ -72,11 +72,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_for_the_same_run_alone() {
-        let run = |torch: &str| MadeFor {
-            torch: torch.to_owned(),
-            world_size: 1,
-            ..MadeFor::default()
-        };
+        let run = |torch: &str| MadeFor { torch: torch.to_owned(), world_size: 1, ..MadeFor::default() };
         let none = NoPlan::new(&run("2.15.0"), 5000, "nothing came again");
         let mut text = Vec::new();
         none.write(&mut text).unwrap();
@@ -86,9 +82,6 @@ mod tests {
         assert!(other.why.contains("torch 2.15.0, rank 0 of 1") && other.to_do.is_none());
         let later = text.replace("\"version\":1", "\"version\":2");
         assert!(NoPlan::read(&later, &run("2.15.0")).unwrap().is_err());
-        assert_eq!(
-            NoPlan::read("{\"format\":\"pinbuddy-plan\"}", &run("")),
-            None
-        );
+        assert_eq!(NoPlan::read("{\"format\":\"pinbuddy-plan\"}", &run("")), None);
     }
 }

@@ -89,9 +89,7 @@ pub(crate) struct Job {
 impl Planner {
     /// Of a run that is recorded.
     pub(crate) fn new(recorded: ToRecord) -> Self {
-        let ToRecord {
-            place, run, above, ..
-        } = recorded;
+        let ToRecord { place, run, above, .. } = recorded;
         Self {
             target: Arc::new(Target::new(place)),
             run,
@@ -109,10 +107,7 @@ impl Planner {
 
     /// The plan that is there is another program's, and is replaced whatever it was made of.
     pub(crate) fn replace_any(&mut self) {
-        self.target = Arc::new(Target {
-            replaces_any: true,
-            ..Target::new(self.target.place.clone())
-        });
+        self.target = Arc::new(Target { replaces_any: true, ..Target::new(self.target.place.clone()) });
         self.planned = Arc::default();
         self.next = FIRST;
     }
@@ -175,10 +170,7 @@ impl Planner {
             self.at_work.store(false, Ordering::Release);
             return None;
         }
-        Some(Job {
-            of: self.clone(),
-            requests,
-        })
+        Some(Job { of: self.clone(), requests })
     }
 
     /// The record is complete.
@@ -227,11 +219,7 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
         return;
     }
     let began = Instant::now();
-    let options = Options {
-        made_for: run,
-        threads: 1,
-        ..Options::default()
-    };
+    let options = Options { made_for: run, threads: 1, ..Options::default() };
     let made = record.planned(&options, &|| began.elapsed() > patience);
     let (run, requests) = (&options.made_for, record.requests());
     let none = record.why_none(&made);
@@ -252,11 +240,9 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
     };
     match target.replace(requests, requests_in, write) {
         Ok(false) => {}
-        Ok(true) if none.is_some() => log::info(|| {
-            format!(
-                "{target} says that there is no plan for this program: later runs are not recorded"
-            )
-        }),
+        Ok(true) if none.is_some() => {
+            log::info(|| format!("{target} says that there is no plan for this program: later runs are not recorded"));
+        }
         Ok(true) => log::info(|| format!("{} was written to {target}", made.summary())),
         Err(why) => target.refused(&why),
     }
@@ -275,11 +261,7 @@ struct Target {
 
 impl Target {
     fn new(place: Place) -> Self {
-        Self {
-            place,
-            requests: Mutex::default(),
-            replaces_any: false,
-        }
+        Self { place, requests: Mutex::default(), replaces_any: false }
     }
 
     /// Whether a plan can be written: of a kept one the folder is made. What is wrong with that is said once.

@@ -45,9 +45,7 @@ impl Recording {
             let path = recorded.place.path.display();
             match recorded.above {
                 0 => format!("this run is recorded for a plan in {path}"),
-                usize::MAX => format!(
-                    "this run is recorded until it is known whether the plan in {path} fits"
-                ),
+                usize::MAX => format!("this run is recorded until it is known whether the plan in {path} fits"),
                 above => format!(
                     "the plan in {path} is of few requests: this run is recorded, and if it makes more than {above} its plan \
                      replaces that one"
@@ -81,8 +79,7 @@ impl Recording {
         let why = trial.why();
         let path = self.planner.path().display();
         let update = beside.update;
-        let line =
-            |whose, then| format!("the plan in {path} does not fit this {whose}: {why}. {then}");
+        let line = |whose, then| format!("the plan in {path} does not fit this {whose}: {why}. {then}");
         if is_kept {
             // Nobody has named it, and nobody has to do anything.
             let then = "This run's plan is written at its end, for both if one can serve both";
@@ -137,9 +134,7 @@ impl Sink for Recording {
     fn lost(&mut self, lost: Lost) {
         let events = lost.pinned;
         if events > 0 && !self.is_torn {
-            log::warn(|| {
-                format!("{events} events were lost: the plan is made of what was recorded before")
-            });
+            log::warn(|| format!("{events} events were lost: the plan is made of what was recorded before"));
         }
         self.is_torn |= events > 0;
     }

@@ -44,12 +44,8 @@ pub(crate) enum Fate {
 impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Named => {
-                "give this program's plan another name, or remove the file, and the next run is recorded"
-            }
-            Self::Marked => {
-                "if it does not fit the next run either, it is removed, and the run after that is recorded"
-            }
+            Self::Named => "give this program's plan another name, or remove the file, and the next run is recorded",
+            Self::Marked => "if it does not fit the next run either, it is removed, and the run after that is recorded",
             Self::Removed => {
                 "the second run in a row that it does not fit: it is removed, and the next run is recorded"
             }
@@ -110,9 +106,9 @@ impl Place {
         }
         match mark(&file, true) {
             Ok(()) => Fate::Marked,
-            Err(why) => Fate::Stays(format!(
-                "its file cannot be marked ({why}): remove it, and the next run is recorded"
-            )),
+            Err(why) => {
+                Fate::Stays(format!("its file cannot be marked ({why}): remove it, and the next run is recorded"))
+            }
         }
     }
 

@@ -17,11 +17,7 @@ const THREAD: u64 = (2 + 2 * 64) << 20;
 /// Why so many plans of so many requests cannot be made at once, if so; one of them in a new thread, if that is asked.
 pub(super) fn lack_of_room(requests: usize, plans: u64, in_a_thread: bool) -> Option<String> {
     let (left, limit) = room(&Files::below(Path::new("/")))?;
-    let thread = if in_a_thread && limit == ADDRESS_SPACE {
-        THREAD
-    } else {
-        0
-    };
+    let thread = if in_a_thread && limit == ADDRESS_SPACE { THREAD } else { 0 };
     let needed = plans * (LEAST + EACH * requests as u64) + thread;
     (left < needed).then(|| {
         let (needed, left) = (Bytes(needed), Bytes(left));

@@ -23,18 +23,14 @@ impl From<Error> for Unusable {
     fn from(error: Error) -> Self {
         let known = match &error {
             Error::Format(found, _) => Some(match found.as_str() {
-                "pinbuddy-plan" => (
-                    "it is a plan of pinned memory",
-                    "BUDDY_PLAN takes it, and each of the two has a file of its own",
-                ),
+                "pinbuddy-plan" => {
+                    ("it is a plan of pinned memory", "BUDDY_PLAN takes it, and each of the two has a file of its own")
+                }
                 "pinbuddy-device-plan" => (
                     "it is a plan of device memory",
                     "BUDDY_DEVICE_PLAN takes it, and each of the two has a file of its own",
                 ),
-                "pinbuddy-trace" => (
-                    "it is a trace",
-                    "`pinbuddy plan` makes a plan of it, with --out ANOTHER",
-                ),
+                "pinbuddy-trace" => ("it is a trace", "`pinbuddy plan` makes a plan of it, with --out ANOTHER"),
                 _ => ("it is another kind of file", ANOTHER),
             }),
             _ => None,
@@ -60,41 +56,27 @@ impl From<Mismatch> for Unusable {
 
 impl Unusable {
     pub(super) fn stale(why: &impl ToString) -> Self {
-        Self {
-            why: why.to_string(),
-            to_do: None,
-        }
+        Self { why: why.to_string(), to_do: None }
     }
 
     fn of_another_kind(why: &impl ToString) -> Self {
-        Self {
-            to_do: Some(ANOTHER),
-            ..Self::stale(why)
-        }
+        Self { to_do: Some(ANOTHER), ..Self::stale(why) }
     }
 
     fn dangling(target: &Path) -> Self {
         let target = target.display();
         Self {
             to_do: Some("name the file itself, or remove the link"),
-            ..Self::stale(&format!(
-                "it is a symbolic link to {target}, which is not there"
-            ))
+            ..Self::stale(&format!("it is a symbolic link to {target}, which is not there"))
         }
     }
 
     /// The same; where the text does not begin as a plan does, it is somebody's. An empty file is nobody's.
     pub(super) fn unless_ours(self, text: &str) -> Self {
         let begin = text.chars().filter(|it| !it.is_whitespace());
-        match begin
-            .zip(HEAD.chars())
-            .all(|(found, wanted)| found == wanted)
-        {
+        match begin.zip(HEAD.chars()).all(|(found, wanted)| found == wanted) {
             true => self,
-            false => Self {
-                to_do: self.to_do.or(Some(ANOTHER)),
-                ..self
-            },
+            false => Self { to_do: self.to_do.or(Some(ANOTHER)), ..self },
         }
     }
 }
@@ -119,9 +101,7 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, Unusable> {
         let why = format!("it has {bytes} bytes; a plan has {MOST_TEXT} at most");
         return Err(Unusable::of_another_kind(&why));
     }
-    fs::read_to_string(path)
-        .map(Some)
-        .map_err(|why| Unusable::of_another_kind(&why))
+    fs::read_to_string(path).map(Some).map_err(|why| Unusable::of_another_kind(&why))
 }
 
 #[cfg(test)]
@@ -179,10 +159,7 @@ mod tests {
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("gone.plan", &link).unwrap();
         let dangling = text(&link).unwrap_err();
-        assert_eq!(
-            dangling.why,
-            "it is a symbolic link to gone.plan, which is not there"
-        );
+        assert_eq!(dangling.why, "it is a symbolic link to gone.plan, which is not there");
         assert!(dangling.to_do.unwrap().starts_with("name the file itself"));
     }
 

@@ -21,8 +21,7 @@ pub(crate) fn in_place() -> &'static InPlace<Torch> {
     PINS.get_or_init(InPlace::default)
 }
 
-const NOT_HERE: &str =
-    "found that the engine is off, or no GPU, expected both: pinbuddy doctor says why";
+const NOT_HERE: &str = "found that the engine is off, or no GPU, expected both: pinbuddy doctor says why";
 
 impl World for Torch {
     fn begin(&self) -> Result<(), String> {
@@ -32,12 +31,7 @@ impl World for Torch {
         said(ffi::initialise(ffi::current_device()))
     }
 
-    fn memory_of(
-        &self,
-        storage: usize,
-        shared: bool,
-        pin: &mut u64,
-    ) -> Result<Range<usize>, String> {
+    fn memory_of(&self, storage: usize, shared: bool, pin: &mut u64) -> Result<Range<usize>, String> {
         let Place { address, bytes } = said(ffi::memory_of_storage(storage, shared, pin))?;
         Ok(address..address + bytes)
     }

@@ -87,10 +87,7 @@ impl Tested {
 
     /// Nobody uses the block any more.
     fn leave(&self, block: usize) {
-        assert!(
-            self.blocks.lock().unwrap().remove(&block),
-            "a block was left twice"
-        );
+        assert!(self.blocks.lock().unwrap().remove(&block), "a block was left twice");
     }
 
     fn pair(&self, is_used: bool) {

@@ -38,11 +38,7 @@ fn a_plan_goes_beside_requests_and_comes_back() {
     explore(|| {
         let it = Tested::planned_with(WarmUp::Sync, AT_ONCE.1);
         it.handle.warm_up(true);
-        all(vec![
-            it.planned_pairs(0, &[40, 8, 40, 8]),
-            it.planned_pairs(1, &[40]),
-            looks(it),
-        ]);
+        all(vec![it.planned_pairs(0, &[40, 8, 40, 8]), it.planned_pairs(1, &[40]), looks(it)]);
         it.settle();
         it.close();
     });

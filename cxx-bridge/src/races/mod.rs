@@ -68,15 +68,8 @@ impl Tested {
 
     /// The same, whose memory goes back after so many seconds.
     fn planned_with(warm_up: WarmUp, idle_s: &str) -> Self {
-        let slot = |mib: usize, region| Slot {
-            bytes: mib * MIB,
-            region,
-            offset: 0,
-        };
-        let lane = |period: &[u32]| Lane {
-            period: period.to_vec(),
-            ..Lane::default()
-        };
+        let slot = |mib: usize, region| Slot { bytes: mib * MIB, region, offset: 0 };
+        let lane = |period: &[u32]| Lane { period: period.to_vec(), ..Lane::default() };
         let layout = Layout {
             regions: vec![40 * MIB, 8 * MIB],
             slots: vec![slot(40, 0), slot(8, 1), slot(40, 0)],
@@ -105,15 +98,9 @@ impl Tested {
         let mut blocks = self.world().blocks.lock().unwrap();
         let end = grant.address + grant.block.bytes;
         let before = blocks.range(..end).next_back();
-        assert!(
-            before.is_none_or(|(start, bytes)| start + bytes <= grant.address),
-            "two have {grant:?}"
-        );
+        assert!(before.is_none_or(|(start, bytes)| start + bytes <= grant.address), "two have {grant:?}");
         let mut regions = pinned.iter().map(|it| it.base..it.base + it.bytes);
-        assert!(
-            regions.any(|it| it.start <= grant.address && end <= it.end),
-            "{grant:?} is not pinned"
-        );
+        assert!(regions.any(|it| it.start <= grant.address && end <= it.end), "{grant:?} is not pinned");
         blocks.insert(grant.address, grant.block.bytes);
         Some(grant)
     }
@@ -247,10 +234,7 @@ fn pytorchs_own_pin_waits_for_what_the_worker_unpins() {
         }
         let some = it.handle.give_way(MIB);
         assert!(some || under_way.is_empty(), "nothing was returned");
-        assert!(
-            unpinning().is_disjoint(&under_way),
-            "it goes on without them"
-        );
+        assert!(unpinning().is_disjoint(&under_way), "it goes on without them");
         it.settle();
     });
 }

@@ -13,11 +13,7 @@ const EACH: usize = 3;
 
 /// Asks for events as a request does, and notes which blocks are over. An event is complete once it was asked for as often as
 /// its number says: some at once, others later.
-fn reap(
-    pending: &PendingQueues,
-    asked: &Mutex<BTreeMap<usize, usize>>,
-    over: &Mutex<Vec<(u64, usize)>>,
-) {
+fn reap(pending: &PendingQueues, asked: &Mutex<BTreeMap<usize, usize>>, over: &Mutex<Vec<(u64, usize)>>) {
     let mut left = pending.streams();
     let (mut stream, mut event, mut block) = (0, 0, 0);
     while pending.begin(&mut left, &mut stream, &mut event, &mut block) {

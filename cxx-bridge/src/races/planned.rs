@@ -37,11 +37,7 @@ fn a_plan_that_is_pinned_in_the_background() {
         let wait = thread::spawn(move || {
             it.handle.warm_up(true);
         });
-        all(vec![
-            it.planned_pairs(0, &[40, 8]),
-            it.planned_pairs(1, &[40]),
-            wait,
-        ]);
+        all(vec![it.planned_pairs(0, &[40, 8]), it.planned_pairs(1, &[40]), wait]);
         it.settle();
     });
 }

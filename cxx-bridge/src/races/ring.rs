@@ -21,11 +21,7 @@ fn a_ring_changes_hands() {
                     None => thread::yield_now(),
                 }
             };
-            let entry = |what| Raw {
-                ticks: 0,
-                allocation: number.into(),
-                what,
-            };
+            let entry = |what| Raw { ticks: 0, allocation: number.into(), what };
             let kept = (0..EACH).filter(|&what| own.push(entry(what), 0)).count();
             own.leave();
             kept

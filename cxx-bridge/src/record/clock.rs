@@ -50,11 +50,7 @@ impl Clock {
     pub(super) fn starting(at: Moment) -> Self {
         let from = Moment { ns: 0, ..at };
         let pace = 0.0;
-        Self {
-            from,
-            to: from,
-            pace,
-        }
+        Self { from, to: from, pace }
     }
 
     /// Compares; `ns` since the clock was started. Returns whether time has passed.
@@ -86,15 +82,8 @@ mod tests {
         assert!(clock.compare(moment(700, 100)));
         assert_eq!([500, 600, 700].map(|it| clock.at(it)), [0, 50, 100]);
         assert!(clock.compare(moment(1700, 200)));
-        assert_eq!(
-            [700, 1200, 1700, 1800].map(|it| clock.at(it)),
-            [100, 150, 200, 210]
-        );
-        assert_eq!(
-            clock.at(3),
-            100,
-            "late entries come when the time before was over"
-        );
+        assert_eq!([700, 1200, 1700, 1800].map(|it| clock.at(it)), [100, 150, 200, 210]);
+        assert_eq!(clock.at(3), 100, "late entries come when the time before was over");
         assert!(!clock.compare(moment(1700, 300)));
         assert_eq!(clock.at(1700), 200);
     }

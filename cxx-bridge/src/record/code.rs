@@ -79,18 +79,8 @@ impl Entry {
     /// Reads what a thread wrote; `None` for nothing that one writes.
     pub(super) fn of(raw: Raw) -> Option<Self> {
         let value = raw.what & ((1 << KIND_SHIFT) - 1);
-        let request = |bytes, stream, private| Op::Request {
-            id: 0,
-            bytes,
-            thread: 0,
-            stream,
-            private,
-        };
-        let wait = Op::Wait {
-            id: None,
-            took: value,
-            thread: 0,
-        };
+        let request = |bytes, stream, private| Op::Request { id: 0, bytes, thread: 0, stream, private };
+        let wait = Op::Wait { id: None, took: value, thread: 0 };
         let bytes = BYTES.read(value);
         let (host, device) = (Whose::Host, Whose::Device(0));
         let named_device = Whose::Device(DEVICE.read(value) as u32);
@@ -115,11 +105,6 @@ impl Entry {
             DEVICE_DONE => (device, Kind::Done),
             _ => return None,
         };
-        Some(Self {
-            ticks: raw.ticks,
-            allocation: Allocation(raw.allocation),
-            whose,
-            kind,
-        })
+        Some(Self { ticks: raw.ticks, allocation: Allocation(raw.allocation), whose, kind })
     }
 }

@@ -17,8 +17,7 @@ use crate::lock::Lock;
 /// As many as an index of PyTorch's can name.
 const DEVICES: usize = 128;
 
-static ALL: LazyLock<Vec<DeviceTrace>> =
-    LazyLock::new(|| (0..DEVICES as u32).map(DeviceTrace::of).collect());
+static ALL: LazyLock<Vec<DeviceTrace>> = LazyLock::new(|| (0..DEVICES as u32).map(DeviceTrace::of).collect());
 
 /// One device's.
 #[derive(Debug)]
@@ -55,11 +54,7 @@ pub(crate) fn device_trace(device: i8) -> &'static DeviceTrace {
 
 impl DeviceTrace {
     fn of(device: u32) -> Self {
-        Self {
-            device,
-            used: AtomicUsize::new(0),
-            state: Lock::default(),
-        }
+        Self { device, used: AtomicUsize::new(0), state: Lock::default() }
     }
 
     /// Memory at this address was handed out to a stream. `planless`: no plan can serve such a request.
@@ -79,11 +74,7 @@ impl DeviceTrace {
         let what = code::device_request(self.device, stream, bytes as u64, planless);
         let mut allocation = 0;
         if writing::request(what, false, &mut allocation) {
-            let block = Block {
-                allocation,
-                is_used: false,
-                is_freed: false,
-            };
+            let block = Block { allocation, is_used: false, is_freed: false };
             state.blocks.insert(address, block);
         }
     }
@@ -114,11 +105,7 @@ impl DeviceTrace {
         if block.is_used {
             self.used.fetch_sub(1, Ordering::Relaxed);
         }
-        let kind = if block.is_freed {
-            code::DEVICE_DONE
-        } else {
-            code::DEVICE_FREE
-        };
+        let kind = if block.is_freed { code::DEVICE_DONE } else { code::DEVICE_FREE };
         push(block.allocation, code::entry(kind, 0));
     }
 

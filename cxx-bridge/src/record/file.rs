@@ -57,15 +57,7 @@ impl FileSink {
         let path = place::path(name);
         let file = place::open(&path)?;
         let lines = Writer::with_header(Vec::new(), header).map_err(|why| why.to_string())?;
-        let mut sink = Self {
-            path,
-            file,
-            lines,
-            memory: header.memory,
-            at: 0,
-            failed: false,
-            nodes: None,
-        };
+        let mut sink = Self { path, file, lines, memory: header.memory, at: 0, failed: false, nodes: None };
         sink.write().map_err(|why| why.to_string())?;
         Ok(sink)
     }
@@ -73,11 +65,7 @@ impl FileSink {
     /// Has the file say what serves each NUMA node, as `look` returns it.
     #[must_use]
     pub fn with_nodes(mut self, look: fn() -> Option<Vec<NodeUse>>) -> Self {
-        self.nodes = Some(Nodes {
-            look,
-            next: Instant::now(),
-            said: BTreeMap::new(),
-        });
+        self.nodes = Some(Nodes { look, next: Instant::now(), said: BTreeMap::new() });
         self
     }
 
@@ -189,10 +177,7 @@ mod tests {
     use super::*;
 
     fn sink(path: &std::path::Path) -> FileSink {
-        let header = Header {
-            unit: Unit::Nanoseconds,
-            ..Header::default()
-        };
+        let header = Header { unit: Unit::Nanoseconds, ..Header::default() };
         FileSink::create(path.to_str().unwrap(), &header).unwrap()
     }
 
@@ -201,20 +186,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ops = |memory| {
             let path = folder.path().join("memory");
-            let header = Header {
-                memory,
-                rank: Some(3),
-                ..Header::default()
-            };
+            let header = Header { memory, rank: Some(3), ..Header::default() };
             let mut sink = FileSink::create(path.to_str().unwrap(), &header).unwrap();
             let device = Whose::Device(1);
-            let on_stream = Op::Request {
-                id: 2,
-                bytes: 9,
-                thread: 0,
-                stream: 2,
-                private: false,
-            };
+            let on_stream = Op::Request { id: 2, bytes: 9, thread: 0, stream: 2, private: false };
             for (whose, op) in [
                 (Whose::Host, Op::request(1, 9)),
                 (device, on_stream),
@@ -232,10 +207,7 @@ mod tests {
             let text = fs::read(&path).unwrap();
             let mut reader = Reader::new(text.as_slice());
             let all: Vec<Event> = reader.by_ref().map(|it| it.unwrap().1).collect();
-            assert_eq!(
-                (reader.header().memory, reader.header().rank),
-                (memory, Some(3))
-            );
+            assert_eq!((reader.header().memory, reader.header().rank), (memory, Some(3)));
             all
         };
         // The blocks' numbers, and how many were lost.
@@ -264,11 +236,7 @@ mod tests {
             0 => Some(Vec::new()),
             // It cannot be asked, which says nothing.
             UNKNOWN => None,
-            pinned => Some(vec![NodeUse {
-                node: 1,
-                pinned,
-                used: 5,
-            }]),
+            pinned => Some(vec![NodeUse { node: 1, pinned, used: 5 }]),
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("nodes");

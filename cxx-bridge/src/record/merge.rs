@@ -103,12 +103,7 @@ impl Merger {
     }
 
     /// Drains all rings once; `now` was read before. Returns the most entries that a ring held.
-    pub(super) fn drain(
-        &mut self,
-        source: &dyn Source,
-        now: Moment,
-        to: &mut impl Output,
-    ) -> usize {
+    pub(super) fn drain(&mut self, source: &dyn Source, now: Moment, to: &mut impl Output) -> usize {
         if !self.clock.compare(now) {
             return 0;
         }
@@ -144,12 +139,7 @@ impl Merger {
                 let at = *last;
                 let number = self.number;
                 self.number += 1;
-                self.held.push(Timed {
-                    at,
-                    number,
-                    thread,
-                    entry,
-                });
+                self.held.push(Timed { at, number, thread, entry });
             }
         }
         lost
@@ -218,9 +208,7 @@ impl Merger {
     }
 
     fn applied(&mut self, timed: &Timed) -> Applied {
-        let &Timed {
-            at, thread, entry, ..
-        } = timed;
+        let &Timed { at, thread, entry, .. } = timed;
         let known = self.blocks.get_mut(&entry.allocation);
         match (entry.kind, known) {
             (Kind::Event(Op::Request { .. }), Some(_)) => Applied::Early,
@@ -228,14 +216,7 @@ impl Merger {
                 let waiting = known.filter(|it| it.pending.is_none()).map(|it| it.id);
                 self.event(at, thread, &entry, op, waiting)
             }
-            (
-                Kind::Use { stream },
-                Some(&mut Block {
-                    id,
-                    whose,
-                    pending: None,
-                }),
-            ) => {
+            (Kind::Use { stream }, Some(&mut Block { id, whose, pending: None })) => {
                 let stream = match whose {
                     Whose::Host => self.stream(stream),
                     Whose::Device(_) => stream as u32,
@@ -250,11 +231,7 @@ impl Merger {
                 } else {
                     self.blocks.remove(&entry.allocation);
                 }
-                let op = Op::Free {
-                    id,
-                    thread,
-                    pending,
-                };
+                let op = Op::Free { id, thread, pending };
                 Applied::Event(whose, op)
             }
             (Kind::Done, Some(block)) => {
@@ -274,21 +251,9 @@ impl Merger {
     }
 
     /// What is an event already, but for its ids and thread. `waiting`: the live block that it is about.
-    fn event(
-        &mut self,
-        at: u64,
-        thread: u32,
-        entry: &Entry,
-        mut op: Op,
-        waiting: Option<u64>,
-    ) -> Applied {
+    fn event(&mut self, at: u64, thread: u32, entry: &Entry, mut op: Op, waiting: Option<u64>) -> Applied {
         match &mut op {
-            Op::Request {
-                id,
-                bytes,
-                thread: by,
-                ..
-            } => {
+            Op::Request { id, bytes, thread: by, .. } => {
                 *by = thread;
                 match self.begin(entry, *bytes) {
                     Some(number) => *id = number,
@@ -296,11 +261,7 @@ impl Merger {
                 }
             }
             // Never early: its request is before it in the same ring.
-            Op::Wait {
-                id,
-                took,
-                thread: by,
-            } => {
+            Op::Wait { id, took, thread: by } => {
                 (*id, *by) = (waiting, thread);
                 // It may have begun before the recording did, or been over before that.
                 *took = (*took).min(self.at.max(at));
@@ -330,11 +291,7 @@ impl Merger {
             return None;
         }
         self.ids += 1;
-        let block = Block {
-            id: self.ids,
-            whose: entry.whose,
-            pending: None,
-        };
+        let block = Block { id: self.ids, whose: entry.whose, pending: None };
         self.blocks.insert(entry.allocation, block);
         Some(self.ids)
     }

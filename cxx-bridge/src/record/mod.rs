@@ -60,11 +60,7 @@ pub fn pinned_sink(
 /// The sink of a trace of device memory.
 pub fn device_sink(config: &Config, torch: &str, name: &str) -> Option<Box<dyn Sink>> {
     let header = header(config, torch, Memory::Device);
-    Some(Box::new(sink(
-        config,
-        ("BUDDY_DEVICE_TRACE", name),
-        &header,
-    )?))
+    Some(Box::new(sink(config, ("BUDDY_DEVICE_TRACE", name), &header)?))
 }
 
 fn sink(config: &Config, (variable, name): (&str, &str), header: &Header) -> Option<FileSink> {
@@ -89,14 +85,8 @@ pub fn no_plan_in(config: &Config, name: &str) -> Result<(), String> {
         let found = path.canonicalize().or_else(|_| std::path::absolute(&path));
         found.unwrap_or(path)
     };
-    for (variable, plan) in [
-        ("BUDDY_PLAN", &config.plan.value),
-        ("BUDDY_DEVICE_PLAN", &config.device_plan.value),
-    ] {
-        if plan
-            .as_ref()
-            .is_some_and(|it| it != AUTO && file(it) == file(name))
-        {
+    for (variable, plan) in [("BUDDY_PLAN", &config.plan.value), ("BUDDY_DEVICE_PLAN", &config.device_plan.value)] {
+        if plan.as_ref().is_some_and(|it| it != AUTO && file(it) == file(name)) {
             return Err(format!("{variable} names that file, too; name another one"));
         }
     }
@@ -125,10 +115,7 @@ fn settings(config: &Config) -> Map<String, Value> {
     };
     let setting = |it: Value| Some((it["name"].as_str()?.to_owned(), it["value"].clone()));
     let others = ["BUDDY_TRACE", "BUDDY_DEVICE_TRACE", "BUDDY_LOG"];
-    all.into_iter()
-        .filter_map(|(_, it)| setting(it))
-        .filter(|(name, _)| !others.contains(&name.as_str()))
-        .collect()
+    all.into_iter().filter_map(|(_, it)| setting(it)).filter(|(name, _)| !others.contains(&name.as_str())).collect()
 }
 
 #[cfg(test)]

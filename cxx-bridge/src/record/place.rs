@@ -32,9 +32,7 @@ fn path_of(name: &str, rank: Option<usize>, pid: u32) -> PathBuf {
             };
             path.with_file_name(file)
         }
-        rank => text
-            .replace("{rank}", &rank.unwrap_or(0).to_string())
-            .into(),
+        rank => text.replace("{rank}", &rank.unwrap_or(0).to_string()).into(),
     }
 }
 
@@ -85,18 +83,14 @@ pub(crate) fn may_create(path: &Path, to_do: &str) -> Result<(), String> {
     };
     let shown = folder.display();
     if !folder.exists() {
-        return Err(format!(
-            "its folder {shown} is not there: make it, or {to_do}"
-        ));
+        return Err(format!("its folder {shown} is not there: make it, or {to_do}"));
     }
     let name = CString::new(folder.as_os_str().as_bytes());
     let name = name.map_err(|_| format!("its folder {shown} has a NUL in its name: {to_do}"))?;
     // SAFETY: a string that ends with a NUL, which lives until the call is over.
     if unsafe { libc::access(name.as_ptr(), libc::W_OK | libc::X_OK) } != 0 {
         let why = io::Error::last_os_error();
-        return Err(format!(
-            "its folder {shown} cannot be written to ({why}): {to_do}"
-        ));
+        return Err(format!("its folder {shown} cannot be written to ({why}): {to_do}"));
     }
     Ok(())
 }
@@ -116,20 +110,14 @@ fn check(path: &Path, file: &File) -> Result<(), String> {
     let found = file.metadata().map_err(|why| refusal(path, &why))?;
     let path = path.display();
     if !found.is_file() {
-        return Err(format!(
-            "{path} is no ordinary file; name one, or one that is not there yet"
-        ));
+        return Err(format!("{path} is no ordinary file; name one, or one that is not there yet"));
     }
     if found.nlink() > 1 {
-        return Err(format!(
-            "{path} has other names, too; name a file that is not there yet"
-        ));
+        return Err(format!("{path} has other names, too; name a file that is not there yet"));
     }
     // SAFETY: it has no conditions.
     if found.uid() != unsafe { libc::geteuid() } {
-        return Err(format!(
-            "{path} is another user's; name a file that is not there yet"
-        ));
+        return Err(format!("{path} is another user's; name a file that is not there yet"));
     }
     Ok(())
 }

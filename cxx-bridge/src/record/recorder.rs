@@ -65,12 +65,7 @@ pub struct Recorder<S> {
 impl<S: Source> Recorder<S> {
     /// Records nothing yet.
     pub fn new(source: S) -> Self {
-        Self {
-            source,
-            state: Lock::default(),
-            changed: Condvar::new(),
-            child: AtomicBool::new(false),
-        }
+        Self { source, state: Lock::default(), changed: Condvar::new(), child: AtomicBool::new(false) }
     }
 
     /// Called at the first request, which is recorded as recording 1 if the settings ask for one, and before anything
@@ -155,10 +150,7 @@ impl<S: Source> Recorder<S> {
     /// # Errors
     ///
     /// Why not.
-    pub fn start(
-        &'static self,
-        make: impl FnOnce() -> Result<Box<dyn Sink>, String>,
-    ) -> Result<(), String> {
+    pub fn start(&'static self, make: impl FnOnce() -> Result<Box<dyn Sink>, String>) -> Result<(), String> {
         if self.is_child() {
             return Err("this is a child of a process that records".to_owned());
         }
@@ -186,8 +178,7 @@ impl<S: Source> Recorder<S> {
         if self.is_child() || !self.state.lock().tracing {
             return false;
         }
-        self.give(Task::Stop)
-            .is_some_and(|task| self.wait_for(task, PATIENCE))
+        self.give(Task::Stop).is_some_and(|task| self.wait_for(task, PATIENCE))
     }
 
     /// The process ends: writes what there is, unless that takes long.

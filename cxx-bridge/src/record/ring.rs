@@ -103,11 +103,7 @@ impl<const ENTRIES: usize> Ring<ENTRIES> {
 
     /// Takes a ring that nobody has, or that a thread of the same number has left; `None` if it is neither.
     pub fn claim(&self, thread: u32) -> Option<Owner<'_, ENTRIES>> {
-        let Reader {
-            state,
-            thread: last,
-            ..
-        } = &self.reader;
+        let Reader { state, thread: last, .. } = &self.reader;
         let found = state.load(Ordering::Acquire);
         // Threads one after the other have one number, and no more to wait for than one thread: the reader need not have
         // come by.
@@ -116,37 +112,23 @@ impl<const ENTRIES: usize> Ring<ENTRIES> {
             return None;
         }
         let next = (found & !STATES).wrapping_add(STATES + 1) | OWNED;
-        state
-            .compare_exchange(found, next, Ordering::Acquire, Ordering::Relaxed)
-            .ok()?;
+        state.compare_exchange(found, next, Ordering::Acquire, Ordering::Relaxed).ok()?;
         last.store(thread, Ordering::Relaxed);
         self.waited.set(0);
-        Some(Owner {
-            ring: self,
-            _here: PhantomData,
-        })
+        Some(Owner { ring: self, _here: PhantomData })
     }
 
     /// Passes on what the ring holds, the oldest first. Returns the number of the thread that wrote it, and what was lost
     /// since the last drain.
     pub fn drain(&self, mut pass: impl FnMut(Raw)) -> (u32, Lost) {
-        let Reader {
-            taken,
-            state,
-            thread,
-            told,
-        } = &self.reader;
+        let Reader { taken, state, thread, told } = &self.reader;
         let mut told = told.lock();
         // Before what it has published: nothing comes after this.
         let found = state.load(Ordering::Acquire);
         let end = self.published.load(Ordering::Acquire);
         let begin = taken.load(Ordering::Relaxed);
         // An owner that has published nothing since is not looked at: it may be a new one.
-        let number = if begin == end {
-            0
-        } else {
-            thread.load(Ordering::Relaxed)
-        };
+        let number = if begin == end { 0 } else { thread.load(Ordering::Relaxed) };
         for at in begin..end {
             // SAFETY: it is published, and its owner does not write it until it is taken.
             pass(unsafe { (*self.slot(at).get()).assume_init() });
@@ -254,10 +236,7 @@ impl Losses {
     pub(super) fn news(&self, told: &mut Lost) -> Lost {
         let [pinned, device] = [0, 1].map(|of: usize| self.0[of].load(Ordering::Relaxed));
         let before = std::mem::replace(told, Lost { pinned, device });
-        Lost {
-            pinned: pinned - before.pinned,
-            device: device - before.device,
-        }
+        Lost { pinned: pinned - before.pinned, device: device - before.device }
     }
 }
 

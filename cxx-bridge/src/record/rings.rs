@@ -50,10 +50,7 @@ pub(super) fn lose(what: u64) {
 
 /// The entries that found no ring since the last call.
 pub(super) fn lost() -> Lost {
-    static TOLD: Mutex<Lost> = Mutex::new(Lost {
-        pinned: 0,
-        device: 0,
-    });
+    static TOLD: Mutex<Lost> = Mutex::new(Lost { pinned: 0, device: 0 });
     LOST.news(&mut TOLD.lock().unwrap_or_else(PoisonError::into_inner))
 }
 

@@ -68,10 +68,7 @@ impl Lost {
     /// One entry about this memory.
     pub fn one(whose: Whose) -> Self {
         let device = u64::from(whose != Whose::Host);
-        Self {
-            pinned: 1 - device,
-            device,
-        }
+        Self { pinned: 1 - device, device }
     }
 }
 

@@ -67,11 +67,7 @@ pub(crate) fn record_is_on() -> bool {
 /// A block serves a request of so many bytes, which is the engine's to serve unless it is private. Returns whether that
 /// was recorded; then the block has this allocation.
 pub(crate) fn record_request(bytes: usize, is_private: bool, allocation: &mut u64) -> bool {
-    let kind = if is_private {
-        code::PRIVATE_REQUEST
-    } else {
-        code::REQUEST
-    };
+    let kind = if is_private { code::PRIVATE_REQUEST } else { code::REQUEST };
     request(code::entry(kind, bytes as u64), true, allocation)
 }
 
@@ -110,11 +106,7 @@ pub(crate) fn wait_begins(in_request: bool) {
             rings::with_own(|_| ());
         }
         let since = Instant::now();
-        Wait {
-            since,
-            in_request,
-            depth: 0,
-        }
+        Wait { since, in_request, depth: 0 }
     });
     let depth = wait.depth + 1;
     WAIT.set(Some(Wait { depth, ..wait }));
@@ -187,11 +179,7 @@ pub(super) fn push(allocation: u64, what: u64) {
 #[inline]
 fn write(own: &Own, allocation: u64, what: u64, spare: usize) -> bool {
     let ticks = clock::ticks();
-    let entry = Raw {
-        ticks,
-        allocation,
-        what,
-    };
+    let entry = Raw { ticks, allocation, what };
     own.push(entry, spare)
 }
 

@@ -32,10 +32,7 @@ fn in_a_child(test: &str, work: fn()) {
 }
 
 fn limit(address_space: u64) {
-    let limit = libc::rlimit {
-        rlim_cur: address_space,
-        rlim_max: libc::RLIM_INFINITY,
-    };
+    let limit = libc::rlimit { rlim_cur: address_space, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: it reads `limit`.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
     assert_eq!(set, 0);
@@ -60,28 +57,25 @@ fn mapped() -> u64 {
 
 #[test]
 fn a_request_that_finds_no_memory_is_refused_and_what_is_cached_is_given_back() {
-    in_a_child(
-        "a_request_that_finds_no_memory_is_refused_and_what_is_cached_is_given_back",
-        || {
-            let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", "4")]);
-            let account = Account::new("/".into(), || false);
-            let block = handle.request(8 * MIB).unwrap();
-            numbers(handle).largest.set(64 * MIB);
-            limit(mapped());
-            take_all_of(256);
-            let refused = handle.request(140 * MIB);
-            let line = handle.refused_line(140 * MIB);
-            let standing = account.standing();
-            account.claim(MIB);
-            handle.release(block.block);
-            handle.empty_cache();
-            limit(libc::RLIM_INFINITY);
-            assert_eq!(refused, None);
-            assert!(line.contains("140 MiB were asked for"), "{line}");
-            assert!(!standing.limits.is_empty(), "{standing:?}");
-            assert!(numbers(handle).pinned.lock().unwrap().is_empty());
-        },
-    );
+    in_a_child("a_request_that_finds_no_memory_is_refused_and_what_is_cached_is_given_back", || {
+        let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", "4")]);
+        let account = Account::new("/".into(), || false);
+        let block = handle.request(8 * MIB).unwrap();
+        numbers(handle).largest.set(64 * MIB);
+        limit(mapped());
+        take_all_of(256);
+        let refused = handle.request(140 * MIB);
+        let line = handle.refused_line(140 * MIB);
+        let standing = account.standing();
+        account.claim(MIB);
+        handle.release(block.block);
+        handle.empty_cache();
+        limit(libc::RLIM_INFINITY);
+        assert_eq!(refused, None);
+        assert!(line.contains("140 MiB were asked for"), "{line}");
+        assert!(!standing.limits.is_empty(), "{standing:?}");
+        assert!(numbers(handle).pinned.lock().unwrap().is_empty());
+    });
 }
 
 /// Spare memory is as the system's: what was written stays, and there is none that two have.
@@ -98,9 +92,7 @@ fn lists_in_spare_memory_hold_their_own_data() {
                     list.push(of + round);
                 }
             }
-            let is_own = |(of, list): (usize, &Vec<usize>)| {
-                list.iter().enumerate().all(|(at, it)| *it == of + at)
-            };
+            let is_own = |(of, list): (usize, &Vec<usize>)| list.iter().enumerate().all(|(at, it)| *it == of + at);
             assert!(lists.iter().enumerate().all(is_own));
             assert!(vec![0u8; 9000].iter().all(|it| *it == 0));
             lists.clear();

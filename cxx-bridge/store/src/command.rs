@@ -103,11 +103,7 @@ impl Command {
         if INTERACTIVE.iter().any(|it| name.starts_with(it)) {
             return None;
         }
-        Some(Self {
-            program,
-            content,
-            arguments: arguments(rest, look),
-        })
+        Some(Self { program, content, arguments: arguments(rest, look) })
     }
 }
 
@@ -118,10 +114,7 @@ pub fn words() -> Vec<String> {
 
 /// Words as `/proc/PID/cmdline` has them.
 fn split(text: &[u8]) -> Vec<String> {
-    let words = text
-        .strip_suffix(b"\0")
-        .unwrap_or(text)
-        .split(|it| *it == 0);
+    let words = text.strip_suffix(b"\0").unwrap_or(text).split(|it| *it == 0);
     let text = |it| String::from_utf8_lossy(it).into_owned();
     words.map(text).collect()
 }
@@ -256,9 +249,7 @@ fn value(kind: Kind, text: &str, look: &impl Look) -> String {
 
 /// The text, or a hash of it if it looks like a secret.
 fn clear(text: &str) -> String {
-    let is_mixed = |it: &str| {
-        it.contains(|it: char| it.is_ascii_digit()) && it.contains(|it: char| it.is_alphabetic())
-    };
+    let is_mixed = |it: &str| it.contains(|it: char| it.is_ascii_digit()) && it.contains(|it: char| it.is_alphabetic());
     let mut runs = text.split(|it: char| !it.is_alphanumeric());
     match runs.any(|it| it.len() >= LIKE_A_SECRET && is_mixed(it)) {
         true => format!("HASH:{}", hash(&[text.as_bytes()])),

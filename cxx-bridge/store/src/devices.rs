@@ -29,23 +29,14 @@ mod tests {
     fn the_models_of_devices_are_read_from_the_drivers_files() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(devices_in(folder.path()), None);
-        for (bus, model) in [
-            ("0000:01:00.0", "NVIDIA H100"),
-            ("0000:02:00.0", "NVIDIA A100"),
-            ("0000:03:00.0", "NVIDIA H100"),
-        ] {
+        for (bus, model) in
+            [("0000:01:00.0", "NVIDIA H100"), ("0000:02:00.0", "NVIDIA A100"), ("0000:03:00.0", "NVIDIA H100")]
+        {
             let gpu = folder.path().join(bus);
             fs::create_dir(&gpu).unwrap();
-            fs::write(
-                gpu.join("information"),
-                format!("Model: \t\t {model}\nIRQ:   \t\t 11\n"),
-            )
-            .unwrap();
+            fs::write(gpu.join("information"), format!("Model: \t\t {model}\nIRQ:   \t\t 11\n")).unwrap();
         }
-        assert_eq!(
-            devices_in(folder.path()).as_deref(),
-            Some("NVIDIA A100, NVIDIA H100")
-        );
+        assert_eq!(devices_in(folder.path()).as_deref(), Some("NVIDIA A100, NVIDIA H100"));
         assert_eq!(devices_in(&folder.path().join("none")), None);
     }
 }

@@ -99,13 +99,7 @@ impl Folder {
         let kept = |(path, bytes, used): (PathBuf, u64, SystemTime)| {
             let key = head(&path)?;
             let is_marked = fs::metadata(&path).is_ok_and(|it| is_marked(&it));
-            Some(Kept {
-                path,
-                key,
-                bytes,
-                used,
-                is_marked,
-            })
+            Some(Kept { path, key, bytes, used, is_marked })
         };
         let files = self.files(ENDING)?;
         let mut all: Vec<Kept> = files.into_iter().filter_map(kept).collect();
@@ -126,12 +120,7 @@ impl Folder {
         self.trim_to(but, (MOST_FILES, MOST_BYTES), |path| fs::remove_file(path));
     }
 
-    fn trim_to(
-        &self,
-        but: &Path,
-        (most_files, most_bytes): (usize, u64),
-        remove: impl Fn(&Path) -> io::Result<()>,
-    ) {
+    fn trim_to(&self, but: &Path, (most_files, most_bytes): (usize, u64), remove: impl Fn(&Path) -> io::Result<()>) {
         let mut files = self.files(ENDING).unwrap_or_default();
         files.sort_by_key(|(_, _, used)| *used);
         let (mut many, mut bytes) = (files.len(), files.iter().map(|it| it.1).sum::<u64>());
@@ -180,9 +169,7 @@ fn is_ours(name: &str, ending: &str) -> bool {
     let is_hash = |it: &str| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit());
     let name = match ending {
         UNFINISHED => {
-            let random = name
-                .strip_suffix(UNFINISHED)
-                .and_then(|it| it.rsplit_once('.'));
+            let random = name.strip_suffix(UNFINISHED).and_then(|it| it.rsplit_once('.'));
             let Some((name, _)) = random.filter(|it| is_hash(it.1)) else {
                 return false;
             };
@@ -191,9 +178,7 @@ fn is_ours(name: &str, ending: &str) -> bool {
         _ => name,
     };
     let name = Some(name).filter(|it| !it.contains('/'));
-    let parts = name
-        .and_then(|it| it.strip_suffix(ENDING))
-        .map(|it| it.rsplitn(3, '-'));
+    let parts = name.and_then(|it| it.strip_suffix(ENDING)).map(|it| it.rsplitn(3, '-'));
     let parts: Vec<&str> = parts.into_iter().flatten().collect();
     matches!(parts[..], [hash, "pinned" | "device", _] if is_hash(hash))
 }

@@ -68,12 +68,7 @@ const HEAD: &str = r#"{"format":"pinbuddy-key","version":1,"key":"#;
 
 impl Key {
     /// Of pinned memory, for a process with this release of PyTorch.
-    pub fn pinned(
-        command: Command,
-        launch: Launch,
-        torch: &str,
-        threshold_mb: Option<usize>,
-    ) -> Self {
+    pub fn pinned(command: Command, launch: Launch, torch: &str, threshold_mb: Option<usize>) -> Self {
         Self {
             memory: Memory::Pinned,
             program: command.program,
@@ -178,19 +173,13 @@ pub(crate) mod tests {
             content: Some("00000000000000aa".to_owned()),
             arguments: arguments.iter().map(|&it| it.to_owned()).collect(),
         };
-        let launch = Launch {
-            world_size: 1,
-            role: Role::First,
-        };
+        let launch = Launch { world_size: 1, role: Role::First };
         Key::pinned(command, launch, "2.15.0", None)
     }
 
     #[test]
     fn a_name_is_the_same_in_every_build() {
-        let key = Key {
-            pinbuddy: "0.1.0".to_owned(),
-            ..key("train.py", &["--batch", "8"])
-        };
+        let key = Key { pinbuddy: "0.1.0".to_owned(), ..key("train.py", &["--batch", "8"]) };
         assert_eq!(key.name(), "train.py-pinned-1e443638463e9f70");
         let device = key.on_device(Some("NVIDIA H100".to_owned()));
         assert_eq!(device.name(), "train.py-device-7ab74d80af97872d");

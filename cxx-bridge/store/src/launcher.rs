@@ -17,30 +17,15 @@ struct Launcher {
 
 /// torchrun, Open MPI, Intel MPI and Slurm.
 const LAUNCHERS: [Launcher; 4] = [
-    Launcher {
-        rank: "RANK",
-        all: "WORLD_SIZE",
-        local_rank: "LOCAL_RANK",
-        here: "LOCAL_WORLD_SIZE",
-    },
+    Launcher { rank: "RANK", all: "WORLD_SIZE", local_rank: "LOCAL_RANK", here: "LOCAL_WORLD_SIZE" },
     Launcher {
         rank: "OMPI_COMM_WORLD_RANK",
         all: "OMPI_COMM_WORLD_SIZE",
         local_rank: "OMPI_COMM_WORLD_LOCAL_RANK",
         here: "OMPI_COMM_WORLD_LOCAL_SIZE",
     },
-    Launcher {
-        rank: "PMI_RANK",
-        all: "PMI_SIZE",
-        local_rank: "MPI_LOCALRANKID",
-        here: "MPI_LOCALNRANKS",
-    },
-    Launcher {
-        rank: "SLURM_PROCID",
-        all: "SLURM_NTASKS",
-        local_rank: "SLURM_LOCALID",
-        here: "SLURM_NTASKS_PER_NODE",
-    },
+    Launcher { rank: "PMI_RANK", all: "PMI_SIZE", local_rank: "MPI_LOCALRANKID", here: "MPI_LOCALNRANKS" },
+    Launcher { rank: "SLURM_PROCID", all: "SLURM_NTASKS", local_rank: "SLURM_LOCALID", here: "SLURM_NTASKS_PER_NODE" },
 ];
 
 /// What a process does among those of its machine.
@@ -68,10 +53,7 @@ impl Launch {
         let all = |it: &Launcher| number(&lookup, it.all);
         let local_rank = |it: &Launcher| number(&lookup, it.local_rank);
         let world_size = LAUNCHERS.iter().find_map(all).unwrap_or(1).max(1);
-        let is_other = LAUNCHERS
-            .iter()
-            .find_map(local_rank)
-            .is_some_and(|it| it > 0);
+        let is_other = LAUNCHERS.iter().find_map(local_rank).is_some_and(|it| it > 0);
         let role = match is_other && world_size > 1 {
             true => Role::Other,
             false => Role::First,

@@ -96,11 +96,7 @@ impl Blocks {
         for (neighbour, is_before) in [(block.before, true), (block.after, false)] {
             if let Some(neighbour) = neighbour {
                 let neighbour = self.get_mut(neighbour);
-                let link = if is_before {
-                    &mut neighbour.after
-                } else {
-                    &mut neighbour.before
-                };
+                let link = if is_before { &mut neighbour.after } else { &mut neighbour.before };
                 *link = Some(id);
             }
         }
@@ -118,9 +114,7 @@ impl Blocks {
         let block = *self.get(id);
         let lists = self.lists(block.pool);
         match block.state {
-            State::Free => lists
-                .free
-                .insert((block.stream, block.bytes, block.address, id)),
+            State::Free => lists.free.insert((block.stream, block.bytes, block.address, id)),
             State::Unmapped => lists.unmapped.insert((block.stream, block.address, id)),
             State::Live | State::Pending => false,
         };
@@ -131,9 +125,7 @@ impl Blocks {
         let block = *self.get(id);
         let lists = self.lists(block.pool);
         match block.state {
-            State::Free => lists
-                .free
-                .remove(&(block.stream, block.bytes, block.address, id)),
+            State::Free => lists.free.remove(&(block.stream, block.bytes, block.address, id)),
             State::Unmapped => lists.unmapped.remove(&(block.stream, block.address, id)),
             State::Live | State::Pending => false,
         };
@@ -143,12 +135,7 @@ impl Blocks {
     pub(super) fn cut(&mut self, id: Id, bytes: u64) -> Id {
         let block = *self.get(id);
         self.get_mut(id).bytes = bytes;
-        self.add(Block {
-            address: block.address + bytes,
-            bytes: block.bytes - bytes,
-            before: Some(id),
-            ..block
-        })
+        self.add(Block { address: block.address + bytes, bytes: block.bytes - bytes, before: Some(id), ..block })
     }
 
     /// Make one of a block, which is in no list, and its neighbours of the same kind.
@@ -218,9 +205,7 @@ impl Blocks {
         for (id, block) in self.iter() {
             let lists = self.of(block.pool);
             let (in_free, in_unmapped) = (
-                lists
-                    .free
-                    .contains(&(block.stream, block.bytes, block.address, id)),
+                lists.free.contains(&(block.stream, block.bytes, block.address, id)),
                 lists.unmapped.contains(&(block.stream, block.address, id)),
             );
             let expected = (block.state == State::Free, block.state == State::Unmapped);
@@ -240,14 +225,9 @@ impl Blocks {
                 }
             }
         }
-        let entries: usize = [&self.small, &self.large]
-            .map(|it| it.free.len() + it.unmapped.len())
-            .iter()
-            .sum();
+        let entries: usize = [&self.small, &self.large].map(|it| it.free.len() + it.unmapped.len()).iter().sum();
         if entries != listed {
-            return Err(format!(
-                "{entries} entries in lists, {listed} blocks in them"
-            ));
+            return Err(format!("{entries} entries in lists, {listed} blocks in them"));
         }
         Ok(())
     }

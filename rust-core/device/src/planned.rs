@@ -204,13 +204,7 @@ impl Device for Planned {
         if bytes >= self.threshold
             && let Some((number, at)) = self.planned(bytes, stream)
         {
-            *place(&mut self.live, block) = Some(Live {
-                stream,
-                number,
-                at,
-                shared: false,
-                freed: false,
-            });
+            *place(&mut self.live, block) = Some(Live { stream, number, at, shared: false, freed: false });
             return;
         }
         self.below.allocate(self.regions + block, bytes, stream);
@@ -240,9 +234,7 @@ impl Device for Planned {
 
     fn complete(&mut self, block: u32) {
         match self.live(block) {
-            Some(&mut Live {
-                number, at, freed, ..
-            }) => {
+            Some(&mut Live { number, at, freed, .. }) => {
                 if freed {
                     self.live[block as usize] = None;
                     self.release(number, at);
@@ -286,32 +278,14 @@ mod tests {
     #[test]
     fn nothing_else_lies_in_the_segment_of_a_long_region() {
         for bytes in (LARGE as usize..LARGE as usize * 2).step_by(GRANULE) {
-            let slot = Slot {
-                bytes,
-                region: 0,
-                offset: 0,
-            };
-            let lane = Lane {
-                period: vec![0],
-                ..Lane::default()
-            };
-            let layout = Layout {
-                regions: vec![bytes],
-                slots: vec![slot],
-                lanes: vec![lane],
-            };
+            let slot = Slot { bytes, region: 0, offset: 0 };
+            let lane = Lane { period: vec![0], ..Lane::default() };
+            let layout = Layout { regions: vec![bytes], slots: vec![slot], lanes: vec![lane] };
             let mut it = Planned::new(Kind::Torch.model(), 1, &[Some(layout)]).unwrap();
             it.allocate(0, bytes as u64, 0);
             assert_eq!(it.counts().hits, 1);
-            let Usage {
-                reserved,
-                allocated,
-                ..
-            } = it.usage();
-            assert_eq!(
-                (reserved, reserved - allocated),
-                (asked_for(bytes as u64), 0)
-            );
+            let Usage { reserved, allocated, .. } = it.usage();
+            assert_eq!((reserved, reserved - allocated), (asked_for(bytes as u64), 0));
         }
     }
 }

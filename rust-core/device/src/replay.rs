@@ -15,11 +15,7 @@ const UNIT: u64 = 512;
 /// One act on a model.
 pub fn apply(model: &mut dyn Device, act: Act) {
     match act {
-        Act::Alloc {
-            block,
-            bytes,
-            stream,
-        } => model.allocate(block, bytes, stream),
+        Act::Alloc { block, bytes, stream } => model.allocate(block, bytes, stream),
         Act::Use { block, stream } => model.use_on(block, stream),
         Act::Free { block } => model.free(block),
         Act::Complete { block } => model.complete(block),
@@ -83,11 +79,7 @@ struct Request {
 impl Requests {
     fn alloc(&mut self, block: u32, bytes: u64, stream: u32) {
         let shared = false;
-        *super::place(&mut self.blocks, block) = Request {
-            bytes,
-            stream,
-            shared,
-        };
+        *super::place(&mut self.blocks, block) = Request { bytes, stream, shared };
         self.requested += bytes;
         self.in_use += bytes.next_multiple_of(UNIT);
         self.peak_requested = self.peak_requested.max(self.requested);
@@ -123,12 +115,7 @@ impl Requests {
 impl<D: Device> Replay<D> {
     /// A replay at its beginning.
     pub fn new(model: D) -> Self {
-        Self {
-            model,
-            requests: Requests::default(),
-            allocations: 0,
-            first_step: None,
-        }
+        Self { model, requests: Requests::default(), allocations: 0, first_step: None }
     }
 
     /// The model.
@@ -139,11 +126,7 @@ impl<D: Device> Replay<D> {
     /// Replays one act.
     pub fn step(&mut self, act: Act) {
         match act {
-            Act::Alloc {
-                block,
-                bytes,
-                stream,
-            } => {
+            Act::Alloc { block, bytes, stream } => {
                 self.allocations += 1;
                 self.requests.alloc(block, bytes, stream);
             }
@@ -165,11 +148,7 @@ impl<D: Device> Replay<D> {
     /// The outcome of all acts so far.
     pub fn outcome(&self) -> Outcome {
         let usage = self.model.usage();
-        let Requests {
-            peak_requested,
-            bound,
-            ..
-        } = self.requests;
+        let Requests { peak_requested, bound, .. } = self.requests;
         let reserved = usage.peak_reserved;
         Outcome {
             allocations: self.allocations,

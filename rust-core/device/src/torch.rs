@@ -107,10 +107,7 @@ impl Torch {
     fn room(&self, id: Id) -> u64 {
         let block = self.blocks.get(id);
         let behind = block.after.map(|it| self.blocks.get(it));
-        block.bytes
-            + behind
-                .filter(|it| it.state == State::Unmapped)
-                .map_or(0, |it| it.bytes)
+        block.bytes + behind.filter(|it| it.state == State::Unmapped).map_or(0, |it| it.bytes)
     }
 
     /// A block of new memory, in no list.
@@ -139,11 +136,7 @@ impl Torch {
 
     fn splits(&self, block: &Block, bytes: u64) -> bool {
         let rest = block.bytes - bytes;
-        if block.pool == Pool::Small || self.expandable {
-            rest >= UNIT
-        } else {
-            rest > SMALL
-        }
+        if block.pool == Pool::Small || self.expandable { rest >= UNIT } else { rest > SMALL }
     }
 
     /// Give back a free block that is a whole segment.
@@ -198,11 +191,7 @@ impl Device for Torch {
     fn allocate(&mut self, block: u32, bytes: u64, stream: u32) {
         self.reap();
         let bytes = bytes.next_multiple_of(UNIT);
-        let pool = if bytes <= SMALL {
-            Pool::Small
-        } else {
-            Pool::Large
-        };
+        let pool = if bytes <= SMALL { Pool::Small } else { Pool::Large };
         let id = match self.cached(pool, stream, bytes) {
             Some(found) => found,
             None => self.fresh(pool, stream, bytes),
@@ -260,28 +249,17 @@ impl Device for Torch {
         self.blocks.audit()?;
         let sum = |states: &[State]| -> u64 {
             let blocks = self.blocks.iter().map(|it| it.1);
-            blocks
-                .filter(|it| states.contains(&it.state))
-                .map(|it| it.bytes)
-                .sum()
+            blocks.filter(|it| states.contains(&it.state)).map(|it| it.bytes).sum()
         };
         let live = sum(&[State::Live]);
         let active = live + sum(&[State::Pending]);
-        let Usage {
-            reserved,
-            allocated,
-            active: counted,
-            ..
-        } = self.usage;
+        let Usage { reserved, allocated, active: counted, .. } = self.usage;
         let found = (active + sum(&[State::Free]), live, active);
         if found != (reserved, allocated, counted) {
             return Err(format!("{found:?} bytes in blocks, {:?}", self.usage));
         }
         let named = self.live.iter().flatten().count();
-        let held = self
-            .blocks
-            .iter()
-            .filter(|it| matches!(it.1.state, State::Live | State::Pending));
+        let held = self.blocks.iter().filter(|it| matches!(it.1.state, State::Live | State::Pending));
         let held = held.count();
         if named != held {
             return Err(format!("{held} blocks are held, {named} have names"));

@@ -66,11 +66,7 @@ impl Arena {
     /// The indexes of a home.
     #[inline]
     fn of(&mut self, home: Home) -> &mut Indexes {
-        if home == self.home {
-            &mut self.here
-        } else {
-            self.elsewhere(home)
-        }
+        if home == self.home { &mut self.here } else { self.elsewhere(home) }
     }
 
     #[cold]
@@ -107,12 +103,7 @@ impl Arena {
     /// As [`Self::take`], else in the fullest segment of the other class.
     pub(crate) fn take_anywhere(&mut self, length: Granules, class: Class) -> Option<Block> {
         let own = self.here.order.find(length.get(), class);
-        let other = || {
-            self.here
-                .order
-                .find_in_use(length.get(), class.other())
-                .ok()
-        };
+        let other = || self.here.order.find_in_use(length.get(), class.other()).ok();
         let place = own.or_else(other)?;
         self.take_at(place, length, class)
     }
@@ -135,11 +126,7 @@ impl Arena {
         }
         let entry = resident.entry(index);
         self.here.order.update(place, entry);
-        Some(Block {
-            segment,
-            offset: start.bytes(),
-            bytes: length.bytes(),
-        })
+        Some(Block { segment, offset: start.bytes(), bytes: length.bytes() })
     }
 
     /// A live block of `length >= 1` granules at the start of the smallest idle dedicated region
@@ -150,11 +137,7 @@ impl Arena {
         let start = resident.segment.take(length)?;
         let was_idle = self.here.dedicated.remove(&fit);
         debug_assert!(was_idle, "a dedicated region without an entry");
-        Some(Block {
-            segment,
-            offset: start.bytes(),
-            bytes: length.bytes(),
-        })
+        Some(Block { segment, offset: start.bytes(), bytes: length.bytes() })
     }
 
     /// Live to pending. Free granules stay the same, and so does the fill order.
@@ -192,10 +175,7 @@ impl Arena {
         let after = resident.entry(index);
         let order = &mut self.of(was.1).order;
         let place = order.place_of(&before);
-        debug_assert!(
-            place.is_some(),
-            "a segment without an entry in the fill order"
-        );
+        debug_assert!(place.is_some(), "a segment without an entry in the fill order");
         if let Some(place) = place {
             order.update(place, after);
         }
@@ -203,20 +183,12 @@ impl Arena {
     }
 
     /// Adopts a region of any length, as a segment or dedicated. O(log S) in the number of segments.
-    pub(crate) fn adopt(
-        &mut self,
-        NewSegment(segment): NewSegment,
-        dedicated: bool,
-    ) -> Result<SegmentId, AdoptError> {
+    pub(crate) fn adopt(&mut self, NewSegment(segment): NewSegment, dedicated: bool) -> Result<SegmentId, AdoptError> {
         let (id, resident) = self.slots.insert(Resident {
             segment,
             age: self.adoptions,
             idle_since: self.releases,
-            kind: if dedicated {
-                SegmentKind::Dedicated
-            } else {
-                SegmentKind::Idle
-            },
+            kind: if dedicated { SegmentKind::Dedicated } else { SegmentKind::Idle },
         })?;
         self.adoptions += 1;
         let home = resident.segment.home;
@@ -237,23 +209,14 @@ impl Arena {
     }
 
     /// The same, except `spared`.
-    pub(crate) fn take_idle_but(
-        &mut self,
-        spared: Option<SegmentId>,
-        at_least: usize,
-    ) -> Vec<IdleSegment> {
+    pub(crate) fn take_idle_but(&mut self, spared: Option<SegmentId>, at_least: usize) -> Vec<IdleSegment> {
         let mut idle = self.idle_but(spared, |it| (!it.is_dedicated(), it.age));
         idle.sort_unstable();
         self.take_slots(idle.into_iter().map(|(_, slot)| slot), at_least)
     }
 
     /// The same, the least recently used first, and dedicated ones last or never.
-    pub(crate) fn take_least_used(
-        &mut self,
-        spared: Option<SegmentId>,
-        at_least: usize,
-        of: Of,
-    ) -> Vec<IdleSegment> {
+    pub(crate) fn take_least_used(&mut self, spared: Option<SegmentId>, at_least: usize, of: Of) -> Vec<IdleSegment> {
         let mut idle = self.idle_but(spared, |it| (it.is_dedicated(), it.idle_since, it.age));
         idle.retain(|((dedicated, ..), _)| of == Of::All || !dedicated);
         idle.sort_unstable();
@@ -282,11 +245,7 @@ impl Arena {
     }
 
     /// The idle segments' slots with their keys.
-    fn idle_but<K>(
-        &self,
-        spared: Option<SegmentId>,
-        key: impl Fn(&Resident) -> K,
-    ) -> Vec<(K, usize)> {
+    fn idle_but<K>(&self, spared: Option<SegmentId>, key: impl Fn(&Resident) -> K) -> Vec<(K, usize)> {
         self.iter()
             .filter(|(id, resident)| resident.segment.is_idle() && Some(*id) != spared)
             .map(|(id, resident)| (key(resident), id.slot()))
@@ -294,11 +253,7 @@ impl Arena {
     }
 
     /// Removes these, until they add up to at least `at_least` bytes.
-    fn take_slots(
-        &mut self,
-        slots: impl Iterator<Item = usize>,
-        at_least: usize,
-    ) -> Vec<IdleSegment> {
+    fn take_slots(&mut self, slots: impl Iterator<Item = usize>, at_least: usize) -> Vec<IdleSegment> {
         let mut taken = Vec::new();
         let mut bytes: usize = 0;
         for index in slots {
@@ -310,10 +265,7 @@ impl Arena {
             };
             let dedicated = resident.is_dedicated();
             if dedicated {
-                let was_idle = self
-                    .of(resident.segment.home)
-                    .dedicated
-                    .remove(&resident.fit(index));
+                let was_idle = self.of(resident.segment.home).dedicated.remove(&resident.fit(index));
                 debug_assert!(was_idle, "an idle dedicated region without an entry");
             }
             let segment = resident.segment;

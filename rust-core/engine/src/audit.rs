@@ -44,19 +44,11 @@ fn free_by_records(id: SegmentId, segment: &Segment) -> Result<Vec<bool>, Violat
     for (start, length, state) in segment.records.iter() {
         let granule = start.get();
         if granule < end {
-            return Err(Violation::BlocksOverlap {
-                segment: id,
-                granule,
-                end,
-            });
+            return Err(Violation::BlocksOverlap { segment: id, granule, end });
         }
         end = granule + length.get();
         if end > granules {
-            return Err(Violation::BlockLeavesSegment {
-                segment: id,
-                end,
-                granules,
-            });
+            return Err(Violation::BlockLeavesSegment { segment: id, end, granules });
         }
         free[granule as usize..end as usize].fill(false);
         match state {
@@ -68,20 +60,11 @@ fn free_by_records(id: SegmentId, segment: &Segment) -> Result<Vec<bool>, Violat
         ("live blocks", segment.live.blocks, live.blocks),
         ("live granules", segment.live.granules, live.granules),
         ("pending blocks", segment.pending.blocks, pending.blocks),
-        (
-            "pending granules",
-            segment.pending.granules,
-            pending.granules,
-        ),
+        ("pending granules", segment.pending.granules, pending.granules),
     ] {
         if found != expected {
             let (found, expected) = (found.into(), expected.into());
-            return Err(Violation::SegmentCount {
-                segment: id,
-                what,
-                found,
-                expected,
-            });
+            return Err(Violation::SegmentCount { segment: id, what, found, expected });
         }
     }
     Ok(free)
@@ -148,14 +131,7 @@ fn audit_sums(id: SegmentId, tree: &BuddyTree, free: &[bool]) -> Result<(), Viol
         ] {
             if result.is_ok() && found != expected {
                 let granule = start;
-                result = Err(Violation::Summary {
-                    segment: id,
-                    granule,
-                    length,
-                    what,
-                    found,
-                    expected,
-                });
+                result = Err(Violation::Summary { segment: id, granule, length, what, found, expected });
             }
         }
     });
@@ -167,10 +143,7 @@ fn runs(free: &[bool]) -> impl Iterator<Item = (u32, u32)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let from = at + free[at..].iter().position(|free| *free)?;
-        at = free[from..]
-            .iter()
-            .position(|free| !free)
-            .map_or(free.len(), |length| from + length);
+        at = free[from..].iter().position(|free| !free).map_or(free.len(), |length| from + length);
         Some((from as u32, at as u32))
     })
 }
@@ -188,33 +161,18 @@ struct Sums {
 fn count(free: &[bool]) -> Sums {
     let length = free.len() as u32;
     let longest = runs(free).map(|(from, to)| to - from).max().unwrap_or(0);
-    let prefix = runs(free)
-        .next()
-        .filter(|run| run.0 == 0)
-        .map_or(0, |run| run.1);
-    let suffix = runs(free)
-        .last()
-        .filter(|run| run.1 == length)
-        .map_or(0, |run| length - run.0);
+    let prefix = runs(free).next().filter(|run| run.0 == 0).map_or(0, |run| run.1);
+    let suffix = runs(free).last().filter(|run| run.1 == length).map_or(0, |run| length - run.0);
     let mixed = free.windows(2).filter(|pair| pair[0] != pair[1]).count() > 2;
-    Sums {
-        longest,
-        prefix,
-        suffix,
-        mixed,
-    }
+    Sums { longest, prefix, suffix, mixed }
 }
 
 /// The statistics are what the segments add up to, and active + idle = pinned (I8).
 fn audit_stats(engine: &Engine) -> Result<(), Violation> {
     let stats = engine.stats();
-    let sum = |of: fn(&crate::SegmentView) -> usize| -> u64 {
-        engine.segments().map(|s| of(&s) as u64).sum()
-    };
+    let sum = |of: fn(&crate::SegmentView) -> usize| -> u64 { engine.segments().map(|s| of(&s) as u64).sum() };
     // Regions that were let go are still pinned, and idle.
-    let leaving = |of: fn(&crate::IdleSegment) -> usize| -> u64 {
-        engine.leaving().iter().map(|s| of(s) as u64).sum()
-    };
+    let leaving = |of: fn(&crate::IdleSegment) -> usize| -> u64 { engine.leaving().iter().map(|s| of(s) as u64).sum() };
     let bytes: fn(&crate::IdleSegment) -> usize = |s| s.region().bytes;
     let pinned = sum(|s| s.bytes) + leaving(bytes);
     let segments = sum(|_| 1) + leaving(|_| 1);
@@ -264,11 +222,7 @@ fn same(what: &'static str, found: u64, expected: u64) -> Result<(), Violation> 
     if found == expected {
         return Ok(());
     }
-    Err(Violation::Statistic {
-        what,
-        found,
-        expected,
-    })
+    Err(Violation::Statistic { what, found, expected })
 }
 
 mod indexes;

@@ -57,12 +57,7 @@ impl BuddyTree {
     pub(crate) fn new(granules: u32) -> Self {
         let lowest = (granules.div_ceil(PAIR) as usize).next_power_of_two();
         let (pairs, words) = (vec![[(0, 0); 2]; lowest], vec![[0; 2]; lowest]);
-        let mut tree = Self {
-            root: Node::TAKEN,
-            pairs,
-            words,
-            lowest,
-        };
+        let mut tree = Self { root: Node::TAKEN, pairs, words, lowest };
         tree.free(0..granules);
         tree
     }
@@ -172,11 +167,7 @@ impl BuddyTree {
             }
             pair[side] = new;
             let (this, other) = (Node::unpack(new), Node::unpack(pair[1 - side]));
-            let (left, right) = if side == 0 {
-                (this, other)
-            } else {
-                (other, this)
-            };
+            let (left, right) = if side == 0 { (this, other) } else { (other, this) };
             new = Node::join(left, right, length).pack();
             length *= 2;
         }
@@ -186,41 +177,20 @@ impl BuddyTree {
     /// [`Self::fill`] if the node is not mixed, its children are words, or the range reaches into both
     /// halves.
     #[inline]
-    fn fill_here<const FREE: bool>(
-        &mut self,
-        at: usize,
-        node: Node,
-        length: u32,
-        from: u32,
-        to: u32,
-    ) -> Packed {
+    fn fill_here<const FREE: bool>(&mut self, at: usize, node: Node, length: u32, from: u32, to: u32) -> Packed {
         if to - from == length {
-            let uniform = if FREE {
-                Node::free(length)
-            } else {
-                Node::TAKEN
-            };
+            let uniform = if FREE { Node::free(length) } else { Node::TAKEN };
             return uniform.pack();
         }
-        let plain = if FREE {
-            node.freeing(from, to, length)
-        } else {
-            node.taking(from, to, length)
-        };
+        let plain = if FREE { node.freeing(from, to, length) } else { node.taking(from, to, length) };
         if let Some(plain) = plain {
             return plain.pack();
         }
         let half = length / 2;
         if at >= self.lowest {
-            return self
-                .fill_words::<FREE>(at - self.lowest, node, from, to)
-                .pack();
+            return self.fill_words::<FREE>(at - self.lowest, node, from, to).pack();
         }
-        let [mut left, mut right] = if node.is_mixed() {
-            self.pairs[at]
-        } else {
-            node.split(half).map(Node::pack)
-        };
+        let [mut left, mut right] = if node.is_mixed() { self.pairs[at] } else { node.split(half).map(Node::pack) };
         if from < half {
             left = self.fill::<FREE>(2 * at, left, half, from, to.min(half));
         }
@@ -233,21 +203,12 @@ impl BuddyTree {
 
     /// Marks `from..to` of a node that was `node` and has the pair of words at `place`.
     #[inline]
-    fn fill_words<const FREE: bool>(
-        &mut self,
-        place: usize,
-        node: Node,
-        from: u32,
-        to: u32,
-    ) -> Node {
+    fn fill_words<const FREE: bool>(&mut self, place: usize, node: Node, from: u32, to: u32) -> Node {
         let pair = &mut self.words[place];
         if !node.is_mixed() {
             *pair = node.split(WORD).map(Node::to_word);
         }
-        let bits = [
-            mask(from.min(WORD), to.min(WORD)),
-            mask(from.max(WORD) - WORD, to.max(WORD) - WORD),
-        ];
+        let bits = [mask(from.min(WORD), to.min(WORD)), mask(from.max(WORD) - WORD, to.max(WORD) - WORD)];
         for (word, bits) in pair.iter_mut().zip(bits) {
             *word = if FREE { *word | bits } else { *word & !bits };
         }

@@ -29,11 +29,7 @@ impl IdleDedicated {
     /// The smallest region of `least..=most` granules.
     #[inline]
     pub(crate) fn find(&self, least: Granules, most: Granules) -> Option<Fit> {
-        let from = Fit {
-            granules: least,
-            age: 0,
-            slot: 0,
-        };
+        let from = Fit { granules: least, age: 0, slot: 0 };
         let best = *self.fits.range(from..).next()?;
         (best.granules <= most).then_some(best)
     }

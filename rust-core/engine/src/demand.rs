@@ -104,10 +104,7 @@ mod tests {
     fn what_is_cached_is_in_no_set() {
         let mut demand = Demand::default();
         demand.taken(100, Cached::default());
-        let cached = Cached {
-            bytes: 100,
-            alike: 0,
-        };
+        let cached = Cached { bytes: 100, alike: 0 };
         demand.taken(70, cached);
         assert_eq!((demand.largest_set, demand.active), (100, 170));
         demand.taken(40, cached);

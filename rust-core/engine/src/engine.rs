@@ -89,19 +89,12 @@ impl Engine {
     /// that holds it: where all that is needed is one segment, which is unpinned at the end or never.
     #[must_use]
     pub fn mixing(self) -> Self {
-        Self {
-            mixing: true,
-            ..self
-        }
+        Self { mixing: true, ..self }
     }
 
     #[inline]
     fn class(&self, bytes: usize) -> Class {
-        if self.mixing {
-            Class::Large
-        } else {
-            Class::of(bytes)
-        }
+        if self.mixing { Class::Large } else { Class::of(bytes) }
     }
 
     /// Decides on a request of `bytes` bytes. Empty ones, those below the threshold and those
@@ -124,9 +117,7 @@ impl Engine {
             return self.request_dedicated(granules);
         }
         let class = self.class(bytes);
-        if self
-            .phases
-            .notices(self.used_bytes(), granules.bytes() as u64)
+        if self.phases.notices(self.used_bytes(), granules.bytes() as u64)
             && let Some(decision) = self.at_phase_end(granules, class)
         {
             return decision;
@@ -150,11 +141,8 @@ impl Engine {
             return None;
         }
         let class = self.class(bytes);
-        let block = if self.mixing {
-            self.arena.take(granules, class)?
-        } else {
-            self.arena.take_in_use(granules, class)?
-        };
+        let block =
+            if self.mixing { self.arena.take(granules, class)? } else { self.arena.take_in_use(granules, class)? };
         self.count(block, cached);
         Some(block)
     }
@@ -205,9 +193,7 @@ impl Engine {
     #[cold]
     fn miss(&mut self, granules: Granules) -> Decision {
         self.stats.misses += 1;
-        Decision::Pin {
-            bytes: exact_region(granules.bytes()).unwrap_or(MAX_REGION),
-        }
+        Decision::Pin { bytes: exact_region(granules.bytes()).unwrap_or(MAX_REGION) }
     }
 
     /// [`Self::request`] for a request that was already counted as a miss.
@@ -226,11 +212,7 @@ impl Engine {
     }
 
     /// The same; `longest` gives the longest dedicated region that may serve.
-    fn request_up_to(
-        &mut self,
-        bytes: usize,
-        longest: fn(&Policy, Granules) -> Granules,
-    ) -> Option<Block> {
+    fn request_up_to(&mut self, bytes: usize, longest: fn(&Policy, Granules) -> Granules) -> Option<Block> {
         let granules = self.policy.serves(bytes)?;
         let block = if self.policy.is_dedicated(granules) {
             let most = longest(&self.policy, granules);
@@ -287,12 +269,7 @@ impl Engine {
     pub fn address(&self, block: Block) -> usize {
         match self.arena.get(block.segment) {
             Some(segment) => segment.region().base + block.offset,
-            None => panic!(
-                "{}",
-                Misuse::UnknownSegment {
-                    segment: block.segment
-                }
-            ),
+            None => panic!("{}", Misuse::UnknownSegment { segment: block.segment }),
         }
     }
 
@@ -324,11 +301,7 @@ impl Engine {
 
     /// The statistics now. O(S) in the number of segments.
     pub fn stats(&self) -> Stats {
-        let longest = self
-            .arena
-            .iter()
-            .map(|(_, resident)| resident.longest())
-            .max();
+        let longest = self.arena.iter().map(|(_, resident)| resident.longest()).max();
         Stats {
             idle_bytes: self.stats.pinned_bytes.current - self.stats.active_bytes.current,
             largest_free_run_bytes: Granules::new(longest.unwrap_or(0)).bytes() as u64,

@@ -64,9 +64,7 @@ pub enum Misuse {
         segment: SegmentId,
     },
     /// No block starts there: it was released already, or never handed out.
-    #[error(
-        "no block at offset {offset} of segment {segment}: released twice, or never handed out"
-    )]
+    #[error("no block at offset {offset} of segment {segment}: released twice, or never handed out")]
     NotABlock {
         /// The segment claimed.
         segment: SegmentId,
@@ -86,9 +84,7 @@ pub enum Misuse {
         actual: usize,
     },
     /// The block is pending already, not live.
-    #[error(
-        "the block of {bytes} bytes at offset {offset} of segment {segment} is pending already"
-    )]
+    #[error("the block of {bytes} bytes at offset {offset} of segment {segment} is pending already")]
     AlreadyPending {
         /// The segment claimed.
         segment: SegmentId,
@@ -115,9 +111,7 @@ pub enum Misuse {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// I1: the buddy tree and the records disagree about whether a granule is free.
-    #[error(
-        "I1: granule {granule} of segment {segment}: free in the tree {tree}, in no block {records}"
-    )]
+    #[error("I1: granule {granule} of segment {segment}: free in the tree {tree}, in no block {records}")]
     Ownership {
         /// The segment.
         segment: SegmentId,
@@ -129,9 +123,7 @@ pub enum Violation {
         records: bool,
     },
     /// I2: a block starts before the one in front of it ends.
-    #[error(
-        "I2: the block at granule {granule} of segment {segment} overlaps the one that ends at {end}"
-    )]
+    #[error("I2: the block at granule {granule} of segment {segment} overlaps the one that ends at {end}")]
     BlocksOverlap {
         /// The segment.
         segment: SegmentId,

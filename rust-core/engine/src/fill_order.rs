@@ -41,12 +41,7 @@ const IDLE: u64 = start_of(SegmentKind::Idle);
 impl Entry {
     #[inline]
     pub(crate) fn new(free: u32, kind: SegmentKind, longest: u32, age: u64, slot: u32) -> Self {
-        Self {
-            room: u64::from(free) | start_of(kind),
-            age,
-            longest,
-            slot,
-        }
+        Self { room: u64::from(free) | start_of(kind), age, longest, slot }
     }
 
     fn key(&self) -> (u64, u64) {
@@ -171,12 +166,7 @@ mod tests {
 
     #[test]
     fn an_update_moves_to_where_it_belongs() {
-        let mut order = order(&[
-            (10, Small, 1),
-            (20, Small, 1),
-            (30, Small, 1),
-            (40, Small, 1),
-        ]);
+        let mut order = order(&[(10, Small, 1), (20, Small, 1), (30, Small, 1), (40, Small, 1)]);
         let slots = |order: &FillOrder| order.0.iter().map(Entry::slot).collect::<Vec<_>>();
         order.update(0, Entry::new(35, Small, 1, 0, 0));
         assert_eq!(slots(&order), [1, 2, 0, 3]);

@@ -56,34 +56,10 @@ mod tests {
         gauge.add(10);
         gauge.add(5);
         gauge.remove(12);
-        assert_eq!(
-            gauge,
-            Gauge {
-                current: 3,
-                peak: 15,
-                allocated: 15,
-                freed: 12
-            }
-        );
+        assert_eq!(gauge, Gauge { current: 3, peak: 15, allocated: 15, freed: 12 });
         gauge.reset_peak();
-        assert_eq!(
-            gauge,
-            Gauge {
-                current: 3,
-                peak: 3,
-                allocated: 15,
-                freed: 12
-            }
-        );
+        assert_eq!(gauge, Gauge { current: 3, peak: 3, allocated: 15, freed: 12 });
         gauge.reset_accumulated();
-        assert_eq!(
-            gauge,
-            Gauge {
-                current: 3,
-                peak: 3,
-                allocated: 0,
-                freed: 0
-            }
-        );
+        assert_eq!(gauge, Gauge { current: 3, peak: 3, allocated: 0, freed: 0 });
     }
 }

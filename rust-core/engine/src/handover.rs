@@ -86,32 +86,13 @@ mod tests {
         for (base, bytes, expected) in [
             (0, 0, AdoptError::TooSmall { bytes: 0 }),
             (0, GRANULE - 1, AdoptError::TooSmall { bytes: GRANULE - 1 }),
-            (
-                0,
-                MAX_REGION + 1,
-                AdoptError::TooLarge {
-                    bytes: MAX_REGION + 1,
-                },
-            ),
+            (0, MAX_REGION + 1, AdoptError::TooLarge { bytes: MAX_REGION + 1 }),
             (0, usize::MAX, AdoptError::TooLarge { bytes: usize::MAX }),
-            (
-                base,
-                2 * GRANULE,
-                AdoptError::EndOverflows {
-                    base,
-                    bytes: 2 * GRANULE,
-                },
-            ),
+            (base, 2 * GRANULE, AdoptError::EndOverflows { base, bytes: 2 * GRANULE }),
         ] {
             let refused = NewSegment::new(Region { base, bytes });
             assert_eq!(refused.map(drop), Err(expected));
         }
-        assert!(
-            NewSegment::new(Region {
-                base,
-                bytes: GRANULE
-            })
-            .is_ok()
-        );
+        assert!(NewSegment::new(Region { base, bytes: GRANULE }).is_ok());
     }
 }

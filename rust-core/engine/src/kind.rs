@@ -19,11 +19,7 @@ impl Class {
     /// The class of a request of `bytes` bytes, as asked for and not rounded.
     #[inline]
     pub(crate) fn of(bytes: usize) -> Self {
-        if bytes < SMALL {
-            Self::Small
-        } else {
-            Self::Large
-        }
+        if bytes < SMALL { Self::Small } else { Self::Large }
     }
 
     pub(crate) fn other(self) -> Self {

@@ -72,8 +72,7 @@ pub use handover::{IdleSegment, NewSegment};
 pub use kind::{SMALL, SegmentKind};
 pub use policy::Config;
 pub use provision::{
-    GoOn, Growth, Permit, PermitId, Progress, Provisioner, Refusal, Settings, Step, Took, Want,
-    WarmUp, Work,
+    GoOn, Growth, Permit, PermitId, Progress, Provisioner, Refusal, Settings, Step, Took, Want, WarmUp, Work,
 };
 pub use stats::Stats;
 pub use units::{Block, GRANULE, Home, MAX_REGION, Region, SegmentId};

@@ -45,12 +45,7 @@ pub(crate) type Packed = (u64, u64);
 impl Node {
     #[inline(always)]
     pub(crate) fn pack(self) -> Packed {
-        let Self {
-            longest,
-            prefix,
-            suffix,
-            shape,
-        } = self;
+        let Self { longest, prefix, suffix, shape } = self;
         let pack = |low, high| u64::from(low) | u64::from(high) << 32;
         (pack(longest, prefix), pack(suffix, shape))
     }
@@ -59,31 +54,16 @@ impl Node {
     pub(crate) fn unpack((first, second): Packed) -> Self {
         let (longest, prefix) = (first as u32, (first >> 32) as u32);
         let (suffix, shape) = (second as u32, (second >> 32) as u32);
-        Self {
-            longest,
-            prefix,
-            suffix,
-            shape,
-        }
+        Self { longest, prefix, suffix, shape }
     }
 
     /// Nothing is free.
-    pub(crate) const TAKEN: Self = Self {
-        longest: 0,
-        prefix: 0,
-        suffix: 0,
-        shape: ENDS,
-    };
+    pub(crate) const TAKEN: Self = Self { longest: 0, prefix: 0, suffix: 0, shape: ENDS };
 
     /// All `length` granules are free.
     #[inline]
     pub(crate) const fn free(length: u32) -> Self {
-        Self {
-            longest: length,
-            prefix: length,
-            suffix: length,
-            shape: ENDS,
-        }
+        Self { longest: length, prefix: length, suffix: length, shape: ENDS }
     }
 
     /// Free at both ends, of `length` granules in all.
@@ -92,12 +72,7 @@ impl Node {
         if prefix + suffix == length {
             return Self::free(length);
         }
-        Self {
-            longest: prefix.max(suffix),
-            prefix,
-            suffix,
-            shape: ENDS,
-        }
+        Self { longest: prefix.max(suffix), prefix, suffix, shape: ENDS }
     }
 
     /// Free from `from` to `to`, perhaps nowhere, of `length` granules in all.
@@ -110,12 +85,7 @@ impl Node {
         } else if to == length {
             Self::ends(0, length - from, length)
         } else {
-            Self {
-                longest: to - from,
-                prefix: 0,
-                suffix: 0,
-                shape: from,
-            }
+            Self { longest: to - from, prefix: 0, suffix: 0, shape: from }
         }
     }
 
@@ -129,29 +99,14 @@ impl Node {
         // By shifts, not by counting bits: the x86-64 baseline has no popcnt.
         let rest = word & !mask(0, prefix) & !mask(WORD - suffix, WORD);
         if rest == 0 {
-            return Self {
-                longest: prefix.max(suffix),
-                prefix,
-                suffix,
-                shape: ENDS,
-            };
+            return Self { longest: prefix.max(suffix), prefix, suffix, shape: ENDS };
         }
         let from = rest.trailing_zeros();
         let run = rest >> from;
         if prefix + suffix == 0 && run & (run + 1) == 0 {
-            return Self {
-                longest: run.trailing_ones(),
-                prefix,
-                suffix,
-                shape: from,
-            };
+            return Self { longest: run.trailing_ones(), prefix, suffix, shape: from };
         }
-        Self {
-            longest: longest_run(word),
-            prefix,
-            suffix,
-            shape: MIXED,
-        }
+        Self { longest: longest_run(word), prefix, suffix, shape: MIXED }
     }
 
     /// The bitmap word of a plain node.
@@ -167,10 +122,7 @@ impl Node {
     /// halves make a wholly free whole: this is where buddies merge (I3).
     #[inline]
     pub(crate) fn join(left: Self, right: Self, half: u32) -> Self {
-        let longest = left
-            .longest
-            .max(right.longest)
-            .max(left.suffix + right.prefix);
+        let longest = left.longest.max(right.longest).max(left.suffix + right.prefix);
         let prefix = left.prefix + if left.prefix == half { right.prefix } else { 0 };
         let suffix = right.suffix + if right.suffix == half { left.suffix } else { 0 };
         let shape = if longest == 2 * half {
@@ -192,12 +144,7 @@ impl Node {
                 MIXED
             }
         };
-        Self {
-            longest,
-            prefix,
-            suffix,
-            shape,
-        }
+        Self { longest, prefix, suffix, shape }
     }
 
     /// The two halves of a plain node of `2 * half` granules.
@@ -230,21 +177,14 @@ impl Node {
     /// plain, so that the children must be read.
     #[inline]
     pub(crate) fn taking(self, from: u32, to: u32, length: u32) -> Option<Self> {
-        let Self {
-            longest,
-            prefix,
-            suffix,
-            shape,
-        } = self;
+        let Self { longest, prefix, suffix, shape } = self;
         match shape {
             MIXED => None,
             ENDS if longest == length => Some(Self::ends(from, length - to, length)),
             ENDS if to == prefix => Some(Self::ends(from, suffix, length)),
             ENDS if from == length - suffix => Some(Self::ends(prefix, length - to, length)),
             ENDS if from == 0 && suffix == 0 => Some(Self::interval(to, prefix, length)),
-            ENDS if to == length && prefix == 0 => {
-                Some(Self::interval(length - suffix, from, length))
-            }
+            ENDS if to == length && prefix == 0 => Some(Self::interval(length - suffix, from, length)),
             ENDS => None,
             start if from == start => Some(Self::interval(to, start + longest, length)),
             start if to == start + longest => Some(Self::interval(start, from, length)),
@@ -256,12 +196,7 @@ impl Node {
     /// plain.
     #[inline]
     pub(crate) fn freeing(self, from: u32, to: u32, length: u32) -> Option<Self> {
-        let Self {
-            longest,
-            prefix,
-            suffix,
-            shape,
-        } = self;
+        let Self { longest, prefix, suffix, shape } = self;
         match shape {
             MIXED => None,
             ENDS if longest == 0 => Some(Self::interval(from, to, length)),
@@ -313,21 +248,13 @@ impl Node {
     /// For tests of the audit: the same sums, called mixed.
     #[cfg(test)]
     pub(crate) fn corrupt_mixed(self) -> Self {
-        Self {
-            shape: MIXED,
-            ..self
-        }
+        Self { shape: MIXED, ..self }
     }
 
     /// For tests of the audit: any sums.
     #[cfg(test)]
     pub(crate) fn corrupt_sums(self, longest: u32, prefix: u32, suffix: u32) -> Self {
-        Self {
-            longest,
-            prefix,
-            suffix,
-            ..self
-        }
+        Self { longest, prefix, suffix, ..self }
     }
 }
 

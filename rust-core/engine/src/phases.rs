@@ -73,11 +73,7 @@ impl Phases {
 
     /// Detects phases, and has seen none.
     pub(crate) const fn on() -> Self {
-        Self {
-            on: true,
-            high: 0,
-            ..Self::off()
-        }
+        Self { on: true, high: 0, ..Self::off() }
     }
 
     /// Whether [`Self::tell`] must hear of a request of `bytes` while `used` bytes are in use.
@@ -99,11 +95,8 @@ impl Phases {
         let low_water = self.is_low_water(used);
         let set = used + bytes;
         self.largest = self.largest.max(set).max(most);
-        (self.low, self.high) = if set > self.largest / 2 {
-            (self.largest / 8 + 1, self.largest)
-        } else {
-            (0, self.largest / 2)
-        };
+        (self.low, self.high) =
+            if set > self.largest / 2 { (self.largest / 8 + 1, self.largest) } else { (0, self.largest / 2) };
         low_water
     }
 
@@ -125,11 +118,7 @@ impl Phases {
         if self.learned < LEARNED {
             // Two fifths: mostly the small requests of a phase, so that few pins are left. Requests
             // that come when it is full leave little of it unused.
-            return if has_working_set {
-                Next::UnpinIdle
-            } else {
-                self.renewed(0, self.largest / 5 * 2)
-            };
+            return if has_working_set { Next::UnpinIdle } else { self.renewed(0, self.largest / 5 * 2) };
         }
         if has_working_set && self.largest <= self.holds {
             // What lies beside it was pinned because it was not there yet. What is pinned later is
@@ -162,11 +151,7 @@ impl Phases {
     /// Detects nothing from now on: the working-set region could not be pinned, and unpinning memory for another would
     /// only cost time; or low water is that of several homes.
     pub(crate) fn stop(&mut self) {
-        *self = Self {
-            on: self.on,
-            working_set: self.working_set,
-            ..Self::off()
-        };
+        *self = Self { on: self.on, working_set: self.working_set, ..Self::off() };
     }
 
     /// Whether there may be working-set regions.
@@ -185,20 +170,14 @@ mod tests {
     use super::*;
 
     fn noted(phases: &mut Phases, used: u64, bytes: u64) -> Option<bool> {
-        phases
-            .notices(used, bytes)
-            .then(|| phases.tell(used, bytes, 0))
+        phases.notices(used, bytes).then(|| phases.tell(used, bytes, 0))
     }
 
     #[test]
     fn low_water_is_little_in_use_after_much() {
         let mut phases = Phases::on();
         for used in (0..800).step_by(100) {
-            assert_eq!(
-                noted(&mut phases, used, 100),
-                Some(false),
-                "{used}: a record"
-            );
+            assert_eq!(noted(&mut phases, used, 100), Some(false), "{used}: a record");
         }
         assert_eq!(noted(&mut phases, 500, 100), None);
         assert_eq!(noted(&mut phases, 101, 100), None);
@@ -236,11 +215,7 @@ mod tests {
         phases.adopted(working_set);
         phases.tell(0, 1300, 0);
         assert_eq!(phases.next(true, 0), Next::Keep);
-        assert_eq!(
-            phases.next(false, 0),
-            Next::Renew { pinned: 1408 },
-            "after a clear"
-        );
+        assert_eq!(phases.next(false, 0), Next::Renew { pinned: 1408 }, "after a clear");
         phases.adopted(working_set);
         phases.tell(0, 1409, 0);
         assert_eq!(phases.next(true, 0), Next::Renew { pinned: 1526 });

@@ -19,9 +19,7 @@ pub struct Config {
 /// region of huge pages may end in small ones. `None` above [`MAX_REGION`].
 pub(crate) fn exact_region(bytes: usize) -> Option<usize> {
     // The cap is a multiple of a granule, so nothing is rounded beyond it.
-    (bytes <= MAX_REGION)
-        .then(|| round_up(bytes, GRANULE))
-        .flatten()
+    (bytes <= MAX_REGION).then(|| round_up(bytes, GRANULE)).flatten()
 }
 
 /// See the module's documentation.
@@ -35,10 +33,7 @@ impl Policy {
     pub(crate) fn new(config: &Config) -> Self {
         // At most 2^28 granules: the cast loses nothing.
         let segment = config.segment_bytes.min(MAX_REGION).div_ceil(GRANULE) as u32;
-        Self {
-            segment: Granules::new(segment),
-            threshold_bytes: config.threshold_bytes,
-        }
+        Self { segment: Granules::new(segment), threshold_bytes: config.threshold_bytes }
     }
 
     /// The granules of a request that the engine serves; `None` where it passes through: empty,
@@ -82,10 +77,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn policy(segment_bytes: usize) -> Policy {
-        Policy::new(&Config {
-            segment_bytes,
-            threshold_bytes: 0,
-        })
+        Policy::new(&Config { segment_bytes, threshold_bytes: 0 })
     }
 
     fn granules(bytes: usize) -> Granules {
@@ -119,10 +111,7 @@ mod tests {
 
     #[test]
     fn empty_small_and_oversized_requests_are_not_served() {
-        let policy = Policy::new(&Config {
-            segment_bytes: MIB,
-            threshold_bytes: 4 * MIB,
-        });
+        let policy = Policy::new(&Config { segment_bytes: MIB, threshold_bytes: 4 * MIB });
         for bytes in [0, 4 * MIB - 1, MAX_REGION + 1, usize::MAX] {
             assert_eq!(policy.serves(bytes), None, "{bytes}");
         }

@@ -40,11 +40,7 @@ impl Records {
     #[inline]
     pub(crate) fn get(&self, start: Granules) -> Option<(Granules, State)> {
         let entry = *self.0.get(start.get() as usize)?;
-        let state = if entry & PENDING == 0 {
-            State::Live
-        } else {
-            State::Pending
-        };
+        let state = if entry & PENDING == 0 { State::Live } else { State::Pending };
         (entry != 0).then(|| (Granules::new(entry & !PENDING), state))
     }
 
@@ -64,17 +60,10 @@ impl Records {
 
     /// All blocks from first to last: start, length, state. O(granules).
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Granules, Granules, State)> {
-        (0u32..)
-            .zip(&self.0)
-            .filter(|(_, entry)| **entry != 0)
-            .map(|(start, entry)| {
-                let state = if entry & PENDING == 0 {
-                    State::Live
-                } else {
-                    State::Pending
-                };
-                (Granules::new(start), Granules::new(entry & !PENDING), state)
-            })
+        (0u32..).zip(&self.0).filter(|(_, entry)| **entry != 0).map(|(start, entry)| {
+            let state = if entry & PENDING == 0 { State::Live } else { State::Pending };
+            (Granules::new(start), Granules::new(entry & !PENDING), state)
+        })
     }
 }
 
@@ -118,10 +107,7 @@ mod tests {
         let mut records = Records::new(g(5000));
         records.set(g(1024), g(7), State::Live);
         records.touch();
-        assert_eq!(
-            records.iter().collect::<Vec<_>>(),
-            [(g(1024), g(7), State::Live)]
-        );
+        assert_eq!(records.iter().collect::<Vec<_>>(), [(g(1024), g(7), State::Live)]);
     }
 
     #[test]
@@ -130,9 +116,6 @@ mod tests {
         records.set(g(7), g(1), State::Live);
         records.set(g(2), g(3), State::Pending);
         let all: Vec<_> = records.iter().collect();
-        assert_eq!(
-            all,
-            [(g(2), g(3), State::Pending), (g(7), g(1), State::Live)]
-        );
+        assert_eq!(all, [(g(2), g(3), State::Pending), (g(7), g(1), State::Live)]);
     }
 }

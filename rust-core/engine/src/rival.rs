@@ -21,10 +21,7 @@ pub(crate) struct Pins {
 
 impl Sum for Pins {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            count: sum.count + one.count,
-            bytes: sum.bytes + one.bytes,
-        })
+        all.fold(Self::default(), |sum, one| Self { count: sum.count + one.count, bytes: sum.bytes + one.bytes })
     }
 }
 
@@ -39,12 +36,7 @@ pub(crate) struct Rival {
 
 impl Default for Rival {
     fn default() -> Self {
-        Self {
-            live: [0; POWERS],
-            most: [0; POWERS],
-            pinned: 0,
-            pins: Pins::default(),
-        }
+        Self { live: [0; POWERS], most: [0; POWERS], pinned: 0, pins: Pins::default() }
     }
 }
 
@@ -78,9 +70,7 @@ impl Rival {
     /// Stock's cache is emptied too.
     pub(crate) fn clear(&mut self) {
         self.most = self.live;
-        self.pinned = (0..POWERS)
-            .map(|power| u64::from(self.live[power]) << power)
-            .sum();
+        self.pinned = (0..POWERS).map(|power| u64::from(self.live[power]) << power).sum();
     }
 
     /// How often stock has pinned in all, and how much.
@@ -128,11 +118,7 @@ mod tests {
         rival.taken(6 * MIB, 1);
         rival.taken(4 * MIB, 0);
         assert_eq!((rival.pins().count, rival.pinned_with(0)), (2, 12 * MIB));
-        assert_eq!(
-            rival.pinned_with(7 * MIB),
-            (12 + 16) * MIB,
-            "none is cached"
-        );
+        assert_eq!(rival.pinned_with(7 * MIB), (12 + 16) * MIB, "none is cached");
         rival.taken(7 * MIB, 0);
         assert_eq!(rival.pins().count, 4, "the cached one is in use again");
         assert_eq!(rival.pins().bytes, (3 * 8 + 4) * MIB);

@@ -20,10 +20,7 @@ pub(crate) struct Runs {
 impl Runs {
     /// One run.
     pub(crate) fn new(length: Granules) -> Self {
-        let mut runs = Self {
-            by_start: Vec::with_capacity(256),
-            by_length: Vec::with_capacity(256),
-        };
+        let mut runs = Self { by_start: Vec::with_capacity(256), by_length: Vec::with_capacity(256) };
         runs.by_start.push((0, length.get()));
         runs.by_length.push((length.get(), 0));
         runs
@@ -135,11 +132,7 @@ mod tests {
         assert_eq!(runs.take(1), None);
         runs.free(15, 20);
         runs.free(0, 10);
-        assert_eq!(
-            runs.take(6),
-            Some(0),
-            "the shorter one, though it is as far left"
-        );
+        assert_eq!(runs.take(6), Some(0), "the shorter one, though it is as far left");
         assert_eq!(runs.take(6), Some(15));
         assert_eq!(runs.all(), Some(&[(6, 4), (21, 14)][..]));
         runs.free(0, 6);

@@ -156,23 +156,11 @@ impl Segment {
     #[inline]
     fn turn(&mut self, block: Block, to: State) -> Result<Granules, Misuse> {
         let (start, length, state) = self.check(block)?;
-        let Block {
-            segment,
-            offset,
-            bytes,
-        } = block;
+        let Block { segment, offset, bytes } = block;
         if state == to {
             return Err(match to {
-                State::Live => Misuse::NotPending {
-                    segment,
-                    offset,
-                    bytes,
-                },
-                State::Pending => Misuse::AlreadyPending {
-                    segment,
-                    offset,
-                    bytes,
-                },
+                State::Live => Misuse::NotPending { segment, offset, bytes },
+                State::Pending => Misuse::AlreadyPending { segment, offset, bytes },
             });
         }
         self.records.set(start, length, to);
@@ -198,26 +186,14 @@ impl Segment {
     /// The record of `block`, if its claims are true.
     #[inline]
     fn check(&self, block: Block) -> Result<(Granules, Granules, State), Misuse> {
-        let Block {
-            segment,
-            offset,
-            bytes,
-        } = block;
-        let recorded = Granules::exactly(offset).and_then(|start| {
-            self.records
-                .get(start)
-                .map(|(length, state)| (start, length, state))
-        });
+        let Block { segment, offset, bytes } = block;
+        let recorded = Granules::exactly(offset)
+            .and_then(|start| self.records.get(start).map(|(length, state)| (start, length, state)));
         match recorded {
             None => Err(Misuse::NotABlock { segment, offset }),
             Some((_, length, _)) if length.bytes() != bytes => {
                 let actual = length.bytes();
-                Err(Misuse::WrongSize {
-                    segment,
-                    offset,
-                    claimed: bytes,
-                    actual,
-                })
+                Err(Misuse::WrongSize { segment, offset, claimed: bytes, actual })
             }
             Some(found) => Ok(found),
         }
@@ -241,11 +217,7 @@ impl Segment {
             // Beyond the segment's end all is taken, and there are no records.
             let (length, state) = self.records.get(start)?;
             at = start.get() + length.get();
-            Some(BlockView {
-                offset: start.bytes(),
-                bytes: length.bytes(),
-                pending: state == State::Pending,
-            })
+            Some(BlockView { offset: start.bytes(), bytes: length.bytes(), pending: state == State::Pending })
         })
     }
 
@@ -276,38 +248,20 @@ mod tests {
 
     fn block(start: usize, length: usize) -> Block {
         let segment = SegmentId::new(0, 0);
-        Block {
-            segment,
-            offset: start * GRANULE,
-            bytes: length * GRANULE,
-        }
+        Block { segment, offset: start * GRANULE, bytes: length * GRANULE }
     }
 
     #[test]
     fn false_claims_are_refused_and_change_nothing() {
         let granules = Granules::new(10);
-        let region = Region {
-            base: 0x1234,
-            bytes: granules.bytes(),
-        };
+        let region = Region { base: 0x1234, bytes: granules.bytes() };
         let mut segment = Segment::new(region, granules);
         segment.take(Granules::new(4)).unwrap();
         let before = segment.view(SegmentId::new(0, 0), SegmentKind::Small);
         let id = before.id;
-        let not_at = |offset| Misuse::NotABlock {
-            segment: id,
-            offset,
-        };
-        let at = |offset| Block {
-            offset,
-            ..block(0, 4)
-        };
-        let wrong_size = Misuse::WrongSize {
-            segment: id,
-            offset: 0,
-            claimed: 3 * GRANULE,
-            actual: 4 * GRANULE,
-        };
+        let not_at = |offset| Misuse::NotABlock { segment: id, offset };
+        let at = |offset| Block { offset, ..block(0, 4) };
+        let wrong_size = Misuse::WrongSize { segment: id, offset: 0, claimed: 3 * GRANULE, actual: 4 * GRANULE };
         let claims = [
             (block(1, 4), not_at(GRANULE)),
             (block(10, 4), not_at(10 * GRANULE)),

@@ -127,9 +127,7 @@ impl Stats {
         self.idle_bytes += other.idle_bytes;
         self.returned_bytes += other.returned_bytes;
         self.dedicated_bytes += other.dedicated_bytes;
-        self.largest_free_run_bytes = self
-            .largest_free_run_bytes
-            .max(other.largest_free_run_bytes);
+        self.largest_free_run_bytes = self.largest_free_run_bytes.max(other.largest_free_run_bytes);
         self
     }
 
@@ -155,42 +153,18 @@ mod tests {
         stats.block_lent(100);
         stats.block_lent(50);
         stats.block_deferred(100);
-        assert_eq!(
-            (stats.active_bytes.current, stats.active_blocks.current),
-            (150, 2)
-        );
-        assert_eq!(
-            (stats.pending_bytes.current, stats.pending_blocks.current),
-            (100, 1)
-        );
+        assert_eq!((stats.active_bytes.current, stats.active_blocks.current), (150, 2));
+        assert_eq!((stats.pending_bytes.current, stats.pending_blocks.current), (100, 1));
         stats.block_released(100, State::Pending);
         stats.block_released(50, State::Live);
-        assert_eq!(
-            (stats.active_bytes.current, stats.active_blocks.current),
-            (0, 0)
-        );
-        assert_eq!(
-            (stats.pending_bytes.current, stats.pending_blocks.current),
-            (0, 0)
-        );
-        assert_eq!(
-            (
-                stats.active_bytes.peak,
-                stats.pending_bytes.freed,
-                stats.hits
-            ),
-            (150, 100, 2)
-        );
+        assert_eq!((stats.active_bytes.current, stats.active_blocks.current), (0, 0));
+        assert_eq!((stats.pending_bytes.current, stats.pending_blocks.current), (0, 0));
+        assert_eq!((stats.active_bytes.peak, stats.pending_bytes.freed, stats.hits), (150, 100, 2));
     }
 
     #[test]
     fn resets_reach_every_gauge() {
-        let gauge = Gauge {
-            current: 1,
-            peak: 2,
-            allocated: 3,
-            freed: 4,
-        };
+        let gauge = Gauge { current: 1, peak: 2, allocated: 3, freed: 4 };
         let mut stats = Stats {
             pinned_bytes: gauge,
             segments: gauge,
@@ -203,16 +177,8 @@ mod tests {
         (stats.hits, stats.misses, stats.pass_through) = (1, 1, 1);
         stats.reset_peaks();
         stats.reset_accumulated();
-        let reset = Gauge {
-            current: 1,
-            peak: 1,
-            allocated: 0,
-            freed: 0,
-        };
-        assert!(
-            stats.gauges().into_iter().all(|gauge| *gauge == reset),
-            "{stats:?}"
-        );
+        let reset = Gauge { current: 1, peak: 1, allocated: 0, freed: 0 };
+        assert!(stats.gauges().into_iter().all(|gauge| *gauge == reset), "{stats:?}");
         assert_eq!((stats.hits, stats.misses, stats.pass_through), (0, 0, 0));
     }
 }

@@ -34,17 +34,11 @@ impl Granules {
 
     /// Exactly `bytes`; `None` if that is no whole number of granules or above [`MAX_REGION`].
     pub(crate) fn exactly(bytes: usize) -> Option<Self> {
-        bytes
-            .is_multiple_of(GRANULE)
-            .then(|| Self::inside(bytes))
-            .flatten()
+        bytes.is_multiple_of(GRANULE).then(|| Self::inside(bytes)).flatten()
     }
 
     fn try_from_count(bytes: usize, count: usize) -> Option<Self> {
-        (bytes <= MAX_REGION)
-            .then(|| u32::try_from(count).ok())
-            .flatten()
-            .map(Self)
+        (bytes <= MAX_REGION).then(|| u32::try_from(count).ok()).flatten().map(Self)
     }
 
     pub(crate) const fn get(self) -> u32 {
@@ -172,10 +166,7 @@ mod tests {
 
     #[test]
     fn sizes_above_the_cap_are_no_granules() {
-        assert_eq!(
-            Granules::holding(MAX_REGION).map(Granules::bytes),
-            Some(MAX_REGION)
-        );
+        assert_eq!(Granules::holding(MAX_REGION).map(Granules::bytes), Some(MAX_REGION));
         for bytes in [MAX_REGION + 1, usize::MAX - GRANULE, usize::MAX] {
             assert_eq!(Granules::holding(bytes), None, "{bytes}");
             assert_eq!(Granules::inside(bytes), None, "{bytes}");
@@ -199,9 +190,6 @@ mod tests {
         assert_eq!(format!("{id} {id:?}"), "5.3 SegmentId(5.3)");
         assert_eq!(id.number_outside(), None);
         let outside = SegmentId::outside(1);
-        assert_eq!(
-            SegmentId::from_u32(outside.to_u32()).number_outside(),
-            Some(1)
-        );
+        assert_eq!(SegmentId::from_u32(outside.to_u32()).number_outside(), Some(1));
     }
 }

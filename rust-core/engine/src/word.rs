@@ -55,11 +55,7 @@ pub(crate) fn first_run(word: u64, length: u32) -> Option<u32> {
 #[inline]
 pub(crate) fn first_run_of_pair(left: u64, right: u64, length: u32) -> Option<u32> {
     let inside = |word| {
-        if length <= WORD {
-            first_run(word, length)
-        } else {
-            None
-        }
+        if length <= WORD { first_run(word, length) } else { None }
     };
     inside(left).or_else(|| {
         let across = left.leading_ones();
@@ -74,11 +70,7 @@ pub(crate) fn first_run_of_pair(left: u64, right: u64, length: u32) -> Option<u3
 #[inline]
 pub(crate) fn mask(from: u32, to: u32) -> u64 {
     debug_assert!(from <= to && to <= WORD);
-    if from == to {
-        0
-    } else {
-        u64::MAX >> (WORD - (to - from)) << from
-    }
+    if from == to { 0 } else { u64::MAX >> (WORD - (to - from)) << from }
 }
 
 #[cfg(test)]
@@ -98,8 +90,7 @@ pub(crate) mod tests {
             (any::<u64>(), any::<u64>()).prop_map(|(a, b)| a | b),
             (0u32..64, 1u32..=64).prop_map(runs),
             (0u32..64, 1u32..=64).prop_map(move |run| !runs(run)),
-            (any::<u64>(), 0u32..64, 1u32..=64)
-                .prop_map(move |(word, from, length)| word | runs((from, length))),
+            (any::<u64>(), 0u32..64, 1u32..=64).prop_map(move |(word, from, length)| word | runs((from, length))),
             Just(0),
             Just(u64::MAX),
         ]

@@ -25,10 +25,7 @@ fn take(engine: &mut Engine, request: usize, whole: usize) -> Block {
 /// need alone.
 fn segments_kept(shrink: usize) -> (usize, usize) {
     let segment_bytes = GIB / shrink;
-    let mut engine = Engine::new(Config {
-        segment_bytes,
-        threshold_bytes: 0,
-    });
+    let mut engine = Engine::new(Config { segment_bytes, threshold_bytes: 0 });
     let mut kept = 0;
     let mut passing = Vec::new();
     for n in 0..300 {
@@ -54,30 +51,19 @@ fn segments_kept(shrink: usize) -> (usize, usize) {
 fn once_large_blocks_go_only_what_small_ones_need_stays_pinned() {
     let (apart, needed) = segments_kept(1);
     assert_eq!(needed, 1);
-    assert!(
-        apart <= needed + 1,
-        "{apart} stay pinned, {needed} are needed"
-    );
+    assert!(apart <= needed + 1, "{apart} stay pinned, {needed} are needed");
     // Divided by 32, all blocks are small and share segments, as without classes: each segment keeps a
     // few long-lived blocks.
     let (mixed, needed) = segments_kept(32);
     assert_eq!(needed, 1);
-    assert!(
-        mixed >= 10 * apart,
-        "{mixed} stay pinned where classes keep {apart}"
-    );
+    assert!(mixed >= 10 * apart, "{mixed} stay pinned where classes keep {apart}");
 }
 
 #[test]
 fn where_sizes_mix_a_block_takes_the_shortest_run_that_holds_it() {
-    let config = Config {
-        segment_bytes: GIB,
-        threshold_bytes: 0,
-    };
+    let config = Config { segment_bytes: GIB, threshold_bytes: 0 };
     let mut engine = Engine::new(config).mixing();
-    let mut blocks: Vec<Block> = [300, 1, 100, 1]
-        .map(|it| take(&mut engine, it * MIB, GIB))
-        .into();
+    let mut blocks: Vec<Block> = [300, 1, 100, 1].map(|it| take(&mut engine, it * MIB, GIB)).into();
     for at in [2, 0] {
         engine.release(blocks.remove(at)).unwrap();
         engine.audit().unwrap();
@@ -90,22 +76,15 @@ fn where_sizes_mix_a_block_takes_the_shortest_run_that_holds_it() {
 
 #[test]
 fn runs_by_length_are_those_of_the_records() {
-    let config = Config {
-        segment_bytes: GIB,
-        threshold_bytes: 0,
-    };
+    let config = Config { segment_bytes: GIB, threshold_bytes: 0 };
     let mut engine = Engine::new(config).mixing();
     let mut blocks = Vec::new();
     let mut state = 1_usize;
     for _ in 0..400 {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let random = state >> 33;
         if blocks.len() > 30 || (random.is_multiple_of(3) && !blocks.is_empty()) {
-            engine
-                .release(blocks.swap_remove(random % blocks.len()))
-                .unwrap();
+            engine.release(blocks.swap_remove(random % blocks.len())).unwrap();
         } else {
             blocks.push(take(&mut engine, (1 + random % 40) * MIB / 4, GIB));
         }

@@ -1,8 +1,6 @@
 //! Phases whose sizes differ: which regions are unpinned and pinned, and that this ends.
 
-use pinbuddy_core::{
-    Block, Cached, Config, Decision, Engine, NewSegment, Region, SegmentId, SegmentKind,
-};
+use pinbuddy_core::{Block, Cached, Config, Decision, Engine, NewSegment, Region, SegmentId, SegmentKind};
 use proptest::prelude::*;
 
 const MIB: usize = 1 << 20;
@@ -20,18 +18,8 @@ struct Program {
 
 impl Program {
     fn new(segment_bytes: usize) -> Self {
-        let engine = Engine::new(Config {
-            segment_bytes,
-            threshold_bytes: 0,
-        });
-        Self {
-            engine: engine.renewing(),
-            next_base: MIB,
-            pins: 0,
-            peak: 0,
-            largest: 0,
-            refuses: false,
-        }
+        let engine = Engine::new(Config { segment_bytes, threshold_bytes: 0 });
+        Self { engine: engine.renewing(), next_base: MIB, pins: 0, peak: 0, largest: 0, refuses: false }
     }
 
     fn pinned(&self) -> usize {
@@ -101,12 +89,7 @@ impl Program {
 /// Sizes of a phase: 100 MiB in all, divided differently in each phase.
 fn sizes(phase: usize) -> [usize; 4] {
     let some = (phase * 7 % 11 + 1) * MIB;
-    [
-        10 * MIB + some,
-        20 * MIB - some,
-        40 * MIB - some,
-        30 * MIB + some,
-    ]
+    [10 * MIB + some, 20 * MIB - some, 40 * MIB - some, 30 * MIB + some]
 }
 
 #[test]
@@ -114,16 +97,10 @@ fn a_phase_that_is_served_beside_cached_blocks_is_noticed() {
     let mut program = Program::new(1024 * MIB);
     program.phases(0..20);
     let small = program.take(8 * MIB);
-    let large = program
-        .engine
-        .request_beside(70 * MIB, Cached::default())
-        .unwrap();
+    let large = program.engine.request_beside(70 * MIB, Cached::default()).unwrap();
     program.engine.release(large).unwrap();
     // There is room beside the small block, but this is the next phase.
-    assert_eq!(
-        program.engine.request_beside(8 * MIB, Cached::default()),
-        None
-    );
+    assert_eq!(program.engine.request_beside(8 * MIB, Cached::default()), None);
     program.engine.release(small).unwrap();
 }
 
@@ -133,10 +110,7 @@ fn phases_whose_sizes_differ_come_to_need_no_pins() {
     let pins: Vec<u32> = (0..30).map(|n| program.phase(&sizes(n))).collect();
     assert_eq!(pins[0], 4);
     assert!(pins[1..10].iter().all(|it| (1..5).contains(it)), "{pins:?}");
-    assert_eq!(
-        pins[10], 1,
-        "one region of what a phase needs, and a twelfth"
-    );
+    assert_eq!(pins[10], 1, "one region of what a phase needs, and a twelfth");
     assert_eq!(pins[11..], [0; 19]);
     assert_eq!(program.pinned(), 108 * MIB + MIB / 3 / 4096 * 4096 + 4096);
     assert!(program.peak <= 115 * MIB, "{}", program.peak);
@@ -145,10 +119,7 @@ fn phases_whose_sizes_differ_come_to_need_no_pins() {
 #[test]
 fn without_that_they_pin_much_more() {
     let mut program = Program::new(1024 * MIB);
-    program.engine = Engine::new(Config {
-        segment_bytes: 1024 * MIB,
-        threshold_bytes: 0,
-    });
+    program.engine = Engine::new(Config { segment_bytes: 1024 * MIB, threshold_bytes: 0 });
     program.phases(0..30);
     assert!(program.peak > 140 * MIB, "{}", program.peak);
 }
@@ -165,10 +136,7 @@ fn phases_of_the_same_sizes_unpin_nothing() {
 fn a_larger_set_renews_the_working_set_once() {
     let mut program = Program::new(1024 * MIB);
     program.phases(0..12);
-    assert!(
-        program.phase(&[60 * MIB, 60 * MIB]) > 0,
-        "more than it holds"
-    );
+    assert!(program.phase(&[60 * MIB, 60 * MIB]) > 0, "more than it holds");
     assert_eq!(program.phase(&sizes(0)), 1, "renewed for 120 MiB");
     assert_eq!(program.phase(&[60 * MIB, 60 * MIB]), 0);
     assert_eq!(program.phase(&[130 * MIB]), 0, "a twelfth more");
@@ -188,10 +156,7 @@ fn a_working_set_longer_than_a_segment_is_split_as_one() {
     let mut program = Program::new(64 * MIB);
     program.phases(0..12);
     let working_set = program.engine.segments().next().unwrap();
-    assert_eq!(
-        (working_set.kind, working_set.bytes > 64 * MIB),
-        (SegmentKind::Idle, true)
-    );
+    assert_eq!((working_set.kind, working_set.bytes > 64 * MIB), (SegmentKind::Idle, true));
 }
 
 #[test]

@@ -190,13 +190,7 @@ impl Checker {
         self.live_bytes
     }
 
-    fn request(
-        &mut self,
-        line: u64,
-        whose: Whose,
-        id: u64,
-        bytes: u64,
-    ) -> Result<(Block, bool), What> {
+    fn request(&mut self, line: u64, whose: Whose, id: u64, bytes: u64) -> Result<(Block, bool), What> {
         let entry = match self.live.entry(id) {
             Entry::Vacant(entry) => entry,
             Entry::Occupied(entry) => {
@@ -208,9 +202,7 @@ impl Checker {
         };
         let found = self.live_bytes.saturating_add(bytes);
         if found > MOST_LIVE {
-            return Err(What::Other(format!(
-                "expected at most {MOST_LIVE} bytes to live at once, found {found}"
-            )));
+            return Err(What::Other(format!("expected at most {MOST_LIVE} bytes to live at once, found {found}")));
         }
         self.live_bytes = found;
         let known = (whose == self.whose).then(|| {
@@ -224,13 +216,7 @@ impl Checker {
             });
             Known { id, number }
         });
-        let block = Block {
-            known,
-            bytes,
-            whose,
-            used: false,
-            since: line,
-        };
+        let block = Block { known, bytes, whose, used: false, since: line };
         Ok((*entry.insert(block), true))
     }
 
@@ -256,9 +242,7 @@ impl Checker {
 
 #[cold]
 fn unknown(op: &str, id: u64) -> What {
-    What::Other(format!(
-        "expected {op} to name a block that lives, found id {id}, which does not"
-    ))
+    What::Other(format!("expected {op} to name a block that lives, found id {id}, which does not"))
 }
 
 #[cfg(test)]

@@ -120,22 +120,12 @@ impl Event {
 impl Op {
     /// A request of thread 0, for stream 0.
     pub const fn request(id: u64, bytes: u64) -> Self {
-        Self::Request {
-            id,
-            bytes,
-            thread: 0,
-            stream: 0,
-            private: false,
-        }
+        Self::Request { id, bytes, thread: 0, stream: 0, private: false }
     }
 
     /// A free by thread 0 of a block that no stream uses.
     pub const fn free(id: u64) -> Self {
-        Self::Free {
-            id,
-            thread: 0,
-            pending: false,
-        }
+        Self::Free { id, thread: 0, pending: false }
     }
 
     /// The same by this thread, if it is a request or a free.
@@ -150,10 +140,7 @@ impl Op {
     /// The block that it is about.
     pub const fn id(&self) -> Option<u64> {
         match *self {
-            Self::Request { id, .. }
-            | Self::Free { id, .. }
-            | Self::Use { id, .. }
-            | Self::Safe { id } => Some(id),
+            Self::Request { id, .. } | Self::Free { id, .. } | Self::Use { id, .. } | Self::Safe { id } => Some(id),
             Self::Wait { id, .. } => id,
             _ => None,
         }
@@ -162,10 +149,7 @@ impl Op {
     /// The block that may be handed out again from here on.
     pub const fn over(&self) -> Option<u64> {
         match *self {
-            Self::Free {
-                id, pending: false, ..
-            }
-            | Self::Safe { id } => Some(id),
+            Self::Free { id, pending: false, .. } | Self::Safe { id } => Some(id),
             _ => None,
         }
     }

@@ -72,9 +72,7 @@ impl Page {
     /// As words; that of the sequence is 0, and the writer's.
     pub fn words(&self) -> [u64; WORDS] {
         let (it, of) = (&self.process, &self.counters);
-        let (rank, ranks) = it
-            .rank
-            .map_or((NONE, NONE), |(rank, of)| (rank.into(), of.into()));
+        let (rank, ranks) = it.rank.map_or((NONE, NONE), |(rank, of)| (rank.into(), of.into()));
         let (limited, budget) = match of.budget {
             Budget::Unknown => (0, 0),
             Budget::Bytes(bytes) => (1, bytes),
@@ -231,10 +229,7 @@ fn rank(rank: u64, of: u64) -> Result<Option<(u32, u32)>, Fault> {
     if rank >= of {
         return absurd("a rank below the number of ranks", rank);
     }
-    Ok(Some((
-        number(rank, "a rank")?,
-        number(of, "a number of ranks")?,
-    )))
+    Ok(Some((number(rank, "a rank")?, number(of, "a number of ranks")?)))
 }
 
 /// As much of a name as there is room for.
@@ -250,8 +245,5 @@ fn shorten(name: &str) -> &str {
 fn shown(name: &[u8]) -> String {
     let end = name.iter().position(|it| *it == 0).unwrap_or(name.len());
     let printable = |it: char| if it.is_control() { '?' } else { it };
-    String::from_utf8_lossy(&name[..end])
-        .chars()
-        .map(printable)
-        .collect()
+    String::from_utf8_lossy(&name[..end]).chars().map(printable).collect()
 }

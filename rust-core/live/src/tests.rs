@@ -11,13 +11,7 @@ fn node(node: u32, pinned: u64) -> NodeUse {
 
 fn page() -> Page {
     Page {
-        process: Process {
-            pid: 4711,
-            rank: Some((3, 8)),
-            device: Some(1),
-            program: "train.py".to_owned(),
-            since: 1,
-        },
+        process: Process { pid: 4711, rank: Some((3, 8)), device: Some(1), program: "train.py".to_owned(), since: 1 },
         updated: 2,
         counters: Counters {
             retired: false,
@@ -39,11 +33,7 @@ fn page() -> Page {
 }
 
 fn bytes(page: &Page) -> Vec<u8> {
-    let mut bytes: Vec<u8> = page
-        .words()
-        .into_iter()
-        .flat_map(u64::to_ne_bytes)
-        .collect();
+    let mut bytes: Vec<u8> = page.words().into_iter().flat_map(u64::to_ne_bytes).collect();
     bytes.resize(LENGTH, 0);
     bytes
 }
@@ -59,19 +49,13 @@ fn with(index: usize, word: u64) -> Result<Page, Fault> {
 fn what_is_written_is_read() {
     let mut page = page();
     assert_eq!(Page::read(&bytes(&page)), Ok(page.clone()));
-    page.process = Process {
-        pid: 1,
-        ..Process::default()
-    };
+    page.process = Process { pid: 1, ..Process::default() };
     for budget in [Budget::Unknown, Budget::Unlimited] {
         page.counters.budget = budget;
         assert_eq!(Page::read(&bytes(&page)), Ok(page.clone()));
     }
     page.nodes = (0..17).map(|it| node(it, 4)).collect();
-    assert_eq!(
-        Page::read(&bytes(&page)).unwrap().nodes,
-        page.nodes[..MOST_NODES]
-    );
+    assert_eq!(Page::read(&bytes(&page)).unwrap().nodes, page.nodes[..MOST_NODES]);
     assert_eq!(page.counters.idle(), 10);
     assert_eq!(page.counters.hit_rate(), Some(0.99));
 }
@@ -79,10 +63,7 @@ fn what_is_written_is_read() {
 #[test]
 fn what_is_no_page_is_refused_by_name() {
     assert_eq!(Page::read(&[]), Err(Fault::Short(0)));
-    assert_eq!(
-        Page::read(&bytes(&page())[..WORDS * 8 - 1]),
-        Err(Fault::Short(WORDS * 8 - 1))
-    );
+    assert_eq!(Page::read(&bytes(&page())[..WORDS * 8 - 1]), Err(Fault::Short(WORDS * 8 - 1)));
     assert_eq!(Page::read(&[0; LENGTH]), Err(Fault::Foreign));
     assert_eq!(with(1, 2), Err(Fault::Version(2)));
     assert_eq!(with(SEQUENCE, 7), Err(Fault::Torn));
@@ -97,10 +78,7 @@ fn what_is_no_page_is_refused_by_name() {
         (41, 1 << 60),
         (42, 71),
     ] {
-        assert!(
-            matches!(with(index, word), Err(Fault::Absurd { .. })),
-            "{index} {word}"
-        );
+        assert!(matches!(with(index, word), Err(Fault::Absurd { .. })), "{index} {word}");
     }
 }
 
@@ -108,15 +86,9 @@ fn what_is_no_page_is_refused_by_name() {
 fn a_name_is_shortened_between_characters_and_tells_a_terminal_nothing() {
     let mut page = page();
     page.process.program = "ä".repeat(100);
-    assert_eq!(
-        Page::read(&bytes(&page)).unwrap().process.program,
-        "ä".repeat(32)
-    );
+    assert_eq!(Page::read(&bytes(&page)).unwrap().process.program, "ä".repeat(32));
     page.process.program = "\x1b[2Jtrain\n".to_owned();
-    assert_eq!(
-        Page::read(&bytes(&page)).unwrap().process.program,
-        "?[2Jtrain?"
-    );
+    assert_eq!(Page::read(&bytes(&page)).unwrap().process.program, "?[2Jtrain?");
 }
 
 proptest! {

@@ -27,11 +27,7 @@ pub enum Overlap {
 /// # Errors
 ///
 /// The first two blocks, in time, that overlap.
-pub fn check(
-    blocks: &[Block],
-    period: Option<Range<u64>>,
-    offsets: &[u64],
-) -> Result<u64, Overlap> {
+pub fn check(blocks: &[Block], period: Option<Range<u64>>, offsets: &[u64]) -> Result<u64, Overlap> {
     if blocks.len() != offsets.len() {
         return Err(Overlap::Count(blocks.len(), offsets.len()));
     }
@@ -39,9 +35,7 @@ pub fn check(
     // Ends come before begins at the same moment.
     let mut events = Vec::with_capacity(blocks.len() * 2);
     for (index, (block, &offset)) in blocks.iter().zip(offsets).enumerate() {
-        let end = offset
-            .checked_add(block.size)
-            .ok_or(Overlap::Beyond(index))?;
+        let end = offset.checked_add(block.size).ok_or(Overlap::Beyond(index))?;
         peak = peak.max(end);
         let mut lives = |from, to| {
             events.push((from, true, index));
@@ -55,10 +49,7 @@ pub fn check(
             Some(period) if period.start > 0 && block.lower >= period.start => {
                 let length = period.end - period.start;
                 lives(block.lower, block.upper);
-                lives(
-                    block.lower + length,
-                    (block.upper + length).min(period.end + length),
-                );
+                lives(block.lower + length, (block.upper + length).min(period.end + length));
             }
             _ => lives(block.lower, block.upper),
         }

@@ -109,11 +109,7 @@ impl Cursor {
 
     /// Behind the last entry comes the period's first.
     fn wrapped(&self, at: usize) -> usize {
-        if at < self.sizes.len() {
-            at
-        } else {
-            self.period
-        }
+        if at < self.sizes.len() { at } else { self.period }
     }
 
     /// An iteration begins.
@@ -141,9 +137,7 @@ fn places(sizes: &[u64], period: usize) -> HashMap<[u64; CLUE], Vec<u32>> {
         let clue = match last.checked_sub(period) {
             None if last + 1 < CLUE => continue,
             None => std::array::from_fn(|at| sizes[last + 1 + at - CLUE]),
-            Some(own) => std::array::from_fn(|at| {
-                sizes[period + (length * CLUE + own + 1 + at - CLUE) % length]
-            }),
+            Some(own) => std::array::from_fn(|at| sizes[period + (length * CLUE + own + 1 + at - CLUE) % length]),
         };
         places.entry(clue).or_default().push(last as u32);
     }

@@ -22,9 +22,7 @@ use crate::file::Plan;
 use crate::file::device::{DevicePlan, Stream};
 use crate::replay::check_plan;
 use crate::script::{Options, Watch};
-use acts::{
-    CLEAR, ITERATION, LEFT, Live, OVER, OneDevice, Packed, StreamRecord, most_and_whether_let_go,
-};
+use acts::{CLEAR, ITERATION, LEFT, Live, OVER, OneDevice, Packed, StreamRecord, most_and_whether_let_go};
 use late::Late;
 use runs::Others;
 use trial::Trial;
@@ -126,23 +124,10 @@ impl DeviceRecord {
         let own = self.device(device);
         let next = own.live.len() as u32;
         let block = own.vacant.pop().unwrap_or(next);
-        let live = Live {
-            block,
-            stream,
-            is_planned: bytes >= THRESHOLDS[0],
-            is_shared: false,
-            freed: None,
-        };
+        let live = Live { block, stream, is_planned: bytes >= THRESHOLDS[0], is_shared: false, freed: None };
         own.live.insert(id, live);
         let bytes = bytes.max(1);
-        self.push(
-            device,
-            Packed {
-                bytes,
-                block,
-                stream,
-            },
-        );
+        self.push(device, Packed { bytes, block, stream });
         if bytes >= THRESHOLDS[0] {
             self.planned += 1;
             self.searches |= self.failure == Failure::Recovered;
@@ -287,13 +272,11 @@ impl DeviceRecord {
     #[must_use]
     pub fn hits(&self, plans: &DevicePlan) -> u64 {
         let hits = self.devices.iter().flat_map(|(device, own)| {
-            own.streams(plans.threshold())
-                .into_iter()
-                .filter_map(|stream| {
-                    let own = Stream::from((*device, stream.number));
-                    let (_, plan) = plans.plans.iter().find(|(it, _)| *it == own)?;
-                    Some(check_plan(&stream.record, plan).hits)
-                })
+            own.streams(plans.threshold()).into_iter().filter_map(|stream| {
+                let own = Stream::from((*device, stream.number));
+                let (_, plan) = plans.plans.iter().find(|(it, _)| *it == own)?;
+                Some(check_plan(&stream.record, plan).hits)
+            })
         });
         hits.sum()
     }
@@ -301,9 +284,7 @@ impl DeviceRecord {
     /// Whether a model was let go of, on a device that counts beside the others.
     fn was_let_go(&self) -> bool {
         let devices = self.devices.iter();
-        let all: Vec<(u64, bool)> = devices
-            .map(|it| most_and_whether_let_go(it.1.acts()))
-            .collect();
+        let all: Vec<(u64, bool)> = devices.map(|it| most_and_whether_let_go(it.1.acts())).collect();
         let largest = all.iter().map(|it| it.0).max().unwrap_or(0);
         all.iter().any(|it| it.1 && it.0 >= largest / LEFT)
     }
@@ -317,22 +298,13 @@ impl DeviceRecord {
 
     /// The same, and says what was found so far; and of each device, how its plans were chosen: of a search's none were tried.
     #[must_use]
-    pub fn plan_watched(
-        &self,
-        options: &Options,
-        watch: Watch<'_>,
-    ) -> (DevicePlan, Vec<(u32, Chosen)>) {
+    pub fn plan_watched(&self, options: &Options, watch: Watch<'_>) -> (DevicePlan, Vec<(u32, Chosen)>) {
         if self.searches {
             return (DevicePlan::default(), Vec::new());
         }
         let [long, all] = THRESHOLDS;
         let tries = [(long, 0), (all, long), (all, 0)].map(|(threshold, apart_below)| {
-            let mut options = Options {
-                device: true,
-                apart_below,
-                behind: self.behind,
-                ..options.clone()
-            };
+            let mut options = Options { device: true, apart_below, behind: self.behind, ..options.clone() };
             options.made_for.threshold = threshold;
             options
         });
@@ -347,9 +319,8 @@ impl DeviceRecord {
         for options in &tries {
             let all = best.is_empty();
             let devices = self.devices.iter().zip(&others);
-            let tried: Vec<Trial<'_>> = devices
-                .map(|((_, own), others)| Trial::new(own, others, options, watch, all))
-                .collect();
+            let tried: Vec<Trial<'_>> =
+                devices.map(|((_, own), others)| Trial::new(own, others, options, watch, all)).collect();
             let short_of = |all: &[Trial<'_>]| all.iter().map(Trial::above_least).sum::<u64>();
             if all || short_of(&tried) < short_of(&best) {
                 best = tried;

@@ -35,13 +35,7 @@ struct Last {
 struct GaveUp;
 
 /// Searches for at most so many `steps`; `ranks` decides what is tried first at the same height.
-pub(crate) fn search(
-    problem: &Problem,
-    capacity: u64,
-    ranks: &[u32],
-    steps: u64,
-    stop: &dyn Fn() -> bool,
-) -> Outcome {
+pub(crate) fn search(problem: &Problem, capacity: u64, ranks: &[u32], steps: u64, stop: &dyn Fn() -> bool) -> Outcome {
     if problem.bound > capacity {
         return Outcome::Impossible;
     }
@@ -59,10 +53,7 @@ pub(crate) fn search(
         steps,
         stop,
     };
-    let ground = Last {
-        offset: 0,
-        rank: None,
-    };
+    let ground = Last { offset: 0, rank: None };
     match search.parts(&problem.blocks, ground) {
         Ok(true) => Outcome::Found(search.offsets),
         Ok(false) => Outcome::Impossible,
@@ -91,9 +82,7 @@ impl<'s> Search<'s> {
     /// Places `blocks`, which are sorted by their begin, part of time by part. What it placed is
     /// taken back if it cannot place all.
     fn parts(&mut self, blocks: &[u32], last: Last) -> Result<bool, GaveUp> {
-        let cyclic = blocks
-            .iter()
-            .any(|&block| self.problem.stretches[block as usize].len() > 1);
+        let cyclic = blocks.iter().any(|&block| self.problem.stretches[block as usize].len() > 1);
         if cyclic {
             return self.part(blocks, last);
         }
@@ -134,46 +123,26 @@ impl<'s> Search<'s> {
         self.steps -= 1;
         let mut by_height: Vec<(u64, u32, u32)> = blocks
             .iter()
-            .map(|&block| {
-                (
-                    self.heights[block as usize].max(last.offset),
-                    self.ranks[block as usize],
-                    block,
-                )
-            })
+            .map(|&block| (self.heights[block as usize].max(last.offset), self.ranks[block as usize], block))
             .collect();
         by_height.sort_unstable();
         let Some(highest) = self.highest_next(&by_height) else {
             return Ok(false);
         };
-        let ends = by_height
-            .iter()
-            .map(|&(height, _, block)| height + self.problem.sizes[block as usize]);
+        let ends = by_height.iter().map(|&(height, _, block)| height + self.problem.sizes[block as usize]);
         let hole = ends.min().unwrap_or(0);
         // One that lies lower than the last block would have come before it.
         let next = by_height.into_iter().filter(|&(height, rank, block)| {
-            self.heights[block as usize] == height
-                && Last {
-                    offset: height,
-                    rank: Some(rank),
-                } > last
+            self.heights[block as usize] == height && Last { offset: height, rank: Some(rank) } > last
         });
-        let next: Vec<_> = next
-            .take_while(|&(height, ..)| height < hole && height <= highest)
-            .collect();
+        let next: Vec<_> = next.take_while(|&(height, ..)| height < hole && height <= highest).collect();
         let mut others = Vec::with_capacity(blocks.len());
         for (offset, rank, block) in next {
             others.clear();
             others.extend(blocks.iter().copied().filter(|&other| other != block));
             let mark = self.trail.len();
             self.place(block, offset);
-            if self.parts(
-                &others,
-                Last {
-                    offset,
-                    rank: Some(rank),
-                },
-            )? {
+            if self.parts(&others, Last { offset, rank: Some(rank) })? {
                 return Ok(true);
             }
             self.unplace(block, mark);
@@ -184,12 +153,8 @@ impl<'s> Search<'s> {
     /// At which offset the next block may lie at most, so that all that is left fits; none where it
     /// does not fit in any way. Blocks come with the lowest offset that each may have, lowest first.
     fn highest_next(&mut self, by_height: &[(u64, u32, u32)]) -> Option<u64> {
-        let hull = by_height
-            .iter()
-            .flat_map(|&(.., block)| &self.problem.stretches[block as usize]);
-        let (from, to) = hull.fold((usize::MAX, 0), |(from, to), own| {
-            (from.min(own.0), to.max(own.1))
-        });
+        let hull = by_height.iter().flat_map(|&(.., block)| &self.problem.stretches[block as usize]);
+        let (from, to) = hull.fold((usize::MAX, 0), |(from, to), own| (from.min(own.0), to.max(own.1)));
         for moment in from..=to {
             self.next_bare[moment] = moment;
         }
@@ -219,9 +184,7 @@ impl<'s> Search<'s> {
         self.offsets[index] = offset;
         self.placed[index] = true;
         for &(from, to) in &problem.stretches[index] {
-            self.left[from..to]
-                .iter_mut()
-                .for_each(|left| *left -= size);
+            self.left[from..to].iter_mut().for_each(|left| *left -= size);
         }
         for &other in &problem.neighbours[index] {
             let height = &mut self.heights[other as usize];
@@ -248,8 +211,7 @@ impl<'s> Search<'s> {
             self.placed[index] = false;
             for &(from, to) in &problem.stretches[index] {
                 let left = &mut self.left[from..to];
-                left.iter_mut()
-                    .for_each(|left| *left += problem.sizes[index]);
+                left.iter_mut().for_each(|left| *left += problem.sizes[index]);
             }
         }
     }

@@ -85,12 +85,7 @@ pub struct Lane {
 
 impl Default for Lane {
     fn default() -> Self {
-        Self {
-            prologue: Vec::new(),
-            period: Vec::new(),
-            turns: 1,
-            clears: Vec::new(),
-        }
+        Self { prologue: Vec::new(), period: Vec::new(), turns: 1, clears: Vec::new() }
     }
 }
 
@@ -144,11 +139,7 @@ pub struct Plan {
 
 impl From<(u64, u32, u64)> for Slot {
     fn from((bytes, region, offset): (u64, u32, u64)) -> Self {
-        Self {
-            bytes,
-            region,
-            offset,
-        }
+        Self { bytes, region, offset }
     }
 }
 
@@ -191,9 +182,7 @@ impl Plan {
     /// Everything that differs.
     pub fn fits(&self, run: &MadeFor) -> Result<(), Mismatch> {
         let made_for = self.made_for.clone();
-        (made_for == *run)
-            .then_some(())
-            .ok_or_else(|| Mismatch::new(made_for, run.clone()))
+        (made_for == *run).then_some(()).ok_or_else(|| Mismatch::new(made_for, run.clone()))
     }
 
     /// The bytes of all regions.

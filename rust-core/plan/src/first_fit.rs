@@ -48,13 +48,7 @@ impl<'i> Packer<'i> {
 
     /// The peak of placing the blocks in this order, if it is below `limit`; none as soon as it is
     /// not, or `stop` says so.
-    pub(crate) fn pack(
-        &mut self,
-        order: &[u32],
-        gap: Gap,
-        limit: u64,
-        stop: &dyn Fn() -> bool,
-    ) -> Option<u64> {
+    pub(crate) fn pack(&mut self, order: &[u32], gap: Gap, limit: u64, stop: &dyn Fn() -> bool) -> Option<u64> {
         self.pack_around(std::iter::empty(), order, gap, limit, stop)
     }
 
@@ -108,14 +102,7 @@ impl<'i> Packer<'i> {
             for mark in lifetimes.marks_of(index) {
                 let profile = &mut self.profiles[mark];
                 let at = profile.partition_point(|taken| taken.from < offset);
-                profile.insert(
-                    at,
-                    Taken {
-                        from: offset,
-                        to: end,
-                        until,
-                    },
-                );
+                profile.insert(at, Taken { from: offset, to: end, until });
             }
         }
     }
@@ -135,21 +122,14 @@ impl<'i> Packer<'i> {
             for index in [first, second] {
                 let lower = lifetimes.piece(index).lower;
                 let (mark, _) = lifetimes.since_mark(index);
-                let living = self.profiles[mark]
-                    .iter()
-                    .filter(|taken| taken.until > lower);
-                self.recent
-                    .extend(living.map(|taken| (taken.from, taken.to)));
+                let living = self.profiles[mark].iter().filter(|taken| taken.until > lower);
+                self.recent.extend(living.map(|taken| (taken.from, taken.to)));
             }
         }
         self.recent.sort_unstable();
         let lower = lifetimes.piece(first).lower;
         let (mark, _) = lifetimes.since_mark(first);
-        let profile: &[Taken] = if second.is_some() {
-            &[]
-        } else {
-            &self.profiles[mark]
-        };
+        let profile: &[Taken] = if second.is_some() { &[] } else { &self.profiles[mark] };
         let living = profile.iter().filter(|taken| taken.until > lower);
         fit(living, &self.recent, size, gap)
     }
@@ -185,12 +165,7 @@ impl<'i> Packer<'i> {
 }
 
 /// A gap between what is taken, of which both lists are sorted by their begin.
-fn fit<'t>(
-    living: impl Iterator<Item = &'t Taken>,
-    recent: &[(u64, u64)],
-    size: u64,
-    gap: Gap,
-) -> u64 {
+fn fit<'t>(living: impl Iterator<Item = &'t Taken>, recent: &[(u64, u64)], size: u64, gap: Gap) -> u64 {
     let (mut free_from, mut shortest) = (0, None);
     let mut living = living.map(|taken| (taken.from, taken.to)).peekable();
     let mut recent = recent.iter().copied().peekable();

@@ -30,15 +30,7 @@ impl<'i> Climb<'i> {
         let mut packer = Packer::new(instance);
         let peak = packer.pack(&order, gap, u64::MAX, stop)?;
         let offsets = packer.offsets().to_vec();
-        Some(Self {
-            instance,
-            packer,
-            order,
-            gap,
-            peak,
-            offsets,
-            random: Random::new(seed),
-        })
+        Some(Self { instance, packer, order, gap, peak, offsets, random: Random::new(seed) })
     }
 
     pub(crate) fn peak(&self) -> u64 {

@@ -110,16 +110,8 @@ impl Instance {
             }
         }
         let (pieces, moments) = ranked(&blocks, period.as_ref());
-        let bound = loads(&blocks, &pieces, moments)
-            .into_iter()
-            .max()
-            .unwrap_or(0);
-        Ok(Self {
-            lifetimes: Lifetimes::new(pieces, moments, blocks.len()),
-            blocks,
-            moments,
-            bound,
-        })
+        let bound = loads(&blocks, &pieces, moments).into_iter().max().unwrap_or(0);
+        Ok(Self { lifetimes: Lifetimes::new(pieces, moments, blocks.len()), blocks, moments, bound })
     }
 
     /// The blocks, in the order in which they were given.
@@ -157,10 +149,7 @@ fn ranked(blocks: &[Block], period: Option<&Range<u64>>) -> (Vec<Piece>, u32) {
                 parts.push((lower, end, block));
                 parts.push((0, upper - end, block));
             }
-            Some(&Range {
-                start: start @ 1..,
-                end,
-            }) if lower >= start => {
+            Some(&Range { start: start @ 1.., end }) if lower >= start => {
                 let length = end - start;
                 parts.push((lower, upper, block));
                 parts.push((lower + length, (upper + length).min(end + length), block));
@@ -168,28 +157,14 @@ fn ranked(blocks: &[Block], period: Option<&Range<u64>>) -> (Vec<Piece>, u32) {
             _ => parts.push((lower, upper, block)),
         }
     }
-    let mut moments: Vec<u64> = parts
-        .iter()
-        .flat_map(|&(lower, upper, _)| [lower, upper])
-        .collect();
+    let mut moments: Vec<u64> = parts.iter().flat_map(|&(lower, upper, _)| [lower, upper]).collect();
     moments.sort_unstable();
     moments.dedup();
-    let rank = |moment| {
-        u32::try_from(moments.partition_point(|&m| m < moment)).expect("at most 2^30 moments")
-    };
-    let mut pieces: Vec<Piece> = parts
-        .iter()
-        .map(|&(lower, upper, block)| Piece {
-            lower: rank(lower),
-            upper: rank(upper),
-            block,
-        })
-        .collect();
+    let rank = |moment| u32::try_from(moments.partition_point(|&m| m < moment)).expect("at most 2^30 moments");
+    let mut pieces: Vec<Piece> =
+        parts.iter().map(|&(lower, upper, block)| Piece { lower: rank(lower), upper: rank(upper), block }).collect();
     pieces.sort_unstable_by_key(|piece| (piece.lower, piece.block));
-    (
-        pieces,
-        u32::try_from(moments.len()).expect("at most 2^30 moments"),
-    )
+    (pieces, u32::try_from(moments.len()).expect("at most 2^30 moments"))
 }
 
 /// The bytes that live at each moment.

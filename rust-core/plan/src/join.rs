@@ -40,16 +40,10 @@ impl Joined {
     /// Nothing where no blocks can be joined, or not before `stop`. Blocks that live across a period's end are not looked at.
     pub(crate) fn of(instance: &Instance, stop: &dyn Fn() -> bool) -> Option<Self> {
         let every = (0_u32..).zip(&instance.blocks);
-        if every
-            .clone()
-            .any(|(it, _)| instance.lifetimes.of(it).count() > 1)
-        {
+        if every.clone().any(|(it, _)| instance.lifetimes.of(it).count() > 1) {
             return None;
         }
-        let parts = |(it, &block)| Node {
-            block,
-            parts: vec![(it, 0)],
-        };
+        let parts = |(it, &block)| Node { block, parts: vec![(it, 0)] };
         let mut nodes: Vec<Node> = every.map(parts).collect();
         loop {
             nodes = stacked(nodes);
@@ -65,10 +59,7 @@ impl Joined {
             return None;
         }
         let (blocks, parts) = nodes.into_iter().map(|it| (it.block, it.parts)).unzip();
-        Some(Self {
-            instance: Instance::new(blocks).ok()?,
-            parts,
-        })
+        Some(Self { instance: Instance::new(blocks).ok()?, parts })
     }
 
     /// Where all blocks lie if those that were joined lie there.
@@ -93,9 +84,7 @@ fn stacked(nodes: Vec<Node>) -> Vec<Node> {
                 let above = stack.block.size;
                 stack.block.size += node.block.size;
                 let parts = node.parts.into_iter();
-                stack
-                    .parts
-                    .extend(parts.map(|(it, offset)| (it, above + offset)));
+                stack.parts.extend(parts.map(|(it, offset)| (it, above + offset)));
             }
             None => {
                 stacks.insert(lifetime, node);
@@ -135,10 +124,7 @@ fn one(nodes: &[&Node]) -> Option<Node> {
         let parts = node.parts.iter();
         parts.map(move |&(it, above)| (it, from + above))
     });
-    Some(Node {
-        block: Block { lower, upper, size },
-        parts: parts.collect(),
-    })
+    Some(Node { block: Block { lower, upper, size }, parts: parts.collect() })
 }
 
 #[cfg(test)]

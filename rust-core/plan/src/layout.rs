@@ -42,11 +42,7 @@ impl Plan {
 }
 
 fn slot(slot: &Slot) -> slots::Slot {
-    slots::Slot {
-        bytes: slot.bytes as usize,
-        region: slot.region,
-        offset: slot.offset as usize,
-    }
+    slots::Slot { bytes: slot.bytes as usize, region: slot.region, offset: slot.offset as usize }
 }
 
 fn lane(lane: &Lane) -> slots::Lane {

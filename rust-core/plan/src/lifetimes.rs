@@ -29,20 +29,11 @@ impl Lifetimes {
         let mut of_block = vec![[u32::MAX; 2]; blocks];
         for (index, piece) in (0_u32..).zip(&pieces) {
             let own = &mut of_block[piece.block as usize];
-            *own = if own[0] == u32::MAX {
-                [index; 2]
-            } else {
-                [own[0], index]
-            };
+            *own = if own[0] == u32::MAX { [index; 2] } else { [own[0], index] };
         }
         // What lives at all marks together is then at most eight times the pieces.
         let stride = (mean_live(&pieces, moments) / 8).max(64);
-        Self {
-            pieces,
-            begins,
-            stride,
-            of_block,
-        }
+        Self { pieces, begins, stride, of_block }
     }
 
     /// The pieces of a block, by their index: one, or two where it lives across the period's end.
@@ -81,15 +72,11 @@ impl Lifetimes {
     /// The marks after a piece's begin at which it lives.
     pub(crate) fn marks_of(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         let upper = self.pieces[index].upper;
-        (index / self.stride + 1..self.marks())
-            .take_while(move |&mark| self.pieces[mark * self.stride].lower < upper)
+        (index / self.stride + 1..self.marks()).take_while(move |&mark| self.pieces[mark * self.stride].lower < upper)
     }
 }
 
 fn mean_live(pieces: &[Piece], moments: u32) -> usize {
-    let lived: u64 = pieces
-        .iter()
-        .map(|piece| u64::from(piece.upper - piece.lower))
-        .sum();
+    let lived: u64 = pieces.iter().map(|piece| u64::from(piece.upper - piece.lower)).sum();
     usize::try_from(lived / u64::from(moments.max(1))).expect("no more live than there are")
 }

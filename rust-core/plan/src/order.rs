@@ -29,11 +29,7 @@ impl Key {
             Self::Begin => u128::from(block.lower),
             Self::End => u128::from(block.upper),
         };
-        if descending {
-            u128::MAX - number
-        } else {
-            number
-        }
+        if descending { u128::MAX - number } else { number }
     }
 }
 
@@ -67,9 +63,7 @@ const KEYS: [[(Key, bool); 3]; 14] = [
 
 /// All ways, those first that are most often the best.
 pub(crate) fn ways() -> impl Iterator<Item = Way> {
-    [Gap::Lowest, Gap::Shortest]
-        .into_iter()
-        .flat_map(|gap| KEYS.into_iter().map(move |keys| Way { keys, gap }))
+    [Gap::Lowest, Gap::Shortest].into_iter().flat_map(|gap| KEYS.into_iter().map(move |keys| Way { keys, gap }))
 }
 
 /// How many ways there are.
@@ -106,10 +100,5 @@ pub(crate) fn rankings(instance: &Instance) -> [Vec<u32>; 4] {
         ranks
     };
     let [area, lifetime, size] = [Key::Area, Key::Lifetime, Key::Size].map(Some);
-    [
-        by([None, lifetime, area]),
-        by([lifetime, area, None]),
-        by([None, area, lifetime]),
-        by([None, size, lifetime]),
-    ]
+    [by([None, lifetime, area]), by([lifetime, area, None]), by([None, area, lifetime]), by([None, size, lifetime])]
 }

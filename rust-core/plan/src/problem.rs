@@ -46,14 +46,7 @@ impl Problem {
             .collect();
         let mut blocks: Vec<u32> = every.collect();
         blocks.sort_by_key(|&block| stretches[block as usize][0]);
-        Self {
-            bound: instance.lower_bound(),
-            sizes,
-            stretches,
-            neighbours,
-            loads,
-            blocks,
-        }
+        Self { bound: instance.lower_bound(), sizes, stretches, neighbours, loads, blocks }
     }
 }
 

@@ -36,11 +36,7 @@ pub(crate) struct Request {
 impl Request {
     /// Its lifetime, which ends at `end` if that is not known.
     pub(crate) fn block(&self, end: u32) -> Block {
-        Block {
-            lower: u64::from(self.begin),
-            upper: u64::from(self.over.min(end)),
-            size: self.bytes(),
-        }
+        Block { lower: u64::from(self.begin), upper: u64::from(self.over.min(end)), size: self.bytes() }
     }
 
     /// Rounded up to granules.
@@ -78,18 +74,13 @@ impl<'r> Levels<'r> {
             live += it.bytes();
             before
         });
-        Self {
-            before: before.collect(),
-            record,
-        }
+        Self { before: before.collect(), record }
     }
 
     /// The bytes that live just after the last request before a moment.
     pub(crate) fn at_last_before(&self, moment: u32) -> u64 {
         let requests = &self.record.requests;
-        let last = requests
-            .partition_point(|it| it.begin < moment)
-            .checked_sub(1);
+        let last = requests.partition_point(|it| it.begin < moment).checked_sub(1);
         last.map_or(0, |it| self.before[it] + requests[it].bytes())
     }
 }
@@ -139,24 +130,14 @@ impl Record {
             return false;
         }
         match op {
-            Op::Request {
-                id,
-                bytes,
-                thread: lane,
-                ..
-            } if (1..=MOST_BYTES).contains(&bytes) => {
+            Op::Request { id, bytes, thread: lane, .. } if (1..=MOST_BYTES).contains(&bytes) => {
                 let number = self.requests.len() as u32;
                 if let Some(other) = self.live.insert(id, number) {
                     self.end(other);
                     self.now += 1;
                 }
                 let granules = bytes.div_ceil(GRANULE) as u32;
-                self.requests.push(Request {
-                    begin: self.now,
-                    over: NEVER,
-                    granules,
-                    lane,
-                });
+                self.requests.push(Request { begin: self.now, over: NEVER, granules, lane });
                 self.live_bytes += u64::from(granules) * GRANULE;
                 self.peak = self.peak.max(self.live_bytes);
             }
@@ -199,11 +180,7 @@ impl Record {
             }
             let ends = [(own.begin, true), (own.over, false)];
             let known = ends.into_iter().filter(|&(moment, _)| moment != NEVER);
-            changes.extend(known.map(|(moment, begins)| Change {
-                moment,
-                number,
-                begins,
-            }));
+            changes.extend(known.map(|(moment, begins)| Change { moment, number, begins }));
         }
         changes.sort_unstable_by_key(|it| it.moment);
         changes

@@ -61,12 +61,7 @@ fn replay_with(
     granted: &mut dyn FnMut(u32, Slot),
 ) -> Replayed {
     let mut cursors: Vec<Cursor> = plan.lanes.iter().map(|it| cursor(plan, it)).collect();
-    let mut replay = Replay {
-        taken: Taken::new(plan),
-        ends: BinaryHeap::new(),
-        beside,
-        replayed: Replayed::default(),
-    };
+    let mut replay = Replay { taken: Taken::new(plan), ends: BinaryHeap::new(), beside, replayed: Replayed::default() };
     let mut marks = record.marks.iter().copied().peekable();
     for (number, request) in (0..).zip(&record.requests) {
         while marks.next_if(|&mark| mark < request.begin).is_some() {
@@ -87,12 +82,8 @@ fn replay_with(
 
 /// The slot that an entry of a lane names.
 fn slot_of(plan: &Plan, lane: usize, entry: usize) -> Slot {
-    let Lane {
-        prologue, period, ..
-    } = &plan.lanes[lane];
-    let slot = prologue
-        .get(entry)
-        .unwrap_or_else(|| &period[entry - prologue.len()]);
+    let Lane { prologue, period, .. } = &plan.lanes[lane];
+    let slot = prologue.get(entry).unwrap_or_else(|| &period[entry - prologue.len()]);
     plan.slots[*slot as usize]
 }
 
@@ -170,11 +161,7 @@ impl Taken {
         for slot in &plan.slots {
             lengths[slot.region as usize] = plan.regions[slot.region as usize];
         }
-        Self {
-            map: BTreeMap::new(),
-            lengths,
-            comparisons: 0,
-        }
+        Self { map: BTreeMap::new(), lengths, comparisons: 0 }
     }
 
     /// Whether nobody has any of a slot's bytes.
@@ -199,16 +186,10 @@ impl Taken {
         (0_u32..).zip(&self.lengths).find_map(|(region, &length)| {
             let ends = self.map.range((region, 0)..(region + 1, 0));
             let mut free_from = 0;
-            let gaps = ends
-                .map(|(&(_, from), &to)| (from, to))
-                .chain([(length, length)]);
+            let gaps = ends.map(|(&(_, from), &to)| (from, to)).chain([(length, length)]);
             let gaps = gaps.map(|(from, to)| (from - std::mem::replace(&mut free_from, to), from));
             let (gap, end) = gaps.filter(|&(gap, _)| gap >= bytes).min()?;
-            Some(Slot {
-                bytes,
-                region,
-                offset: end - gap,
-            })
+            Some(Slot { bytes, region, offset: end - gap })
         })
     }
 }
@@ -223,10 +204,7 @@ mod tests {
         let plan = Plan {
             regions: vec![8192],
             slots: vec![(8192, 0, 0).into(), (4096, 0, 4096).into()],
-            lanes: vec![Lane {
-                period: vec![0, 1],
-                ..Lane::default()
-            }],
+            lanes: vec![Lane { period: vec![0, 1], ..Lane::default() }],
             ..Plan::default()
         };
         let mut record = Record::new(u32::MAX);

@@ -159,34 +159,16 @@ fn steady(record: &Record, lanes: &[Vec<u32>]) -> Option<(usize, Steady)> {
 
 fn amount_alone(record: &Record, options: &Options) -> Plan {
     let (regions, classes) = amount::alone(record);
-    Plan {
-        made_for: options.made_for.clone(),
-        regions,
-        classes,
-        ..Plan::default()
-    }
+    Plan { made_for: options.made_for.clone(), regions, classes, ..Plan::default() }
 }
 
 /// A plan whose slots are what comes again in `steady`, the iterations of lane `main`. None if its regions would be `too_much`,
 /// or slots serve too little.
-fn with_slots(
-    task: Task<'_>,
-    main: usize,
-    steady: Steady,
-    too_much: &dyn Fn(u64) -> bool,
-) -> Option<Plan> {
-    let Task {
-        record,
-        lanes,
-        options,
-        ..
-    } = task;
+fn with_slots(task: Task<'_>, main: usize, steady: Steady, too_much: &dyn Fn(u64) -> bool) -> Option<Plan> {
+    let Task { record, lanes, options, .. } = task;
     let ease = !options.quick || steady.last_two(&Levels::of(record)).is_some();
     let groups = groups::groups(record, lanes, steady, main);
-    let spans: Vec<Spans<'_>> = groups
-        .iter()
-        .map(|group| Spans::of(record, &group.steady, &group.lanes))
-        .collect();
+    let spans: Vec<Spans<'_>> = groups.iter().map(|group| Spans::of(record, &group.steady, &group.lanes)).collect();
     if spans.first().is_none_or(|it| it.spans.is_empty()) {
         // Requests of equal sizes that were never freed: nothing comes again.
         return None;
@@ -207,12 +189,7 @@ fn with_slots(
 }
 
 /// Places groups one behind the other; `ease` says whether turns and room are looked for first.
-fn place_all<'s>(
-    task: Task<'_>,
-    groups: &[Group],
-    spans: Vec<Spans<'s>>,
-    ease: bool,
-) -> Vec<(Spans<'s>, Places)> {
+fn place_all<'s>(task: Task<'_>, groups: &[Group], spans: Vec<Spans<'s>>, ease: bool) -> Vec<(Spans<'s>, Places)> {
     let apart = groups.len() <= MOST_APART;
     let mut end = 0;
     let place_next = |(group, mut spans): (&Group, Spans<'s>)| {
@@ -234,11 +211,8 @@ fn of_places(task: Task<'_>, main: usize, placed: &[(Spans<'_>, Places)]) -> Pla
     early.sort_unstable();
     let walls = Walls::new(placed.iter().flat_map(|(_, it)| &it.walls).copied());
     let mut plan = written(task, &early, placed, &walls);
-    let of_the_clock: Vec<u32> = early
-        .iter()
-        .map(|it| it.0)
-        .filter(|&it| record.requests[it as usize].lane as usize == main)
-        .collect();
+    let of_the_clock: Vec<u32> =
+        early.iter().map(|it| it.0).filter(|&it| record.requests[it as usize].lane as usize == main).collect();
     plan.lanes[main].clears = clears::foreseen(record, &placed[0].0, main, &of_the_clock);
     let bound: u64 = placed.iter().map(|(_, it)| it.bound).sum();
     plan.facts = Facts {
@@ -264,9 +238,7 @@ struct Places {
 
 /// Places a group from `base` on, what lives where the cache is emptied `apart` from all else.
 fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: bool) -> Places {
-    let Task {
-        record, options, ..
-    } = task;
+    let Task { record, options, .. } = task;
     let early = group.early(record, task.lanes, spans);
     let request = |number: &u32| &record.requests[*number as usize];
     let all = to_place(task, spans, &early, apart);
@@ -275,10 +247,7 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
     if placed.is_apart {
         let wall = placed.wall.unwrap_or(placed.end);
         if !options.device {
-            let bytes = early
-                .iter()
-                .map(|it| request(it).bytes())
-                .chain(spans.sizes());
+            let bytes = early.iter().map(|it| request(it).bytes()).chain(spans.sizes());
             let places = placed.offsets.iter().copied().zip(bytes);
             walls.extend(line::parts(places, base..wall));
         }
@@ -292,20 +261,12 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
         let places: Vec<(u64, u64)> = all.zip(sizes.chain(spans.sizes())).collect();
         walls.extend(clears::pools(record, &early, |it| spans.keeps(it), &places));
     }
-    Places {
-        early: early.into_iter().zip(offsets).collect(),
-        again,
-        end: placed.end,
-        bound: placed.bound,
-        walls,
-    }
+    Places { early: early.into_iter().zip(offsets).collect(), again, end: placed.end, bound: placed.bound, walls }
 }
 
 /// The blocks of a group: the early ones, then those that come again.
 fn to_place(task: Task<'_>, spans: &Spans<'_>, early: &[u32], apart: bool) -> placing::Group {
-    let Task {
-        record, options, ..
-    } = task;
+    let Task { record, options, .. } = task;
     let early = || {
         let requests = early.iter().map(|it| (it, &record.requests[*it as usize]));
         requests.map(|(number, it)| (record.late.get(number), it))
@@ -321,14 +282,8 @@ fn to_place(task: Task<'_>, spans: &Spans<'_>, early: &[u32], apart: bool) -> pl
     };
     let across = clears::across(spans, record, options.device).filter(|_| apart);
     placing::Group {
-        blocks: early()
-            .map(|it| spans.early(it.1))
-            .chain(spans.again())
-            .collect(),
-        kinds: early()
-            .map(|it| kind(it.1))
-            .chain(std::iter::repeat_n(placing::Kind::Again, spans.len()))
-            .collect(),
+        blocks: early().map(|it| spans.early(it.1)).chain(spans.again()).collect(),
+        kinds: early().map(|it| kind(it.1)).chain(std::iter::repeat_n(placing::Kind::Again, spans.len())).collect(),
         period: Some(spans.line()),
         apart: across.map(|across| {
             let kept = early().map(|it| spans.keeps(it.1));
@@ -348,24 +303,15 @@ fn bytes_of(record: &Record, number: u32) -> u64 {
 }
 
 /// The plan of places on the line: slots and sequences.
-fn written(
-    task: Task<'_>,
-    places: &[(u32, u64)],
-    groups: &[(Spans<'_>, Places)],
-    walls: &Walls,
-) -> Plan {
+fn written(task: Task<'_>, places: &[(u32, u64)], groups: &[(Spans<'_>, Places)], walls: &Walls) -> Plan {
     let record = task.record;
     let mut plan = Plan {
         made_for: task.options.made_for.clone(),
         lanes: vec![Lane::default(); task.lanes.len()],
         ..Plan::default()
     };
-    let early = places
-        .iter()
-        .map(|&(number, at)| (at, bytes_of(record, number)));
-    let again = groups
-        .iter()
-        .flat_map(|(spans, placed)| placed.again.iter().copied().zip(spans.sizes()));
+    let early = places.iter().map(|&(number, at)| (at, bytes_of(record, number)));
+    let again = groups.iter().flat_map(|(spans, placed)| placed.again.iter().copied().zip(spans.sizes()));
     let all: Vec<(u64, u64)> = early.chain(again).collect();
     let slots = line::cut(&mut plan, &all, walls);
     let (early, mut again) = slots.split_at(places.len());

@@ -37,10 +37,7 @@ fn joined(new: &Plan, kept: &Plan) -> Option<Plan> {
     if !(repeats(new) && repeats(kept) && is_small && new.made_for == kept.made_for) {
         return None;
     }
-    let (own, theirs) = (
-        new.regions.split_at(new.with_slots()),
-        kept.regions.split_at(kept.with_slots()),
-    );
+    let (own, theirs) = (new.regions.split_at(new.with_slots()), kept.regions.split_at(kept.with_slots()));
     let mut regions = longest(own.0, theirs.0);
     regions.extend(longest(own.1, theirs.1));
     let past = new.slots.len() as u32;
@@ -70,7 +67,5 @@ fn joined(new: &Plan, kept: &Plan) -> Option<Plan> {
 fn longest(one: &[u64], other: &[u64]) -> Vec<u64> {
     let length = |regions: &[u64], at: usize| regions.get(at).copied().unwrap_or(0);
     let places = 0..one.len().max(other.len());
-    places
-        .map(|at| length(one, at).max(length(other, at)))
-        .collect()
+    places.map(|at| length(one, at).max(length(other, at))).collect()
 }

@@ -56,11 +56,7 @@ struct Best {
 impl Best {
     /// Nothing found so far; `bound` is as good as can be.
     fn new(bound: u64) -> Self {
-        Self {
-            peak: AtomicU64::new(u64::MAX),
-            bound: AtomicU64::new(bound),
-            found: Mutex::default(),
-        }
+        Self { peak: AtomicU64::new(u64::MAX), bound: AtomicU64::new(bound), found: Mutex::default() }
     }
 
     fn peak(&self) -> u64 {
@@ -77,23 +73,12 @@ impl Best {
 
     fn solution(self, bound: u64) -> Solution {
         let peak = self.peak();
-        let (offsets, by) = self
-            .found
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        Solution {
-            peak: if offsets.is_empty() { 0 } else { peak },
-            offsets,
-            bound,
-            by,
-        }
+        let (offsets, by) = self.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Solution { peak: if offsets.is_empty() { 0 } else { peak }, offsets, bound, by }
     }
 
     fn offer(&self, peak: u64, offsets: &[u64], by: &'static str, effort: Effort<'_>) {
-        let mut found = self
-            .found
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut found = self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if peak < self.peak() {
             self.peak.store(peak, Ordering::Relaxed);
             found.0.clear();
@@ -110,11 +95,7 @@ pub fn solve(instance: &Instance, effort: Effort<'_>) -> Solution {
     let best = Best::new(instance.lower_bound());
     let ways = portfolio(instance, &best, effort);
     let few = instance.blocks.len() <= FEW;
-    let views = if few && !best.reached() {
-        views(instance, effort)
-    } else {
-        Vec::new()
-    };
+    let views = if few && !best.reached() { views(instance, effort) } else { Vec::new() };
     side_by_side(effort.threads, |thread| {
         if few {
             Rounds::run(instance, &views, &best, thread, effort);
@@ -148,16 +129,8 @@ pub(crate) fn first_fit(instance: &Instance, good: u64, effort: Effort<'_>) -> S
 }
 
 /// Places of the blocks that have none in `offsets` yet, around those that have, by first fit; all offsets.
-pub(crate) fn around(
-    instance: &Instance,
-    offsets: &[Option<u64>],
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Vec<u64> {
-    let known = || {
-        (0..)
-            .zip(offsets)
-            .filter_map(|(block, at)| Some((block, (*at)?)))
-    };
+pub(crate) fn around(instance: &Instance, offsets: &[Option<u64>], stop: &(dyn Fn() -> bool + Sync)) -> Vec<u64> {
+    let known = || (0..).zip(offsets).filter_map(|(block, at)| Some((block, (*at)?)));
     let ends = known().map(|(block, at)| at + instance.blocks[block as usize].size);
     let good = ends.max().unwrap_or(0);
     let mut packer = Packer::new(instance);
@@ -190,13 +163,7 @@ fn portfolio(instance: &Instance, best: &Best, effort: Effort<'_>) -> Vec<Way> {
     all.into_iter().map(|(way, _)| way).collect()
 }
 
-fn first_fits(
-    instance: &Instance,
-    best: &Best,
-    ways: &[(Way, AtomicU64)],
-    next: &AtomicUsize,
-    effort: Effort<'_>,
-) {
+fn first_fits(instance: &Instance, best: &Best, ways: &[(Way, AtomicU64)], next: &AtomicUsize, effort: Effort<'_>) {
     let mut packer = Packer::new(instance);
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);

@@ -70,11 +70,7 @@ impl<'p> Run<'p> {
         let mut run = Self {
             plan,
             slots: Slots::new(&plan.layout(count)).ok(),
-            engine: Engine::new(Config {
-                segment_bytes: MOST_REGION as usize,
-                threshold_bytes: 0,
-            })
-            .mixing(),
+            engine: Engine::new(Config { segment_bytes: MOST_REGION as usize, threshold_bytes: 0 }).mixing(),
             base: 1 << 40,
             looks: 0,
             tried: Tried::default(),
@@ -94,10 +90,7 @@ impl<'p> Run<'p> {
 
     /// The engine has so much more.
     fn pin(&mut self, bytes: u64) {
-        let region = Region {
-            base: self.base,
-            bytes: bytes as usize,
-        };
+        let region = Region { base: self.base, bytes: bytes as usize };
         // No region touches another one: they are never one.
         self.base += 2 * bytes as usize;
         self.tried.pinned += bytes;

@@ -23,9 +23,7 @@ fn run(plan: &Plan, events: &[Op], mut ends: impl FnMut(&mut Slots) -> bool) -> 
     let mut live = HashMap::new();
     for event in events {
         match *event {
-            Op::Request {
-                id, bytes, thread, ..
-            } => {
+            Op::Request { id, bytes, thread, .. } => {
                 let taken = slots.request(thread, bytes as usize).unwrap();
                 live.insert(id, taken.slot);
             }
@@ -99,11 +97,7 @@ fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
         planned(&events)
     };
     assert_eq!(with(9).lanes[0].clears, with(8).lanes[0].clears);
-    assert_eq!(
-        with(9).lanes[0].clears.len(),
-        1,
-        "the next step of an iteration"
-    );
+    assert_eq!(with(9).lanes[0].clears.len(), 1, "the next step of an iteration");
     assert!(with(19).lanes[0].clears.is_empty(), "behind the loop");
 }
 

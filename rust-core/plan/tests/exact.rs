@@ -39,9 +39,7 @@ impl Program {
 /// A plan whose search is stopped only where it would never end.
 fn planned(record: &Record) -> Plan {
     let asked = AtomicU64::new(0);
-    let made = plan(record, &Options::default(), &|| {
-        asked.fetch_add(1, Ordering::Relaxed) > 50_000
-    });
+    let made = plan(record, &Options::default(), &|| asked.fetch_add(1, Ordering::Relaxed) > 50_000);
     assert!(asked.into_inner() < 50_000, "it was searched for too long");
     made
 }
@@ -167,10 +165,7 @@ fn requests_at_random_need_little_more_than_their_largest_set() {
         println!("seed {seed}: {ratio:.3}");
         sum += ratio;
     }
-    println!(
-        "{:.3} times the largest set, on average",
-        sum / SEEDS as f64
-    );
+    println!("{:.3} times the largest set, on average", sum / SEEDS as f64);
     // First fit takes 1.24.
     assert!(sum / SEEDS as f64 <= 1.2);
 }

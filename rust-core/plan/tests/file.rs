@@ -10,12 +10,7 @@ fn text(plan: &Plan) -> String {
 }
 
 fn made_for() -> MadeFor {
-    MadeFor {
-        torch: "2.15.0".to_owned(),
-        world_size: 8,
-        rank: 3,
-        threshold: 4 << 20,
-    }
+    MadeFor { torch: "2.15.0".to_owned(), world_size: 8, rank: 3, threshold: 4 << 20 }
 }
 
 fn small() -> Plan {
@@ -28,17 +23,8 @@ fn small() -> Plan {
             Slot::from((16 * GRANULE, 0, 0)),
         ],
         lanes: vec![
-            Lane {
-                prologue: vec![2],
-                period: vec![0, 1, 0],
-                ..Lane::default()
-            },
-            Lane {
-                prologue: vec![],
-                period: vec![1, 1],
-                turns: 2,
-                clears: vec![1],
-            },
+            Lane { prologue: vec![2], period: vec![0, 1, 0], ..Lane::default() },
+            Lane { prologue: vec![], period: vec![1, 1], turns: 2, clears: vec![1] },
         ],
         classes: 0,
         facts: Facts {
@@ -83,10 +69,7 @@ fn a_file_that_was_cut_off_is_refused_with_the_place() {
 fn a_file_of_another_format_is_named() {
     let trace = "{\"format\":\"pinbuddy-trace\",\"version\":4}\n{\"t\":1}\n";
     let message = Plan::read(trace).unwrap_err().to_string();
-    assert_eq!(
-        message,
-        "its format is \"pinbuddy-trace\"; expected \"pinbuddy-plan\""
-    );
+    assert_eq!(message, "its format is \"pinbuddy-trace\"; expected \"pinbuddy-plan\"");
     let twice = text(&small()).repeat(2);
     let message = Plan::read(&twice).unwrap_err().to_string();
     assert!(message.contains("trailing characters"), "{message}");
@@ -130,21 +113,13 @@ fn what_is_wrong_is_named() {
             panic!("{line}");
         };
         assert!(good.contains(from), "{from}");
-        let error = Plan::read(&good.replacen(from, to, 1))
-            .unwrap_err()
-            .to_string();
+        let error = Plan::read(&good.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(message), "{error}; expected {message}");
     }
     let sum = good.find(",\"checksum\"").unwrap();
     let error = Plan::read(&format!("{}}}", &good[..sum])).unwrap_err();
-    assert!(
-        matches!(error, Error::Checksum { expected: None, .. }),
-        "{error}"
-    );
-    assert!(matches!(
-        Plan::read(&" ".repeat((64 << 20) + 1)),
-        Err(Error::Long(_))
-    ));
+    assert!(matches!(error, Error::Checksum { expected: None, .. }), "{error}");
+    assert!(matches!(Plan::read(&" ".repeat((64 << 20) + 1)), Err(Error::Long(_))));
 }
 
 #[test]
@@ -152,21 +127,14 @@ fn a_plan_that_cannot_be_read_is_not_written() {
     let mut plan = small();
     plan.slots[0].offset += 16 * GRANULE;
     let error = plan.write(&mut Vec::new()).unwrap_err();
-    assert!(
-        error.to_string().starts_with("the offset of slot 0 is"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("the offset of slot 0 is"), "{error}");
 }
 
 #[test]
 fn it_fits_only_the_run_that_it_was_made_for() {
     let plan = small();
     plan.fits(&made_for()).unwrap();
-    let other = MadeFor {
-        torch: "2.14.1".to_owned(),
-        rank: 0,
-        ..made_for()
-    };
+    let other = MadeFor { torch: "2.14.1".to_owned(), rank: 0, ..made_for() };
     assert_eq!(
         plan.fits(&other).unwrap_err().to_string(),
         "it was made for torch 2.15.0, rank 3; this is torch 2.14.1, rank 0"

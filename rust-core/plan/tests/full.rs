@@ -12,9 +12,7 @@ const SIDE: u64 = 1 << 20;
 /// A square that is cut at random into so many blocks, the largest first.
 fn cut(count: usize, mut state: u64) -> Vec<Block> {
     let mut within = |from: u64, to: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         from + (state >> 33) % (to - from)
     };
     let (lower, upper, size) = (0, SIDE, SIDE);
@@ -43,12 +41,7 @@ fn a_square_that_was_cut_up_is_put_together_again() {
         let blocks = cut(300, seed);
         let instance = Instance::new(blocks.clone()).expect("valid");
         let begin = Instant::now();
-        let effort = Effort {
-            joins: true,
-            threads: 1,
-            stop: &|| begin.elapsed() > LIMIT,
-            seen: &|_| {},
-        };
+        let effort = Effort { joins: true, threads: 1, stop: &|| begin.elapsed() > LIMIT, seen: &|_| {} };
         let solution = solve(&instance, effort);
         let peak = check(&blocks, None, &solution.offsets).expect("a placement");
         assert_eq!(peak, SIDE, "seed {seed}");

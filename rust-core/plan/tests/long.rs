@@ -16,9 +16,7 @@ fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Op> {
     for id in 0..60 {
         let bytes = sizes.start + random.below(sizes.end - sizes.start);
         while there.iter().map(|it: &(u64, u64)| it.1).sum::<u64>() + bytes > live {
-            let id = there
-                .swap_remove(random.below(there.len() as u64) as usize)
-                .0;
+            let id = there.swap_remove(random.below(there.len() as u64) as usize).0;
             events.push(Op::free(id));
         }
         there.push((id, bytes));
@@ -82,11 +80,7 @@ fn places_lie_within_regions_none_of_which_is_too_long() {
             let lane = 0;
             events.push(Op::request(id(at), bytes).on_thread(lane));
             // Each for a while of its own.
-            events.extend(
-                (0..at)
-                    .filter(|it| it + it % 25 == at)
-                    .map(|it| Op::free(id(it))),
-            );
+            events.extend((0..at).filter(|it| it + it % 25 == at).map(|it| Op::free(id(it))));
         }
         let left = (0..sizes.len()).filter(|it| it + it % 25 >= sizes.len() || it % 25 == 0);
         events.extend(left.map(|it| Op::free(id(it))));
@@ -97,10 +91,5 @@ fn places_lie_within_regions_none_of_which_is_too_long() {
     // That each slot lies within its region was checked.
     let replayed = check_plan(&record(&events), &plan);
     assert_eq!((replayed.hits, replayed.busy), (200, 0));
-    assert!(
-        plan.reserved() < plan.facts.peak * 5 / 4,
-        "{} of {}",
-        plan.reserved(),
-        plan.facts.peak
-    );
+    assert!(plan.reserved() < plan.facts.peak * 5 / 4, "{} of {}", plan.reserved(), plan.facts.peak);
 }

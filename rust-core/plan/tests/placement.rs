@@ -21,20 +21,14 @@ fn solved(instance: &Instance, questions: usize) -> pinbuddy_plan::Solution {
     let asked = AtomicUsize::new(0);
     solve(
         instance,
-        Effort {
-            joins: true,
-            threads: 2,
-            stop: &|| asked.fetch_add(1, Ordering::Relaxed) >= questions,
-            seen: &|_| {},
-        },
+        Effort { joins: true, threads: 2, stop: &|| asked.fetch_add(1, Ordering::Relaxed) >= questions, seen: &|_| {} },
     )
 }
 
 /// Do two blocks live at the same time? Moment by moment.
 fn meet(a: &Block, b: &Block, period: Option<u64>) -> bool {
     let moments = |block: &Block| {
-        let moments =
-            (block.lower..block.upper).map(|moment| period.map_or(moment, |p| moment % p));
+        let moments = (block.lower..block.upper).map(|moment| period.map_or(moment, |p| moment % p));
         moments.collect::<std::collections::BTreeSet<_>>()
     };
     !moments(a).is_disjoint(&moments(b))
@@ -148,11 +142,7 @@ proptest! {
 
 #[test]
 fn blocks_that_cannot_be_are_refused_by_their_number() {
-    let good = Block {
-        lower: 0,
-        upper: 1,
-        size: 1,
-    };
+    let good = Block { lower: 0, upper: 1, size: 1 };
     let refused = |block, period: Option<u64>| {
         match period {
             Some(period) => Instance::cyclic(vec![good, block], 0..period),
@@ -164,14 +154,8 @@ fn blocks_that_cannot_be_are_refused_by_their_number() {
     assert_eq!(refused(block(3, 3, 1), None), Error::Lifetime(1, 3, 3));
     assert_eq!(refused(block(0, 1, 0), None), Error::Empty(1));
     assert_eq!(refused(block(0, 1, u64::MAX), None), Error::Bytes(1));
-    assert_eq!(
-        refused(block(5, 6, 1), Some(5)),
-        Error::Period(1, 5, 6, 0, 5)
-    );
-    assert_eq!(
-        refused(block(1, 7, 1), Some(5)),
-        Error::Period(1, 1, 7, 0, 5)
-    );
+    assert_eq!(refused(block(5, 6, 1), Some(5)), Error::Period(1, 5, 6, 0, 5));
+    assert_eq!(refused(block(1, 7, 1), Some(5)), Error::Period(1, 1, 7, 0, 5));
     let beyond = check(&[good], None, &[u64::MAX]);
     assert_eq!(beyond, Err(Overlap::Beyond(0)));
     assert_eq!(check(&[good], None, &[]), Err(Overlap::Count(1, 0)));
@@ -194,19 +178,12 @@ fn blocks_are_placed_where_no_other_thread_starts() {
         let ended = command.env("RUST_MIN_STACK", (1_u64 << 60).to_string());
         let output = ended.output().expect("a process");
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && text.contains("1 passed"),
-            "{text}"
-        );
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
         return;
     }
     assert!(std::thread::Builder::new().spawn(|| {}).is_err());
     for moments in [20, 2_000] {
-        let block = |lower| Block {
-            lower,
-            upper: lower + 7,
-            size: 1 + lower % 5,
-        };
+        let block = |lower| Block { lower, upper: lower + 7, size: 1 + lower % 5 };
         let blocks: Vec<_> = (0..moments).map(block).collect();
         let instance = Instance::new(blocks.clone()).expect("blocks");
         let found = solved(&instance, 100);

@@ -10,9 +10,7 @@ fn run(training: Training, hundredths: u64, but: usize) -> Vec<Op> {
     let mut count = 0;
     let events = training.events().into_iter();
     let scaled = events.map(|op| match op {
-        Op::Request {
-            id, bytes, thread, ..
-        } => {
+        Op::Request { id, bytes, thread, .. } => {
             count += 1;
             let hundredths = if count > but { hundredths } else { 100 };
             Op::request(id, bytes * hundredths / 100).on_thread(thread)
@@ -77,10 +75,7 @@ fn runs_of_about_one_size_have_one_plan_which_serves_each_as_its_own_does() {
 
 #[test]
 fn a_run_that_needs_much_more_or_much_less_has_a_plan_of_its_own() {
-    let (one, other) = (
-        run(Training::default(), 100, 0),
-        run(Training::default(), 50, 0),
-    );
+    let (one, other) = (run(Training::default(), 100, 0), run(Training::default(), 50, 0));
     let (large, small) = (planned(&one), planned(&other));
     assert_eq!(for_several(&record(&other), small.clone(), &large), small);
     assert_eq!(for_several(&record(&one), large.clone(), &small), large);

@@ -18,13 +18,7 @@ use pinbuddy_replay::replay::Replay;
 use pinbuddy_replay::step::Step;
 use pinbuddy_replay::workload::Workload;
 
-const NAMES: [&str; 5] = [
-    "kv-cache",
-    "variable-lengths",
-    "data-loader",
-    "training-1f1b",
-    "zero-offload",
-];
+const NAMES: [&str; 5] = ["kv-cache", "variable-lengths", "data-loader", "training-1f1b", "zero-offload"];
 const HOUR: u64 = 3_600_000_000;
 /// What a small set may have beside itself.
 const MODEST: u64 = 64 << 20;
@@ -74,9 +68,7 @@ fn run(workload: &Workload, settings: Settings, least: u64) -> Result<Day, Strin
         let allowed = largest + largest / 5 + more;
         let allowed = allowed.max(stock.policy().pins().peak);
         if pinned > allowed + allowed / 10 {
-            return Err(format!(
-                "{pinned} bytes are pinned where {allowed} are allowed, after {requests} requests"
-            ));
+            return Err(format!("{pinned} bytes are pinned where {allowed} are allowed, after {requests} requests"));
         }
         part = (part.0.max(pinned), largest);
         peak = peak.max(pinned);
@@ -98,12 +90,7 @@ fn run(workload: &Workload, settings: Settings, least: u64) -> Result<Day, Strin
     }
     replay.policy().audit()?;
     let ratio = |(pinned, largest): (u64, u64)| pinned as f64 / largest.max(1) as f64;
-    Ok(Day {
-        requests,
-        hours,
-        ratios: parts.into_iter().map(ratio).collect(),
-        peak,
-    })
+    Ok(Day { requests, hours, ratios: parts.into_iter().map(ratio).collect(), peak })
 }
 
 fn main() -> Result<(), String> {

@@ -21,11 +21,7 @@ fn main() -> Result<(), String> {
     let file = File::open(&path).map_err(|why| format!("{path}: {why}"))?;
     let snapshot = Snapshot::read(BufReader::new(file)).map_err(|why| format!("{path}: {why}"))?;
     let history = History::of(snapshot.entries(Whose::Device(0)));
-    let kind = if expandable {
-        Kind::TorchExpandable
-    } else {
-        Kind::Torch
-    };
+    let kind = if expandable { Kind::TorchExpandable } else { Kind::Torch };
     let agreement = history.compare(kind);
     let mut models = BTreeMap::new();
     for kind in Kind::ALL {

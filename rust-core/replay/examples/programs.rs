@@ -69,10 +69,7 @@ fn main() -> Result<(), String> {
         let mut figures = Map::from_iter([("number".to_owned(), json!(verdicts.len()))]);
         for (name, figure) in FIGURES {
             let it = spread(&mut verdicts, figure);
-            table += &format!(
-                " {:.2} ({}), {:.2}, {:.2}, {:.2} |",
-                it.worst, it.seed, it.most, it.many, it.median
-            );
+            table += &format!(" {:.2} ({}), {:.2}, {:.2}, {:.2} |", it.worst, it.seed, it.most, it.many, it.median);
             figures.insert(name.to_owned(), it.rounded());
         }
         table += "\n";

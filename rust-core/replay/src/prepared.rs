@@ -138,13 +138,7 @@ impl Prepared {
             }
         }
         let pins = engine.pins();
-        State {
-            live: 0,
-            pinned: pins.bytes,
-            peak: pins.peak,
-            calls: pins.pins + pins.unpins,
-            misses,
-        }
+        State { live: 0, pinned: pins.bytes, peak: pins.peak, calls: pins.pins + pins.unpins, misses }
     }
 }
 

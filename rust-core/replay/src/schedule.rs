@@ -22,18 +22,8 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) const fn of(
-        stages: usize,
-        stage: usize,
-        chunks: usize,
-        micro_batches: usize,
-    ) -> Self {
-        Self {
-            stages,
-            stage,
-            chunks,
-            micro_batches,
-        }
+    pub(crate) const fn of(stages: usize, stage: usize, chunks: usize, micro_batches: usize) -> Self {
+        Self { stages, stage, chunks, micro_batches }
     }
 
     /// Every pass of a step, in order.
@@ -98,9 +88,8 @@ mod tests {
     fn each_goes_forward_once_and_back_once() {
         let passes = pipeline(4, 1, 2, 8);
         for (at, pass) in passes.iter().enumerate().filter(|it| !it.1.forward) {
-            let is_forward = |it: &&Pass| {
-                (it.chunk, it.micro_batch, it.forward) == (pass.chunk, pass.micro_batch, true)
-            };
+            let is_forward =
+                |it: &&Pass| (it.chunk, it.micro_batch, it.forward) == (pass.chunk, pass.micro_batch, true);
             assert_eq!(passes[..at].iter().filter(is_forward).count(), 1);
         }
         assert_eq!(passes.len(), 2 * 2 * 8);

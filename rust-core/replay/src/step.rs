@@ -45,22 +45,14 @@ impl Step {
     /// The step of an event; none if a replay does nothing then.
     pub fn of(item: &Item) -> Option<Self> {
         let act = match item.event.op {
-            Op::Request { bytes, .. } => Act::Alloc {
-                block: item.block?,
-                bytes,
-            },
+            Op::Request { bytes, .. } => Act::Alloc { block: item.block?, bytes },
             Op::Free { .. } | Op::Safe { .. } => Act::Free { block: item.block? },
-            Op::Use { stream, .. } => Act::Use {
-                block: item.block?,
-                stream,
-            },
+            Op::Use { stream, .. } => Act::Use { block: item.block?, stream },
             Op::Clear => Act::Clear,
             Op::Iteration => Act::Iter,
-            Op::Wait { .. }
-            | Op::SegmentAlloc { .. }
-            | Op::SegmentFree { .. }
-            | Op::Node { .. }
-            | Op::Lost { .. } => return None,
+            Op::Wait { .. } | Op::SegmentAlloc { .. } | Op::SegmentFree { .. } | Op::Node { .. } | Op::Lost { .. } => {
+                return None;
+            }
         };
         Some(Self { at: item.at(), act })
     }

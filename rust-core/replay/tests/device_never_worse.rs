@@ -204,10 +204,7 @@ fn orders(kind: Kind) -> [Fate; 2] {
 fn trainings_whose_batches_come_in_another_order_are_not_worse_off() {
     let [stock, recorded] = orders(Kind::Torch);
     assert!(stock.planned >= 5 && stock.worse <= 3, "{stock:?}");
-    assert!(
-        stock.mean() < -0.025 && recorded.mean() < -0.02,
-        "{stock:?}"
-    );
+    assert!(stock.mean() < -0.025 && recorded.mean() < -0.02, "{stock:?}");
     let [fate, _] = orders(Kind::TorchExpandable);
     assert!(fate.worse == 0 && fate.mean() <= 0.0, "{fate:?}");
 }

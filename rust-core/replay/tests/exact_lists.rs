@@ -44,13 +44,7 @@ impl Program {
         let sizes = [9, 17, 33, 65, 129, 257];
         let size = |_| sizes[(random.draw() % 6) as usize] * MIB + random.draw() % 5000;
         let sizes = (0..count).map(size).collect();
-        Self {
-            random,
-            sizes,
-            live: Vec::new(),
-            acts: Vec::new(),
-            requests: 0,
-        }
+        Self { random, sizes, live: Vec::new(), acts: Vec::new(), requests: 0 }
     }
 
     fn below(&mut self, end: usize) -> usize {
@@ -122,11 +116,7 @@ fn beside_stock(acts: Vec<Act>) -> [Outcome; 2] {
     let machine = Machine::paced(500_000, 10);
     let (settings, acts) = (Settings::default().exact().core(), [acts]);
     [Some(&settings), None].map(|settings| {
-        let of = Run {
-            acts: &acts,
-            machine,
-            audits: false,
-        };
+        let of = Run { acts: &acts, machine, audits: false };
         run(of, settings).unwrap()
     })
 }
@@ -151,12 +141,7 @@ fn sizes_that_come_again_after_they_were_freed_pin_nothing_more() {
 /// 1.37. A region a page too short served none of the others: with a few bytes more each time, 82 pins where stock pins 12.
 #[test]
 fn what_replaces_regions_that_do_not_fit_hardly_adds_to_them() {
-    for (kind, most) in [
-        (Round::Variable, 1.02),
-        (Round::Half, 1.1),
-        (Round::Drawn, 1.19),
-        (Round::Never, 1.02),
-    ] {
+    for (kind, most) in [(Round::Variable, 1.02), (Round::Half, 1.1), (Round::Drawn, 1.19), (Round::Never, 1.02)] {
         let all = pinned(kind);
         let median = all[all.len() / 2];
         assert!(median <= most, "{kind:?}: {median:.3}");

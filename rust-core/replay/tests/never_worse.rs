@@ -21,19 +21,17 @@ fn shapes() -> impl Strategy<Value = Shape> {
         prop::sample::select(vec![0_u32, 100, 3000, 20_000]),
         streams(),
     )
-        .prop_map(
-            |(sizes, live, threads, holders, clears, computes, (streams, stuck, captures))| Shape {
-                sizes,
-                live,
-                threads,
-                holders,
-                clears,
-                computes,
-                streams,
-                stuck,
-                captures,
-            },
-        )
+        .prop_map(|(sizes, live, threads, holders, clears, computes, (streams, stuck, captures))| Shape {
+            sizes,
+            live,
+            threads,
+            holders,
+            clears,
+            computes,
+            streams,
+            stuck,
+            captures,
+        })
 }
 
 /// How many streams there are, how often one is kept busy, and how often there is a capture.
@@ -56,12 +54,7 @@ fn machines() -> impl Strategy<Value = (u64, u32, Option<u64>)> {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    (
-        shapes(),
-        prop::collection::vec(any::<Cell>(), 1..800),
-        machines(),
-        prop::sample::select(Setting::ALL.to_vec()),
-    )
+    (shapes(), prop::collection::vec(any::<Cell>(), 1..800), machines(), prop::sample::select(Setting::ALL.to_vec()))
         .prop_map(|(shape, tape, (pace, behind, part), setting)| Case {
             shape,
             tape,
@@ -90,10 +83,7 @@ fn breaks(case: &Case, verdict: Verdict) -> Option<String> {
         (false, false) => (2.5, 400, most_bytes, 2.0),
         (true, _) => (2.0, 400, 8.0, 2.5),
     };
-    let held = verdict.pinned <= pinned
-        && verdict.pins <= pins
-        && verdict.bytes <= bytes
-        && verdict.waits <= waits;
+    let held = verdict.pinned <= pinned && verdict.pins <= pins && verdict.bytes <= bytes && verdict.waits <= waits;
     (!held).then(|| format!("{verdict:?}, where ({pinned}, {pins}, {bytes}, {waits}) hold"))
 }
 

@@ -14,10 +14,7 @@ mod programs;
 use programs::{Random, Training, changed, record, shifted, twice};
 
 fn planned(record: &Record) -> Plan {
-    let options = Options {
-        threads: 2,
-        ..Options::default()
-    };
+    let options = Options { threads: 2, ..Options::default() };
     // No clock: so many questions.
     let asked = AtomicUsize::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) > 2_000;
@@ -76,11 +73,7 @@ fn trainings_waste_nothing_and_requests_of_other_runs_find_their_slots() {
         let (found, stock) = (plan.facts.efficiency, stock_fragmentation(&events));
         training.seed = 9;
         let again = training.events();
-        let other = [
-            changed(&again, 50, 5),
-            shifted(&again, 25, 3),
-            twice(&again, 25, 3),
-        ];
+        let other = [changed(&again, 50, 5), shifted(&again, 25, 3), twice(&again, 25, 3)];
         let own_hits = hits(&plan, &events);
         let hits = other.map(|it| hits(&plan, &it));
         println!(

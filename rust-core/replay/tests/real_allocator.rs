@@ -50,10 +50,7 @@ fn requests_in_any_order_reserve_what_the_model_reserves() {
 fn a_plan_of_a_training_as_users_write_it_is_full() {
     let arguments = ["device_trainings.py", "gpt2-recompute"];
     let history = compared("gpt2-recompute", Kind::Torch, &arguments);
-    let options = Options {
-        threads: 1,
-        ..Options::default()
-    };
+    let options = Options { threads: 1, ..Options::default() };
     let plan = DeviceRecord::of(&history.acts).plan(&options, &|| false);
     let model = plan.before(0, Kind::Torch.model()).unwrap();
     let mut replay = Replay::new(model);
@@ -102,12 +99,8 @@ fn run(name: &str, kind: Kind, arguments: &[&str]) -> (History, [u64; 2]) {
     let mut command = Command::new(python);
     let script = command.arg(folder.join(arguments[0])).args(&arguments[1..]);
     script.arg(&path).env("PINBUDDY_SIM_DEVICE_GB", "80");
-    script
-        .env("LD_PRELOAD", library)
-        .env("LD_LIBRARY_PATH", &simulator);
-    script
-        .env("PYTORCH_CUDA_ALLOC_CONF", setting)
-        .env("PINBUDDY_SIM_QUIET", "1");
+    script.env("LD_PRELOAD", library).env("LD_LIBRARY_PATH", &simulator);
+    script.env("PYTORCH_CUDA_ALLOC_CONF", setting).env("PINBUDDY_SIM_QUIET", "1");
     let output = command.output().expect("the program starts");
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}\n{complaint}");

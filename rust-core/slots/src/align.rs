@@ -61,13 +61,7 @@ impl Doubt {
             ahead @ 0.. => ahead as u8,
             _ => LOST,
         });
-        Self {
-            edits,
-            spent: 0,
-            matches: 0,
-            unplanned: 0,
-            replaces,
-        }
+        Self { edits, spent: 0, matches: 0, unplanned: 0, replaces }
     }
 
     /// A request comes; `matches` says whether it is like the step at a distance from the cursor.
@@ -97,21 +91,14 @@ impl Doubt {
         // The best; of several the one that follows the step.
         let follows = step.map_or(0, |at| at + 1);
         let best = (0..next.len()).filter(|&index| next[index] == least);
-        let moved = best
-            .map(distance)
-            .min_by_key(|at| (at - follows).abs())
-            .unwrap_or(0);
+        let moved = best.map(distance).min_by_key(|at| (at - follows).abs()).unwrap_or(0);
         self.edits = std::array::from_fn(|index| {
             let from = index as isize + moved;
             let known = usize::try_from(from).ok().and_then(|from| next.get(from));
             known.map_or(LOST, |edits| (edits - least).min(LOST))
         });
         self.spent = self.spent.saturating_add(least);
-        self.matches = if least == 0 && step.is_some() {
-            self.matches + 1
-        } else {
-            0
-        };
+        self.matches = if least == 0 && step.is_some() { self.matches + 1 } else { 0 };
         self.unplanned = match step {
             Some(_) => 0,
             None => (self.unplanned + i8::from(self.replaces)).min(REACH as i8),
@@ -161,11 +148,7 @@ mod tests {
         // As if four were left out; but then the sequence goes on as before.
         assert_eq!(is(&[5, 2, 3, 4])[1..], [Some(9), Some(10), Some(11)]);
         let many_less = is(&[4, 5, 6, 7, 8]);
-        assert_eq!(
-            many_less[3..],
-            [Some(14), Some(15)],
-            "three less: {many_less:?}"
-        );
+        assert_eq!(many_less[3..], [Some(14), Some(15)], "three less: {many_less:?}");
     }
 
     #[test]

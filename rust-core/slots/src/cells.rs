@@ -49,10 +49,7 @@ impl Cells {
         }
         let all: usize = layout.regions.iter().sum();
         let once = layout.comes_once();
-        let longest =
-            (all / MOST)
-                .next_multiple_of(GRANULE)
-                .max(if once { GRANULE } else { LONGEST });
+        let longest = (all / MOST).next_multiple_of(GRANULE).max(if once { GRANULE } else { LONGEST });
         for (bounds, &length) in bounds.iter_mut().zip(&layout.regions) {
             if !short && !once {
                 break;
@@ -69,12 +66,7 @@ impl Cells {
             starts.extend(bounds);
             regions.push(first..starts.len() as u32 - 1);
         }
-        Self {
-            taken: vec![0; starts.len().div_ceil(64)],
-            counts: vec![0; regions.len()],
-            starts,
-            regions,
-        }
+        Self { taken: vec![0; starts.len().div_ceil(64)], counts: vec![0; regions.len()], starts, regions }
     }
 
     /// How many there are.
@@ -101,10 +93,7 @@ impl Cells {
             self.counts[region as usize] += run.end - run.start;
             return true;
         }
-        if !self
-            .words(&run)
-            .all(|(word, mask)| self.taken[word] & mask == 0)
-        {
+        if !self.words(&run).all(|(word, mask)| self.taken[word] & mask == 0) {
             return false;
         }
         for (word, mask) in self.words(&run) {
@@ -142,12 +131,7 @@ impl Cells {
     /// A run of free cells of the region that has `bytes` bytes: of all the one with the fewest cells among `wanted`,
     /// then the shortest, then the last; and how many those
     /// are. O(cells).
-    pub(crate) fn find(
-        &self,
-        region: u32,
-        bytes: usize,
-        wanted: &Wanted,
-    ) -> Option<(u32, Range<u32>)> {
+    pub(crate) fn find(&self, region: u32, bytes: usize, wanted: &Wanted) -> Option<(u32, Range<u32>)> {
         let of = self.regions[region as usize].clone();
         let mut best: Option<((u32, usize), Range<u32>)> = None;
         let (mut first, mut count) = (of.start, 0);

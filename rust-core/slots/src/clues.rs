@@ -45,9 +45,7 @@ impl Clues {
     pub(crate) fn places(&self, sizes: [usize; CLUE]) -> impl Iterator<Item = usize> {
         let clue = hash(sizes);
         let first = self.hashes.partition_point(|it| it.0 < clue);
-        let places = self.hashes[first..]
-            .iter()
-            .take_while(move |it| it.0 == clue);
+        let places = self.hashes[first..].iter().take_while(move |it| it.0 == clue);
         places.map(|it| it.1 as usize)
     }
 

@@ -29,13 +29,7 @@ impl Drift {
             true => steps.saturating_mul(TIMES).max(FEWEST),
             false => u32::MAX,
         };
-        Self {
-            unplanned: 0,
-            most,
-            given_up: false,
-            lost: 0,
-            times_given_up: 0,
-        }
+        Self { unplanned: 0, most, given_up: false, lost: 0, times_given_up: 0 }
     }
 
     /// A request while the lane was not sure of its place.

@@ -101,8 +101,7 @@ impl Habits {
     /// Whether it is at this step.
     pub(crate) fn is_resting_at(&self, step: usize) -> bool {
         let live = self.live.get(step);
-        live.zip(self.rest)
-            .is_some_and(|(live, rest)| *live <= rest)
+        live.zip(self.rest).is_some_and(|(live, rest)| *live <= rest)
     }
 
     #[inline]

@@ -268,11 +268,7 @@ impl Course {
 
     /// The slots of the next steps; none once the lane is given up.
     pub(crate) fn next_slots(&self, steps: usize) -> impl Iterator<Item = u32> {
-        let all = if self.drift.is_given_up() {
-            0
-        } else {
-            self.steps.len()
-        };
+        let all = if self.drift.is_given_up() { 0 } else { self.steps.len() };
         let steps = (0..steps.min(all) as isize).map_while(|distance| self.at_distance(distance));
         steps.map(|step| self.steps[step].0)
     }
@@ -314,8 +310,7 @@ impl Course {
     /// What is planned near the cursor, or else where the last sizes lead.
     fn ask_nearby(&mut self, bytes: usize, live: usize) -> Planned {
         let before = self.at;
-        let Position::Doubted(mut doubt) = std::mem::replace(&mut self.position, Position::Lost)
-        else {
+        let Position::Doubted(mut doubt) = std::mem::replace(&mut self.position, Position::Lost) else {
             return self.find(live);
         };
         let verdict = doubt.ask(|distance| {
@@ -385,9 +380,7 @@ impl Course {
         } else {
             step
         };
-        usize::try_from(step)
-            .ok()
-            .filter(|&step| step < self.steps.len())
+        usize::try_from(step).ok().filter(|&step| step < self.steps.len())
     }
 }
 

@@ -75,11 +75,7 @@ impl Layout {
             return Err(Mistake::TooMany);
         }
         for (index, slot) in self.slots.iter().enumerate() {
-            let &Slot {
-                bytes,
-                region,
-                offset,
-            } = slot;
+            let &Slot { bytes, region, offset } = slot;
             if bytes == 0 || bytes % GRANULE != 0 || offset % GRANULE != 0 {
                 return Err(Mistake::Granules(index, bytes, offset));
             }

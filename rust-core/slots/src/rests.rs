@@ -26,18 +26,11 @@ impl RestingSteps {
     /// else the first one of the period before that. O(log steps).
     pub(crate) fn find(&self, bytes: usize, at: usize, period: usize) -> Option<usize> {
         let first = |is_inside, steps: Range<usize>| {
-            let (begin, end) = (
-                steps.start as u32,
-                (steps.end as u32).max(steps.start as u32),
-            );
-            let mut keys = self
-                .0
-                .range((bytes, is_inside, begin)..(bytes, is_inside, end));
+            let (begin, end) = (steps.start as u32, (steps.end as u32).max(steps.start as u32));
+            let mut keys = self.0.range((bytes, is_inside, begin)..(bytes, is_inside, end));
             keys.next().map(|it| it.2 as usize)
         };
         let all = 0..u32::MAX as usize;
-        first(false, all.clone())
-            .or_else(|| first(true, at..all.end))
-            .or_else(|| first(true, period..at))
+        first(false, all.clone()).or_else(|| first(true, at..all.end)).or_else(|| first(true, period..at))
     }
 }

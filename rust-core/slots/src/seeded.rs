@@ -14,40 +14,18 @@ type Break = fn(&mut Slots, u32);
 
 /// What goes wrong, whenever a slot was granted and whenever it was released, and what is said of it.
 const DEFECTS: [(&str, Break, Break, &str); 3] = [
-    (
-        "a stale cursor",
-        |slots, _| slots.corrupt_cursor(),
-        |_, _| {},
-        "not its planned place",
-    ),
-    (
-        "a granted slot that is not marked",
-        Slots::corrupt_to_free,
-        |_, _| {},
-        "somebody has it",
-    ),
-    (
-        "a released slot that stays marked",
-        |_, _| {},
-        Slots::corrupt_to_taken,
-        "not given back",
-    ),
+    ("a stale cursor", |slots, _| slots.corrupt_cursor(), |_, _| {}, "not its planned place"),
+    ("a granted slot that is not marked", Slots::corrupt_to_free, |_, _| {}, "somebody has it"),
+    ("a released slot that stays marked", |_, _| {}, Slots::corrupt_to_taken, "not given back"),
 ];
 
 /// Four slots in two places: the third and the fourth are where the first two were.
 fn layout() -> Layout {
-    let slot = |place: usize| Slot {
-        bytes: GRANULE,
-        region: 0,
-        offset: place * GRANULE,
-    };
+    let slot = |place: usize| Slot { bytes: GRANULE, region: 0, offset: place * GRANULE };
     Layout {
         regions: vec![2 * GRANULE],
         slots: vec![slot(0), slot(1), slot(0), slot(1)],
-        lanes: vec![Lane {
-            prologue: vec![0, 1, 2, 3],
-            ..Lane::default()
-        }],
+        lanes: vec![Lane { prologue: vec![0, 1, 2, 3], ..Lane::default() }],
     }
 }
 
@@ -106,8 +84,7 @@ fn child(name: &str) -> Output {
 fn programs() {
     let name = env::var(VARIABLE).unwrap_or_default();
     let found = DEFECTS.iter().find(|it| it.0 == name);
-    let (granted, released): (Break, Break) =
-        found.map_or((|_, _| {}, |_, _| {}), |it| (it.1, it.2));
+    let (granted, released): (Break, Break) = found.map_or((|_, _| {}, |_, _| {}), |it| (it.1, it.2));
     for hoards in [true, false] {
         run(hoards, granted, released);
     }

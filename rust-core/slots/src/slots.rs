@@ -191,18 +191,12 @@ impl Slots {
         let course = |lane| {
             let mut course = Course::new(lane, &layout.slots);
             if learning {
-                course.learn(
-                    bytes,
-                    |slot| places[slot as usize].cells.clone(),
-                    cells.len(),
-                );
+                course.learn(bytes, |slot| places[slot as usize].cells.clone(), cells.len());
             }
             course
         };
         let begins = (0_u32..).zip(&layout.slots);
-        let mut by_begin: Vec<_> = begins
-            .map(|(index, it)| ((it.region, it.offset), index))
-            .collect();
+        let mut by_begin: Vec<_> = begins.map(|(index, it)| ((it.region, it.offset), index)).collect();
         by_begin.sort_unstable();
         Ok(Self {
             by_begin,
@@ -264,10 +258,7 @@ impl Slots {
             Planned::Nothing => {
                 let Some(changed) = self.change_lane(thread, lane) else {
                     self.needed = None;
-                    self.refused = Some(Refused {
-                        thread,
-                        missed: false,
-                    });
+                    self.refused = Some(Refused { thread, missed: false });
                     self.counts.unplanned += 1;
                     return None;
                 };
@@ -295,10 +286,7 @@ impl Slots {
         };
         let taken = passed.into_iter().find_map(|step| self.take(lane, step));
         if taken.is_none() {
-            self.refused = Some(Refused {
-                thread,
-                missed: true,
-            });
+            self.refused = Some(Refused { thread, missed: true });
             self.counts.misses += 1;
         }
         taken
@@ -317,18 +305,11 @@ impl Slots {
         }
         place.state = State::Live;
         if let Some(serves) = self.serves.get_mut(slot as usize) {
-            *serves = Serves {
-                lane,
-                step: step as u32,
-                since: course.now(),
-            };
+            *serves = Serves { lane, step: step as u32, since: course.now() };
             self.live += place.slot.bytes;
         }
         self.counts.hits += 1;
-        Some(Taken {
-            slot,
-            address: base + place.slot.offset,
-        })
+        Some(Taken { slot, address: base + place.slot.offset })
     }
 
     /// Whether streams still use the slot's block, which was freed.
@@ -373,13 +354,7 @@ impl Slots {
         let Some(loan) = self.loans.remove(&address) else {
             return false;
         };
-        let Borrowed {
-            region,
-            first,
-            end,
-            bytes,
-            ..
-        } = loan.what;
+        let Borrowed { region, first, end, bytes, .. } = loan.what;
         self.is_live(!loan.pending, false, bytes);
         self.cells.free(region, first..end);
         true

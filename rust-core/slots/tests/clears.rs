@@ -8,19 +8,11 @@ use crate::layouts::{pinned, slot};
 /// Three regions, of which the first is needed once; the loop asks for the second and the third, and empties the cache
 /// before it comes to the third.
 fn slots() -> Slots {
-    let slot = |region, granules| Slot {
-        region,
-        ..slot(granules, 0)
-    };
+    let slot = |region, granules| Slot { region, ..slot(granules, 0) };
     let layout = Layout {
         regions: [1, 2, 3].map(|it| it * GRANULE).to_vec(),
         slots: vec![slot(0, 1), slot(1, 2), slot(2, 3)],
-        lanes: vec![Lane {
-            prologue: vec![0],
-            period: vec![1, 2, 1, 2],
-            turns: 2,
-            clears: vec![2],
-        }],
+        lanes: vec![Lane { prologue: vec![0], period: vec![1, 2, 1, 2], turns: 2, clears: vec![2] }],
     };
     pinned(&layout)
 }

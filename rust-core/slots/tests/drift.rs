@@ -10,9 +10,7 @@ fn a_lane_that_does_something_else_for_good_is_given_up_until_it_comes_back() {
     let sizes: Vec<usize> = (0..100).map(|at| 1 + (at * 7) % 23).collect();
     let mut slots = pinned(&row(&sizes));
     let round = |slots: &mut Slots| {
-        let taken = sizes
-            .iter()
-            .filter_map(|&it| slots.request(0, it * GRANULE));
+        let taken = sizes.iter().filter_map(|&it| slots.request(0, it * GRANULE));
         let taken: Vec<_> = taken.collect();
         assert!(taken.iter().all(|it| slots.release(it.slot)));
         taken.len()

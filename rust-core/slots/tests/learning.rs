@@ -79,8 +79,7 @@ fn when_other_streams_are_done_does_not_say_where_a_lane_is() {
                 false => assert!(slots.release(taken.slot)),
             }
         }
-        late.into_iter()
-            .for_each(|slot| assert!(slots.release(slot)));
+        late.into_iter().for_each(|slot| assert!(slots.release(slot)));
     }
 }
 
@@ -157,10 +156,7 @@ fn a_longer_request_takes_its_own_slot_and_a_bit_more() {
             },
         });
     }
-    assert!(
-        places.iter().all(|&at| at >= longer.address + 5 * GRANULE),
-        "{places:?}"
-    );
+    assert!(places.iter().all(|&at| at >= longer.address + 5 * GRANULE), "{places:?}");
 }
 
 /// What has to go elsewhere for a request may be as long as the request, and not many times as long.
@@ -186,8 +182,7 @@ fn a_request_takes_no_place_from_one_that_is_much_longer() {
 #[test]
 fn a_request_takes_no_cell_that_is_much_longer() {
     const MIB: usize = 1 << 20;
-    let slots = [(60 << 10, 0), (3, 60 << 10)]
-        .map(|(mib, offset)| slot(mib * MIB / GRANULE, offset * MIB / GRANULE));
+    let slots = [(60 << 10, 0), (3, 60 << 10)].map(|(mib, offset)| slot(mib * MIB / GRANULE, offset * MIB / GRANULE));
     let layout = one((64 << 30) / GRANULE, slots.to_vec(), lane([], [0, 1]));
     let mut slots = learning(&layout);
     for _ in 0..20 {
@@ -247,9 +242,5 @@ fn a_plan_of_long_slots_in_many_steps_is_ready_at_once() {
         // The lane is sure of its place again.
         whole(&mut slots, 8);
     }
-    assert!(
-        began.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

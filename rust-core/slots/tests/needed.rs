@@ -18,10 +18,7 @@ fn a_request_whose_region_was_returned_gets_its_slot_once_that_is_there() {
     assert_eq!(slots.serve_needed(1), None, "it is not there yet");
     slots.pinned(1, 2 << 30);
     let address = slots.serve_needed(1).map(|it| it.address);
-    assert_eq!(
-        (address, slots.counts().hits, slots.counts().misses),
-        (Some(2 << 30), 2, 0)
-    );
+    assert_eq!((address, slots.counts().hits, slots.counts().misses), (Some(2 << 30), 2, 0));
     // What another request needed is not this one's.
     slots.take_idle();
     assert!(slots.release(1) && slots.take_idle().len() == 1);

@@ -11,34 +11,21 @@ use crate::layouts::{BASE, lane, learning, pinned, row, slot};
 /// Any layout: slots lie where they like.
 fn layouts() -> impl Strategy<Value = Layout> {
     let places = (1..20_usize, 0..2_u32, 0..100_usize);
-    (
-        vec(places, 1..40),
-        vec((vec(0..40_u32, 0..20), vec(0..40_u32, 0..40)), 0..4),
-    )
-        .prop_map(|(slots, lanes)| {
-            let regions = vec![GRANULE * 120; 2];
-            let slots: Vec<Slot> = slots
-                .into_iter()
-                .map(|(granules, region, at)| Slot {
-                    region,
-                    ..slot(granules, at)
-                })
-                .collect();
-            let most = slots.len() as u32;
-            let steps = |steps: Vec<u32>| steps.into_iter().map(|slot| slot % most).collect();
-            let lane = |(prologue, period)| Lane {
-                prologue: steps(prologue),
-                period: steps(period),
-                turns: most % 4,
-                clears: (0..most).step_by(2).collect(),
-            };
-            let lanes = lanes.into_iter().map(lane).collect();
-            Layout {
-                regions,
-                slots,
-                lanes,
-            }
-        })
+    (vec(places, 1..40), vec((vec(0..40_u32, 0..20), vec(0..40_u32, 0..40)), 0..4)).prop_map(|(slots, lanes)| {
+        let regions = vec![GRANULE * 120; 2];
+        let slots: Vec<Slot> =
+            slots.into_iter().map(|(granules, region, at)| Slot { region, ..slot(granules, at) }).collect();
+        let most = slots.len() as u32;
+        let steps = |steps: Vec<u32>| steps.into_iter().map(|slot| slot % most).collect();
+        let lane = |(prologue, period)| Lane {
+            prologue: steps(prologue),
+            period: steps(period),
+            turns: most % 4,
+            clears: (0..most).step_by(2).collect(),
+        };
+        let lanes = lanes.into_iter().map(lane).collect();
+        Layout { regions, slots, lanes }
+    })
 }
 
 #[derive(Clone, Debug)]
@@ -83,10 +70,7 @@ impl Model {
     fn take(&mut self, address: usize, bytes: usize, held: Held) {
         let end = address + bytes;
         if let Some((&other, &(other_end, _))) = self.0.range(..end).next_back() {
-            assert!(
-                other_end <= address,
-                "{other:#x}..{other_end:#x} is live at {address:#x}"
-            );
+            assert!(other_end <= address, "{other:#x}..{other_end:#x} is live at {address:#x}");
         }
         self.0.insert(address, (end, held));
     }
@@ -241,14 +225,8 @@ fn requests_that_differ_at_random_cost_little() {
                 assert!(slots.release(slot));
             }
         }
-        println!(
-            "{kinds} sizes: {:.1} % planned",
-            100.0 * f64::from(hits) / f64::from(asked)
-        );
-        assert!(
-            hits * 10 >= asked * 9,
-            "{hits} of {asked} with {kinds} sizes"
-        );
+        println!("{kinds} sizes: {:.1} % planned", 100.0 * f64::from(hits) / f64::from(asked));
+        assert!(hits * 10 >= asked * 9, "{hits} of {asked} with {kinds} sizes");
     }
 }
 
@@ -277,16 +255,12 @@ fn a_lane_finds_its_place_after_a_phase_that_the_plan_does_not_know() {
 fn an_iteration_mark_puts_the_lane_back() {
     let sizes = [5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5, 6];
     let mut slots = pinned(&row(&sizes));
-    let first: Vec<_> = (0..3)
-        .map(|at| slots.request(0, sizes[at] * GRANULE))
-        .collect();
+    let first: Vec<_> = (0..3).map(|at| slots.request(0, sizes[at] * GRANULE)).collect();
     for taken in first.iter().flatten() {
         slots.release(taken.slot);
     }
     slots.iteration(0);
-    let again: Vec<_> = (0..3)
-        .map(|at| slots.request(0, sizes[at] * GRANULE))
-        .collect();
+    let again: Vec<_> = (0..3).map(|at| slots.request(0, sizes[at] * GRANULE)).collect();
     assert_eq!(first, again);
     assert_eq!(slots.counts().resyncs, 1);
 }
@@ -297,10 +271,7 @@ fn what_the_plan_leaves_idle_is_lent_and_comes_back() {
     let taken = slots.request(0, 4 * GRANULE).unwrap();
     assert_eq!(taken.address, BASE);
     let lent = slots.borrow(2 * GRANULE - 5).unwrap();
-    assert_eq!(
-        (lent.address, lent.bytes),
-        (BASE + 4 * GRANULE, 2 * GRANULE)
-    );
+    assert_eq!((lent.address, lent.bytes), (BASE + 4 * GRANULE, 2 * GRANULE));
     assert_eq!(slots.request(0, 2 * GRANULE), None, "its place is lent");
     assert_eq!(slots.counts().misses, 1);
     assert_eq!(slots.borrow(9 * GRANULE), None);

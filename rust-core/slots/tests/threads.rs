@@ -125,11 +125,7 @@ fn between_two_threads_nobody_else_has_their_lane() {
     assert_eq!(runs(&mut slots, 1, &[1, 2, 3]), [Some(0), Some(1), Some(2)]);
     assert_eq!(runs(&mut slots, 2, &[9]), [None]);
     slots.thread_ended(1);
-    assert_eq!(
-        runs(&mut slots, 2, &[9, 8]),
-        [None, None],
-        "it fits no lane"
-    );
+    assert_eq!(runs(&mut slots, 2, &[9, 8]), [None, None], "it fits no lane");
     assert_eq!(runs(&mut slots, 3, &[1, 2, 3]), [Some(0), Some(1), Some(2)]);
 }
 

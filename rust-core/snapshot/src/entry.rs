@@ -141,11 +141,7 @@ fn frame(items: &[Value], stacks: &mut Stacks) -> Frame {
 }
 
 /// Reads the items of a dict, keys and values in turns.
-pub(crate) fn read(
-    items: &[Value],
-    streams: &mut Streams,
-    stacks: &mut Stacks,
-) -> Result<Read, What> {
+pub(crate) fn read(items: &[Value], streams: &mut Streams, stacks: &mut Stacks) -> Result<Read, What> {
     let get = |key| value(items, key);
     let number = |key: Word, field: &'static str, most: u64| match get(key) {
         Some(Value::Number(number)) if number <= most => Ok(number),
@@ -164,13 +160,11 @@ pub(crate) fn read(
         None if get(Word::Filename).is_some() => return Ok(Read::Frame(frame(items, stacks))),
         None => {
             let ends = get(Word::Stage) == Some(Value::Word(Word::End));
-            return Ok(
-                if ends && get(Word::Name) == Some(Value::Word(Word::Step)) {
-                    Read::Step(time()?)
-                } else {
-                    Read::Nothing
-                },
-            );
+            return Ok(if ends && get(Word::Name) == Some(Value::Word(Word::Step)) {
+                Read::Step(time()?)
+            } else {
+                Read::Nothing
+            });
         }
     };
     let Some(action) = action else {

@@ -37,9 +37,7 @@ pub enum What {
     #[error("expected more of the snapshot, found that it cannot be read: {0}")]
     Unreadable(io::Error),
     /// The file ends too early.
-    #[error(
-        "expected more of the snapshot, found the end of the file: it was cut off, or is still being written"
-    )]
+    #[error("expected more of the snapshot, found the end of the file: it was cut off, or is still being written")]
     CutOff,
     /// Another kind of file.
     #[error("expected a pickle of protocol 2 to 5, found {found}")]
@@ -83,9 +81,7 @@ pub enum What {
     #[error("expected at most {MOST_VALUES} values that wait to be put into a list, found more")]
     TooMany,
     /// A value that was not memorized.
-    #[error(
-        "expected one of the {has} values memorized so far, found a reference to number {found}"
-    )]
+    #[error("expected one of the {has} values memorized so far, found a reference to number {found}")]
     Memo {
         /// The number.
         found: u64,
@@ -104,9 +100,7 @@ pub enum What {
     #[error("expected a whole number of at most 16 bytes, found one of {0}")]
     LongNumber(u64),
     /// An event without what every event has.
-    #[error(
-        "expected an event of a trace to have {field}, a whole number from 0 to {most}; found {found}"
-    )]
+    #[error("expected an event of a trace to have {field}, a whole number from 0 to {most}; found {found}")]
     Field {
         /// Its key.
         field: &'static str,

@@ -42,10 +42,7 @@ impl<'s> Events<'s> {
         let first = entries.first().map_or(0, |it| it.at);
         let last = entries.last().map_or(0, |it| it.at);
         // What ended before or after the history says nothing about it.
-        let within = steps
-            .iter()
-            .copied()
-            .filter(|at| (first..=last).contains(at));
+        let within = steps.iter().copied().filter(|at| (first..=last).contains(at));
         let mut steps: Vec<u64> = within.collect();
         steps.sort_unstable();
         Self {
@@ -79,27 +76,13 @@ impl<'s> Events<'s> {
 
     /// The event of an entry, if there is one.
     fn read(&mut self, entry: &Entry) -> Option<Event> {
-        let &Entry {
-            address,
-            bytes,
-            at,
-            stream,
-            action,
-            stack: _,
-            private,
-        } = entry;
+        let &Entry { address, bytes, at, stream, action, stack: _, private } = entry;
         let op = match action {
             Action::Alloc if !entry.is_request() => return None,
             Action::Alloc => {
                 let id = self.next;
                 self.next += 1;
-                let op = Op::Request {
-                    id,
-                    bytes,
-                    thread: 0,
-                    stream,
-                    private,
-                };
+                let op = Op::Request { id, bytes, thread: 0, stream, private };
                 let Some((before, freed)) = self.live.insert(address, (id, false)) else {
                     return Some(self.event(at, op));
                 };
@@ -140,11 +123,7 @@ impl<'s> Events<'s> {
 }
 
 const fn free(id: u64) -> Op {
-    Op::Free {
-        id,
-        thread: 0,
-        pending: true,
-    }
+    Op::Free { id, thread: 0, pending: true }
 }
 
 impl Iterator for Events<'_> {

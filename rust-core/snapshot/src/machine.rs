@@ -36,11 +36,7 @@ pub(crate) fn run(from: impl BufRead) -> Result<Snapshot, Error> {
             }
         }
     });
-    result.map_err(|what| Error {
-        offset,
-        opcode,
-        what,
-    })
+    result.map_err(|what| Error { offset, opcode, what })
 }
 
 struct Machine<R> {
@@ -258,9 +254,7 @@ impl<R: BufRead> Machine<R> {
         let devices = match self.devices {
             Some(Value::Traces(list)) => {
                 let traces = self.lists[list as usize].iter();
-                traces
-                    .map(|it| it.map(&mut take).unwrap_or_default())
-                    .collect()
+                traces.map(|it| it.map(&mut take).unwrap_or_default()).collect()
             }
             _ => Vec::new(),
         };
@@ -268,12 +262,7 @@ impl<R: BufRead> Machine<R> {
             Some(Value::Trace(trace)) => take(trace),
             _ => Vec::new(),
         };
-        let snapshot = Snapshot {
-            devices,
-            host,
-            steps: self.steps,
-            stacks: self.stacks,
-        };
+        let snapshot = Snapshot { devices, host, steps: self.steps, stacks: self.stacks };
         snapshot.whose().ok_or(What::NoTraces)?;
         Ok(snapshot)
     }

@@ -77,18 +77,12 @@ impl<R: BufRead> Source<R> {
     /// A whole number of so many bytes, the least first, at most 16 of them; negative ones count as one.
     pub(crate) fn number(&mut self, bytes: u64) -> Result<Option<u64>, What> {
         let mut all = [0; 16];
-        let to = usize::try_from(bytes)
-            .ok()
-            .and_then(|bytes| all.get_mut(..bytes));
+        let to = usize::try_from(bytes).ok().and_then(|bytes| all.get_mut(..bytes));
         let to = to.ok_or(What::LongNumber(bytes))?;
         self.fill(to)?;
         let negative = to.last().is_some_and(|last| *last >= 0x80);
         let number = u128::from_le_bytes(all);
-        Ok(if negative {
-            None
-        } else {
-            u64::try_from(number).ok()
-        })
+        Ok(if negative { None } else { u64::try_from(number).ok() })
     }
 
     /// A text of so many bytes, as the word that it is.

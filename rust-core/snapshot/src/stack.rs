@@ -47,11 +47,7 @@ impl Stacks {
         let frames = self.stacks.get(stack as usize).into_iter().flatten();
         frames.map(|frame| {
             let Frame { name, file, line } = self.frames[*frame as usize];
-            Call {
-                function: self.text_of(name),
-                file: self.text_of(file),
-                line,
-            }
+            Call { function: self.text_of(name), file: self.text_of(file), line }
         })
     }
 
@@ -83,11 +79,7 @@ impl Stacks {
     }
 
     /// Puts frames on a stack, or on a new one, and returns its number.
-    pub(crate) fn extend(
-        &mut self,
-        stack: Option<u32>,
-        frames: impl Iterator<Item = u32>,
-    ) -> Option<u32> {
+    pub(crate) fn extend(&mut self, stack: Option<u32>, frames: impl Iterator<Item = u32>) -> Option<u32> {
         let number = match stack {
             Some(number) => number as usize,
             None if self.used >= MOST_FRAMES => return None,

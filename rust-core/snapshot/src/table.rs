@@ -33,19 +33,13 @@ enum Wrong {
     #[error("expected a history's columns (action,addr,size,stream), found no {0}")]
     Column(&'static str),
     #[error("expected {column} to be a whole number up to {most}, found {found:?}")]
-    Number {
-        column: &'static str,
-        most: u64,
-        found: String,
-    },
+    Number { column: &'static str, most: u64, found: String },
     #[error(
         "expected action to be alloc, free_requested, free_completed, segment_alloc, segment_free, segment_map, segment_unmap, oom or \
          snapshot, found {0:?}"
     )]
     Action(String),
-    #[error(
-        "expected at most {LONGEST_LINE} bytes of text, found more, or an end in the middle of a line"
-    )]
+    #[error("expected at most {LONGEST_LINE} bytes of text, found more, or an end in the middle of a line")]
     Long,
     #[error("expected at most {MOST_EVENTS} events, found more")]
     Events,
@@ -91,10 +85,7 @@ impl Snapshot {
     #[must_use]
     pub fn is_table(first: &[u8]) -> bool {
         let line = first.split(|it| *it == b'\n').next().unwrap_or_default();
-        let has = |name: &[u8]| {
-            line.split(|it| *it == b',')
-                .any(|it| it.trim_ascii() == name)
-        };
+        let has = |name: &[u8]| line.split(|it| *it == b',').any(|it| it.trim_ascii() == name);
         has(b"action") && has(b"addr")
     }
 
@@ -136,9 +127,7 @@ impl Snapshot {
                 None => columns = Some(Columns::of(text).map_err(wrong)?),
                 Some(_) if text.is_empty() => {}
                 Some(columns) => {
-                    if let Some((device, entry)) =
-                        row(text, columns, &mut streams).map_err(wrong)?
-                    {
+                    if let Some((device, entry)) = row(text, columns, &mut streams).map_err(wrong)? {
                         asks |= entry.is_request();
                         if snapshot.devices.len() <= device {
                             snapshot.devices.resize_with(device + 1, Vec::new);
@@ -152,38 +141,25 @@ impl Snapshot {
         }
         match columns {
             Some(_) => unknown.filter(|_| !asks).map_or(Ok(snapshot), Err),
-            None => Err(TableError {
-                line: 1,
-                what: Wrong::Column("action"),
-            }),
+            None => Err(TableError { line: 1, what: Wrong::Column("action") }),
         }
     }
 }
 
 /// An event; none for actions that ask for nothing and free nothing.
-fn row(
-    text: &str,
-    columns: &Columns,
-    streams: &mut entry::Streams,
-) -> Result<Option<(usize, Entry)>, Wrong> {
+fn row(text: &str, columns: &Columns, streams: &mut entry::Streams) -> Result<Option<(usize, Entry)>, Wrong> {
     let fields: Vec<&str> = text.split(',').map(str::trim).collect();
     let number = |at: usize, column, most| {
         let found = fields.get(at).copied().unwrap_or_default();
         let number = found.parse::<u64>().ok().filter(|it| *it <= most);
-        number.ok_or_else(|| Wrong::Number {
-            column,
-            most,
-            found: found.chars().take(40).collect(),
-        })
+        number.ok_or_else(|| Wrong::Number { column, most, found: found.chars().take(40).collect() })
     };
     let word = fields.get(columns.action).copied().unwrap_or_default();
     let word = Word::of(word.as_bytes(), word.len() as u64);
     let Some(action) = word.and_then(entry::action) else {
         return Ok(None);
     };
-    let device = columns
-        .device
-        .map(|at| number(at, "device", MOST_DEVICES - 1));
+    let device = columns.device.map(|at| number(at, "device", MOST_DEVICES - 1));
     let time = columns.time.map(|at| number(at, "time_us", entry::LATEST));
     let entry = Entry {
         address: number(columns.address, "addr", u64::MAX)?,
@@ -211,27 +187,15 @@ mod tests {
         let found: Vec<_> = (snapshot.entries(Whose::Device(0)).iter())
             .map(|it| (it.action, it.address, it.bytes, it.at, it.stream))
             .collect();
-        assert_eq!(
-            found,
-            [
-                (Action::Alloc, 100, 8, 0, 0),
-                (Action::FreeCompleted, 100, 8, 0, 1)
-            ]
-        );
+        assert_eq!(found, [(Action::Alloc, 100, 8, 0, 0), (Action::FreeCompleted, 100, 8, 0, 1)]);
     }
 
     #[test]
     fn what_is_no_table_is_refused_with_its_line() {
         let long = format!("action,addr,size,stream\n{}", "1".repeat(5000));
         for (text, said) in [
-            (
-                "",
-                "line 1: expected a history's columns (action,addr,size,stream), found no action",
-            ),
-            (
-                "id,lower,upper,size",
-                "line 1: expected a history's columns (action,addr,size,stream), found no action",
-            ),
+            ("", "line 1: expected a history's columns (action,addr,size,stream), found no action"),
+            ("id,lower,upper,size", "line 1: expected a history's columns (action,addr,size,stream), found no action"),
             (
                 "action,addr,size,stream\nalloc,1,-2,0",
                 "line 2: expected size to be a whole number up to 1125899906842624, found \"-2\"",
@@ -240,10 +204,7 @@ mod tests {
                 "action,addr,size,stream\nalloc,1",
                 "line 2: expected size to be a whole number up to 1125899906842624, found \"\"",
             ),
-            (
-                &long,
-                "line 2: expected at most 4096 bytes of text, found more, or an end in the middle of a line",
-            ),
+            (&long, "line 2: expected at most 4096 bytes of text, found more, or an end in the middle of a line"),
         ] {
             let error = Snapshot::read_table(text.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), said);

@@ -74,9 +74,7 @@ impl Word {
     /// What it is written as.
     pub(crate) fn text(self) -> &'static str {
         let found = WORDS.iter().find(|(_, word)| *word == self);
-        found.map_or("", |(text, _)| {
-            std::str::from_utf8(text).unwrap_or_default()
-        })
+        found.map_or("", |(text, _)| std::str::from_utf8(text).unwrap_or_default())
     }
 
     /// The word of this number.

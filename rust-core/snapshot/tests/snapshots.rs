@@ -15,16 +15,9 @@ fn written(protocol: u8, events: u32) -> Vec<u8> {
     let file = folder.join(format!("{}-{protocol}-{events}.pickle", std::process::id()));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generate.py");
     let mut python = Command::new("python3");
-    python
-        .arg(script)
-        .arg(&file)
-        .args([protocol.to_string(), events.to_string()]);
+    python.arg(script).arg(&file).args([protocol.to_string(), events.to_string()]);
     let output = python.output().expect("python3 runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes = std::fs::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     bytes
@@ -36,21 +29,13 @@ fn every_protocol_gives_the_same_events() {
         let snapshot = read(&written(protocol, 9_000)).unwrap();
         assert_eq!(snapshot.devices.len(), 2);
         assert!(snapshot.devices[0].is_empty());
-        assert_eq!(
-            snapshot.devices[1].len(),
-            9_000,
-            "without what is no request"
-        );
+        assert_eq!(snapshot.devices[1].len(), 9_000, "without what is no request");
         assert_eq!(snapshot.host.len(), 4_500);
         assert_eq!(snapshot.whose(), Some(Whose::Host));
         let second = snapshot.devices[1][3];
         assert_eq!((second.bytes, second.stream), (1001, 1));
         assert_eq!(second.address, 140_000_000_000_000 + (1 << 20));
-        assert_eq!(
-            snapshot.host[0].address,
-            1 << 63,
-            "beyond what an i64 holds"
-        );
+        assert_eq!(snapshot.host[0].address, 1 << 63, "beyond what an i64 holds");
         assert_eq!(snapshot.devices[1][2].action, Action::FreeCompleted);
         assert_eq!(snapshot.steps, [second.at + 1]);
     }
@@ -65,20 +50,12 @@ fn who_asked_for_what() {
         let requests = snapshot.events(whose);
         let requests = requests.filter(|it| matches!(it.op, Op::Request { .. }));
         assert_eq!(stacks.len(), requests.count());
-        let alloc = Call {
-            function: "alloc",
-            file: "/somewhere/model.py",
-            line: 0,
-        };
+        let alloc = Call { function: "alloc", file: "/somewhere/model.py", line: 0 };
         for (number, stack) in (0_u64..).zip(&stacks) {
             // The time of the request, which is what `generate.py` picks frames by.
             let line = (1_795_413_779_000_000 + number * 6) % 300;
             let function = format!("function_{line}");
-            let inner = Call {
-                function: if line == 0 { "alloc" } else { &function },
-                line,
-                ..alloc
-            };
+            let inner = Call { function: if line == 0 { "alloc" } else { &function }, line, ..alloc };
             let calls: Vec<Call<'_>> = snapshot.stacks.calls(stack.unwrap()).collect();
             assert_eq!(calls, [inner, alloc], "{protocol}: {number}");
         }
@@ -92,21 +69,11 @@ fn at_and_op(event: &Event) -> (u64, Op) {
 }
 
 fn alloc(id: u64, bytes: u64, stream: u32) -> Op {
-    Op::Request {
-        id,
-        bytes,
-        thread: 0,
-        stream,
-        private: false,
-    }
+    Op::Request { id, bytes, thread: 0, stream, private: false }
 }
 
 fn free(id: u64) -> Op {
-    Op::Free {
-        id,
-        thread: 0,
-        pending: true,
-    }
+    Op::Free { id, thread: 0, pending: true }
 }
 
 #[test]
@@ -136,10 +103,7 @@ fn what_has_a_private_pool_is_private_and_its_stream_has_no_number() {
     for protocol in 2..=5 {
         let snapshot = read(&written(protocol, 9)).unwrap();
         let first = snapshot.devices[0].iter();
-        assert_eq!(
-            first.map(|it| (it.private, it.stream)).collect::<Vec<_>>(),
-            [(true, 0); 4]
-        );
+        assert_eq!(first.map(|it| (it.private, it.stream)).collect::<Vec<_>>(), [(true, 0); 4]);
         let second = &snapshot.devices[1];
         assert!(second.iter().all(|it| !it.private));
         assert_eq!((second[0].stream, second[3].stream), (0, 1));
@@ -203,38 +167,14 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         text
     };
     let cases: Vec<(Vec<u8>, &str)> = vec![
-        (
-            b"".to_vec(),
-            "byte 0: expected more of the snapshot, found the end of the file",
-        ),
-        (
-            b"PK\x03\x04".to_vec(),
-            "byte 0: expected a pickle of protocol 2 to 5, found a zip archive",
-        ),
-        (
-            b"{\"t\":0}".to_vec(),
-            "byte 0: expected a pickle of protocol 2 to 5, found a JSON file",
-        ),
-        (
-            b"(dp0\n.".to_vec(),
-            "byte 0: expected a pickle of protocol 2 to 5, found a pickle of protocol 0",
-        ),
-        (
-            b"\x80\x06N.".to_vec(),
-            "byte 0: expected a pickle of protocol 2 to 5, found protocol 6",
-        ),
-        (
-            pickle(b"\x80\x04"),
-            "byte 2 (PROTO): expected an opcode for plain values, found 0x80",
-        ),
-        (
-            pickle(b"\xff"),
-            "byte 2: expected an opcode for plain values, found 0xff",
-        ),
-        (
-            pickle(b"2"),
-            "byte 2: expected an opcode for plain values, found 0x32",
-        ),
+        (b"".to_vec(), "byte 0: expected more of the snapshot, found the end of the file"),
+        (b"PK\x03\x04".to_vec(), "byte 0: expected a pickle of protocol 2 to 5, found a zip archive"),
+        (b"{\"t\":0}".to_vec(), "byte 0: expected a pickle of protocol 2 to 5, found a JSON file"),
+        (b"(dp0\n.".to_vec(), "byte 0: expected a pickle of protocol 2 to 5, found a pickle of protocol 0"),
+        (b"\x80\x06N.".to_vec(), "byte 0: expected a pickle of protocol 2 to 5, found protocol 6"),
+        (pickle(b"\x80\x04"), "byte 2 (PROTO): expected an opcode for plain values, found 0x80"),
+        (pickle(b"\xff"), "byte 2: expected an opcode for plain values, found 0xff"),
+        (pickle(b"2"), "byte 2: expected an opcode for plain values, found 0x32"),
         (
             pickle(b"h\x00"),
             "byte 2 (BINGET): expected one of the 0 values memorized so far, found a reference to number 0",
@@ -243,42 +183,15 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             pickle(b"Nr\xff\xff\xff\xff"),
             "byte 3 (LONG_BINPUT): expected values to be memorized as numbers up to 0, found number 4294967295",
         ),
-        (
-            pickle(b"\x94"),
-            "byte 2 (MEMOIZE): expected 1 values before it, found 0",
-        ),
-        (
-            pickle(b"]N(a"),
-            "byte 5 (APPEND): expected 1 values before it, found 0",
-        ),
-        (
-            pickle(b"]e"),
-            "byte 3 (APPENDS): expected a mark before it, found none",
-        ),
-        (
-            pickle(b"NNa"),
-            "byte 4 (APPEND): expected a list before the values, found another value",
-        ),
-        (
-            pickle(b"]NNs"),
-            "byte 5 (SETITEM): expected a dict before the values, found another value",
-        ),
-        (
-            pickle(b"}(Nu"),
-            "byte 5 (SETITEMS): expected as many values as keys, found 1 of both together",
-        ),
-        (
-            pickle(b"(a"),
-            "byte 3 (APPEND): expected 1 values before it, found 0",
-        ),
-        (
-            pickle(&deep),
-            "byte 1048578 (MARK): expected at most 1048576 values that wait",
-        ),
-        (
-            pickle(&many),
-            "byte 1048578 (NONE): expected at most 1048576 values that wait",
-        ),
+        (pickle(b"\x94"), "byte 2 (MEMOIZE): expected 1 values before it, found 0"),
+        (pickle(b"]N(a"), "byte 5 (APPEND): expected 1 values before it, found 0"),
+        (pickle(b"]e"), "byte 3 (APPENDS): expected a mark before it, found none"),
+        (pickle(b"NNa"), "byte 4 (APPEND): expected a list before the values, found another value"),
+        (pickle(b"]NNs"), "byte 5 (SETITEM): expected a dict before the values, found another value"),
+        (pickle(b"}(Nu"), "byte 5 (SETITEMS): expected as many values as keys, found 1 of both together"),
+        (pickle(b"(a"), "byte 3 (APPEND): expected 1 values before it, found 0"),
+        (pickle(&deep), "byte 1048578 (MARK): expected at most 1048576 values that wait"),
+        (pickle(&many), "byte 1048578 (NONE): expected at most 1048576 values that wait"),
         (
             pickle(b"\x8b\xff\xff\xff\xff"),
             "byte 2 (LONG4): expected a whole number of at most 16 bytes, found one of 4294967295",
@@ -299,10 +212,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             pickle(&entry(b"N")),
             "byte 36 (SETITEMS): expected an event of a trace to have addr, a whole number from 0 to 18446744073709551615; found another value",
         ),
-        (
-            pickle(&entry(b"J\xff\xff\xff\xff")),
-            "byte 40 (SETITEMS): expected an event of a trace to have addr",
-        ),
+        (pickle(&entry(b"J\xff\xff\xff\xff")), "byte 40 (SETITEMS): expected an event of a trace to have addr"),
         (
             pickle(&entry(b"K\x01")),
             "byte 37 (SETITEMS): expected an event of a trace to have size, a whole number from 0 to 1125899906842624; found none",

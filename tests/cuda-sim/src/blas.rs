@@ -79,10 +79,7 @@ mod tests {
     #[test]
     fn a_handle_refuses_a_stream_that_is_none() {
         let handle = create().unwrap();
-        assert_eq!(
-            set_stream(handle, 0xbad),
-            Err(Error::cudaErrorInvalidResourceHandle)
-        );
+        assert_eq!(set_stream(handle, 0xbad), Err(Error::cudaErrorInvalidResourceHandle));
         destroy(handle).unwrap();
     }
 }

@@ -88,12 +88,7 @@ pub(crate) fn end(stream: &Arc<Stream>) -> Status<usize> {
     let tail = state.tails.remove(&stream.handle).unwrap_or_default();
     let verdict = if state.invalid {
         Err(Error::cudaErrorStreamCaptureInvalidated)
-    } else if capture
-        .graph
-        .leaves()
-        .iter()
-        .any(|leaf| !tail.contains(leaf))
-    {
+    } else if capture.graph.leaves().iter().any(|leaf| !tail.contains(leaf)) {
         Err(Error::cudaErrorStreamCaptureUnjoined)
     } else {
         Ok(capture.graph_handle)
@@ -144,12 +139,7 @@ impl Capture {
     }
 
     /// A stream waits for an event of this capture, and so becomes part of it.
-    pub(crate) fn join(
-        self: &Arc<Self>,
-        stream: &Arc<Stream>,
-        own: Option<&Arc<Self>>,
-        nodes: &[usize],
-    ) -> Status {
+    pub(crate) fn join(self: &Arc<Self>, stream: &Arc<Stream>, own: Option<&Arc<Self>>, nodes: &[usize]) -> Status {
         match own {
             Some(own) if own.id != self.id => {
                 own.invalidate();
@@ -196,11 +186,7 @@ impl Capture {
 
 impl State {
     fn check(&self) -> Status {
-        if self.invalid {
-            Err(Error::cudaErrorStreamCaptureInvalidated)
-        } else {
-            Ok(())
-        }
+        if self.invalid { Err(Error::cudaErrorStreamCaptureInvalidated) } else { Ok(()) }
     }
 }
 
@@ -238,10 +224,7 @@ mod tests {
     fn asking_for_a_captured_stream_spoils_the_capture() {
         let stream = new_stream();
         begin(&stream, MODE).unwrap();
-        assert_eq!(
-            waiting::query(&stream),
-            Err(Error::cudaErrorStreamCaptureUnsupported)
-        );
+        assert_eq!(waiting::query(&stream), Err(Error::cudaErrorStreamCaptureUnsupported));
         let spoiled = Err(Error::cudaErrorStreamCaptureInvalidated);
         assert_eq!(stream::submit(&stream, Work::Kernel).map(|_| ()), spoiled);
         assert_eq!(end(&stream).map(|_| ()), spoiled);
@@ -250,10 +233,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_forked_off_has_to_join_again() {
-        for (joins, verdict) in [
-            (true, Ok(())),
-            (false, Err(Error::cudaErrorStreamCaptureUnjoined)),
-        ] {
+        for (joins, verdict) in [(true, Ok(())), (false, Err(Error::cudaErrorStreamCaptureUnjoined))] {
             let (origin, side) = (new_stream(), new_stream());
             let event = event::resolve(event::create(2).unwrap()).unwrap();
             begin(&origin, MODE).unwrap();
@@ -277,9 +257,6 @@ mod tests {
         begin(&captured, MODE).unwrap();
         let isolated = Err(Error::cudaErrorStreamCaptureIsolation);
         assert_eq!(event::wait(&captured, &event, 0), isolated);
-        assert_eq!(
-            end(&captured),
-            Err(Error::cudaErrorStreamCaptureInvalidated)
-        );
+        assert_eq!(end(&captured), Err(Error::cudaErrorStreamCaptureInvalidated));
     }
 }

@@ -32,8 +32,7 @@ pub(crate) fn unsafe_call() -> Status {
 
 /// A call that waits for a whole device: refused while any of its streams is captured.
 pub(crate) fn device_call(device: i32) -> Status {
-    spoil(|capture| capture.has(|stream| stream.device == device))
-        .map_err(|_| Error::cudaErrorStreamCaptureUnsupported)
+    spoil(|capture| capture.has(|stream| stream.device == device)).map_err(|_| Error::cudaErrorStreamCaptureUnsupported)
 }
 
 /// A use of the legacy default stream: refused while a blocking stream of the device is captured.
@@ -46,9 +45,7 @@ pub(crate) fn legacy_call(device: i32) -> Status {
 fn prohibits(thread_mode: Mode, capture_mode: Mode, own: bool) -> bool {
     let own = own && capture_mode != Mode::cudaStreamCaptureModeRelaxed;
     match thread_mode {
-        Mode::cudaStreamCaptureModeGlobal => {
-            own || capture_mode == Mode::cudaStreamCaptureModeGlobal
-        }
+        Mode::cudaStreamCaptureModeGlobal => own || capture_mode == Mode::cudaStreamCaptureModeGlobal,
         Mode::cudaStreamCaptureModeThreadLocal => own,
         _ => false,
     }

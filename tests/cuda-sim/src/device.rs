@@ -26,21 +26,14 @@ thread_local! {
 
 fn devices() -> &'static [Device] {
     static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
-    DEVICES.get_or_init(|| {
-        (0..config::get().devices)
-            .map(|_| Device::default())
-            .collect()
-    })
+    DEVICES.get_or_init(|| (0..config::get().devices).map(|_| Device::default()).collect())
 }
 
 fn get(device: i32) -> Status<&'static Device> {
     if devices().is_empty() {
         return Err(Error::cudaErrorNoDevice);
     }
-    usize::try_from(device)
-        .ok()
-        .and_then(|index| devices().get(index))
-        .ok_or(Error::cudaErrorInvalidDevice)
+    usize::try_from(device).ok().and_then(|index| devices().get(index)).ok_or(Error::cudaErrorInvalidDevice)
 }
 
 /// How many GPUs there are.
@@ -78,8 +71,7 @@ pub(crate) fn activate_current() -> Status<i32> {
 pub(crate) fn activate(device: i32) -> Status {
     let active = &get(device)?.active;
     if !active.swap(true, Ordering::Relaxed) {
-        take_memory(device, context_bytes())
-            .inspect_err(|_| active.store(false, Ordering::Relaxed))?;
+        take_memory(device, context_bytes()).inspect_err(|_| active.store(false, Ordering::Relaxed))?;
         static ONCE: OnceLock<()> = OnceLock::new();
         ONCE.get_or_init(error::refuse_after_fork);
     }
@@ -121,9 +113,7 @@ pub(crate) fn take_memory(device: i32, bytes: usize) -> Status {
     let total = config::get().device_bytes;
     get(device)?
         .used_bytes
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|&sum| sum <= total)
-        })
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| used.checked_add(bytes).filter(|&sum| sum <= total))
         .map(|_| ())
         .map_err(|_| Error::cudaErrorMemoryAllocation)
 }

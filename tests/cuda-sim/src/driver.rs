@@ -39,11 +39,7 @@ fn least(bytes: usize, ms_per_gib: usize) -> Duration {
 
 /// Lock whole pages, touching all of them; or only see that they are mapped.
 pub(crate) fn lock_pages(address: usize, bytes: usize) -> io::Result<()> {
-    if config::get().lock_pages {
-        pages::lock(address, bytes)
-    } else {
-        pages::check_mapped(address, bytes)
-    }
+    if config::get().lock_pages { pages::lock(address, bytes) } else { pages::check_mapped(address, bytes) }
 }
 
 /// Undo [`lock_pages`].
@@ -63,9 +59,6 @@ mod tests {
         assert_eq!(least(64 << 20, 500), Duration::from_micros(31_250));
         assert_eq!(least(1, 500), Duration::ZERO);
         assert_eq!(least(1 << 30, 0), Duration::ZERO);
-        assert_eq!(
-            least(usize::MAX, usize::MAX),
-            Duration::from_micros(u64::MAX)
-        );
+        assert_eq!(least(usize::MAX, usize::MAX), Duration::from_micros(u64::MAX));
     }
 }

@@ -43,9 +43,7 @@ pub(crate) fn guard(entry: &'static str, body: impl FnOnce() -> Status) -> Error
         Ok(Ok(())) => return Error::cudaSuccess,
         Ok(Err(error)) => error,
         Err(_) => {
-            note::always(&format!(
-                "{entry} failed inside the simulator; that is a bug in it"
-            ));
+            note::always(&format!("{entry} failed inside the simulator; that is a bug in it"));
             Error::cudaErrorUnknown
         }
     };
@@ -102,9 +100,7 @@ mod tests {
     #[test]
     fn the_last_error_is_the_threads_own() {
         answer("test", || Err(Error::cudaErrorInvalidValue));
-        std::thread::spawn(|| assert_eq!(peek(), Error::cudaSuccess))
-            .join()
-            .unwrap();
+        std::thread::spawn(|| assert_eq!(peek(), Error::cudaSuccess)).join().unwrap();
         assert_eq!(take(), Error::cudaErrorInvalidValue);
     }
 

@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::bindings::{
-    cudaEventDisableTiming, cudaEventInterprocess, cudaEventRecordExternal, cudaEventWaitExternal,
-};
+use crate::bindings::{cudaEventDisableTiming, cudaEventInterprocess, cudaEventRecordExternal, cudaEventWaitExternal};
 use crate::capture::Capture;
 use crate::error::{Error, Status, lock};
 use crate::graph::Step;
@@ -40,11 +38,7 @@ pub(crate) fn create(flags: u32) -> Status<usize> {
         return Err(Error::cudaErrorInvalidValue);
     }
     let device = device::activate_current()?;
-    Ok(EVENTS.insert(Event {
-        device,
-        flags,
-        record: Mutex::new(Record::Never),
-    }))
+    Ok(EVENTS.insert(Event { device, flags, record: Mutex::new(Record::Never) }))
 }
 
 /// `cudaEventDestroy`: who waits for its last record keeps that. It takes the current device's
@@ -131,9 +125,7 @@ pub(crate) fn wait(stream: &Arc<Stream>, event: &Arc<Event>, flags: u32) -> Stat
             capture.append(stream, Step::Wait(Arc::clone(event)))
         }
         (_, Record::Never) => Ok(()),
-        (None, Record::Queued(completion)) => {
-            stream::submit(stream, Work::Await(completion)).map(|_| ())
-        }
+        (None, Record::Queued(completion)) => stream::submit(stream, Work::Await(completion)).map(|_| ()),
         (Some(capture), Record::Queued(_)) => {
             capture.invalidate();
             Err(Error::cudaErrorStreamCaptureIsolation)

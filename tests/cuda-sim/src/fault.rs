@@ -26,12 +26,8 @@ use plan::Plan;
 static ARMED: AtomicBool = AtomicBool::new(false);
 /// Whether it is about system calls: without, they are not even looked at.
 static ABOUT_SYSTEM: AtomicBool = AtomicBool::new(false);
-static STATE: Mutex<State> = Mutex::new(State {
-    plan: Plan::empty(),
-    calls: BTreeMap::new(),
-    cuda_calls: 0,
-    injected: 0,
-});
+static STATE: Mutex<State> =
+    Mutex::new(State { plan: Plan::empty(), calls: BTreeMap::new(), cuda_calls: 0, injected: 0 });
 
 struct State {
     plan: Plan,
@@ -58,12 +54,7 @@ fn install(text: &str) -> bool {
     sticky::forget();
     ABOUT_SYSTEM.store(plan.is_about_system_calls(), Ordering::Relaxed);
     let mut state = lock(&STATE);
-    *state = State {
-        plan,
-        calls: BTreeMap::new(),
-        cuda_calls: 0,
-        injected: 0,
-    };
+    *state = State { plan, calls: BTreeMap::new(), cuda_calls: 0, injected: 0 };
     ARMED.store(true, Ordering::Relaxed);
     true
 }
@@ -99,10 +90,7 @@ pub(crate) fn of_call(entry: &'static str) -> Option<Error> {
     let mut state = lock(&STATE);
     let number = state.count(entry);
     state.cuda_calls += 1;
-    let found = state
-        .plan
-        .find(entry, number)
-        .or_else(|| state.plan.find("*", state.cuda_calls));
+    let found = state.plan.find(entry, number).or_else(|| state.plan.find("*", state.cuda_calls));
     let Some(Outcome::Number(number)) = found else {
         drop(state);
         return sticky::error().filter(|_| !sticky::is_exempt(entry));
@@ -137,11 +125,7 @@ pub(crate) fn json() -> Option<String> {
         return None;
     }
     let state = lock(&STATE);
-    let calls: Vec<String> = state
-        .calls
-        .iter()
-        .map(|(name, count)| format!("{name:?}: {count}"))
-        .collect();
+    let calls: Vec<String> = state.calls.iter().map(|(name, count)| format!("{name:?}: {count}")).collect();
     let (injected, calls) = (state.injected, calls.join(", "));
     Some(format!("\"injected\": {injected}, \"calls\": {{{calls}}}"))
 }

@@ -43,11 +43,7 @@ pub(crate) struct Graph {
 impl Graph {
     /// Add a node that runs after some others; the answer is its handle.
     pub(crate) fn add(&self, step: Step, depends_on: Vec<usize>) -> usize {
-        let node = NODES.insert_with(|handle| Node {
-            handle,
-            depends_on,
-            step,
-        });
+        let node = NODES.insert_with(|handle| Node { handle, depends_on, step });
         lock(&self.nodes).push(Arc::clone(&node));
         node.handle
     }
@@ -61,11 +57,7 @@ impl Graph {
     pub(crate) fn leaves(&self) -> Vec<usize> {
         let nodes = self.nodes();
         let followed = |handle| nodes.iter().any(|node| node.depends_on.contains(&handle));
-        nodes
-            .iter()
-            .map(|node| node.handle)
-            .filter(|&handle| !followed(handle))
-            .collect()
+        nodes.iter().map(|node| node.handle).filter(|&handle| !followed(handle)).collect()
     }
 }
 
@@ -108,9 +100,7 @@ pub(crate) fn resolve_node(handle: usize) -> Status<Arc<Node>> {
 
 /// `cudaGraphDestroy`.
 pub(crate) fn destroy(handle: usize) -> Status {
-    let graph = GRAPHS
-        .remove(handle)
-        .map_err(|_| Error::cudaErrorInvalidValue)?;
+    let graph = GRAPHS.remove(handle).map_err(|_| Error::cudaErrorInvalidValue)?;
     for node in graph.nodes() {
         // Each node of a live graph is in the table.
         let _ = NODES.remove(node.handle);
@@ -126,25 +116,17 @@ pub(crate) fn keep(graph: &Graph, object: Arc<UserObject>) {
 /// `cudaGraphInstantiate`: a copy, so that the graph may change or go.
 pub(crate) fn instantiate(graph: &Graph) -> usize {
     let steps = graph.nodes().iter().map(|node| node.step.clone()).collect();
-    EXECS.insert(Exec {
-        steps,
-        _keeps: lock(&graph.keeps).clone(),
-    })
+    EXECS.insert(Exec { steps, _keeps: lock(&graph.keeps).clone() })
 }
 
 /// `cudaGraphExecDestroy`.
 pub(crate) fn destroy_exec(handle: usize) -> Status {
-    EXECS
-        .remove(handle)
-        .map(|_| ())
-        .map_err(|_| Error::cudaErrorInvalidValue)
+    EXECS.remove(handle).map(|_| ()).map_err(|_| Error::cudaErrorInvalidValue)
 }
 
 /// `cudaGraphLaunch`: each step on the stream, in order.
 pub(crate) fn launch(handle: usize, stream: &Arc<Stream>) -> Status {
-    let exec = EXECS
-        .get(handle)
-        .map_err(|_| Error::cudaErrorInvalidValue)?;
+    let exec = EXECS.get(handle).map_err(|_| Error::cudaErrorInvalidValue)?;
     for step in &exec.steps {
         match step {
             Step::Work(work) => {

@@ -25,12 +25,7 @@ impl<T> Handles<T> {
     pub(crate) const fn new(kind: u8) -> Self {
         // Not a canonical address, so that dereferencing one by mistake cannot go unnoticed.
         let next = 0x5eed_0000_0000_0000 | ((kind as usize) << 40) | 16;
-        Self {
-            live: Mutex::new(Entries {
-                next,
-                by_handle: BTreeMap::new(),
-            }),
-        }
+        Self { live: Mutex::new(Entries { next, by_handle: BTreeMap::new() }) }
     }
 
     /// Add what `make` builds around its own handle.
@@ -55,19 +50,12 @@ impl<T> Handles<T> {
 
     /// The object of a handle.
     pub(crate) fn get(&self, handle: usize) -> Status<Arc<T>> {
-        lock(&self.live)
-            .by_handle
-            .get(&handle)
-            .cloned()
-            .ok_or(Error::cudaErrorInvalidResourceHandle)
+        lock(&self.live).by_handle.get(&handle).cloned().ok_or(Error::cudaErrorInvalidResourceHandle)
     }
 
     /// Take the object of a handle out; others may still hold it.
     pub(crate) fn remove(&self, handle: usize) -> Status<Arc<T>> {
-        lock(&self.live)
-            .by_handle
-            .remove(&handle)
-            .ok_or(Error::cudaErrorInvalidResourceHandle)
+        lock(&self.live).by_handle.remove(&handle).ok_or(Error::cudaErrorInvalidResourceHandle)
     }
 
     /// All live objects.
@@ -86,14 +74,8 @@ mod tests {
         let handle = handles.insert("object");
         assert_eq!(*handles.get(handle).unwrap(), "object");
         handles.remove(handle).unwrap();
-        assert_eq!(
-            handles.get(handle).err(),
-            Some(Error::cudaErrorInvalidResourceHandle)
-        );
-        assert_eq!(
-            handles.get(0).err(),
-            Some(Error::cudaErrorInvalidResourceHandle)
-        );
+        assert_eq!(handles.get(handle).err(), Some(Error::cudaErrorInvalidResourceHandle));
+        assert_eq!(handles.get(0).err(), Some(Error::cudaErrorInvalidResourceHandle));
         assert!(handles.all().is_empty());
     }
 }

@@ -77,11 +77,7 @@ pub(crate) fn refused(entry: &'static str, error: Error) {
         ]
         .contains(&error);
     if config::get().hazards && (twice || back) {
-        let what = if twice {
-            "is there already"
-        } else {
-            "was not there"
-        };
+        let what = if twice { "is there already" } else { "was not there" };
         report(&format!("what {entry} names {what} (error {})", error.0));
     }
 }
@@ -102,10 +98,7 @@ pub(crate) fn begin(work: &Work) -> Option<Arc<Flight>> {
         Work::Set { target, .. } => vec![(*target, true)],
         _ => return None,
     };
-    let who = Arc::new(Asked {
-        entry: ENTRY.get(),
-        stack: Stack::capture(),
-    });
+    let who = Arc::new(Asked { entry: ENTRY.get(), stack: Stack::capture() });
     let ranges: Vec<Range> = areas
         .into_iter()
         .filter(|(area, _)| memory::is_page_locked(area.address))
@@ -133,10 +126,7 @@ impl Flight {
         for range in ranges {
             let area = Area::line(range.start, range.bytes);
             if range.content.is_some_and(|before| before != sum(area)) {
-                say(&format!(
-                    "{} was written before its turn; by whom is not known",
-                    range.told()
-                ));
+                say(&format!("{} was written before its turn; by whom is not known", range.told()));
             }
         }
     }
@@ -156,11 +146,7 @@ impl Range {
     fn told(&self) -> String {
         format!(
             "pinned memory that a copy {} ({} bytes at {:#x}; {}, asked for by{}\n  )",
-            if self.written {
-                "is to write"
-            } else {
-                "is to read"
-            },
+            if self.written { "is to write" } else { "is to read" },
             self.bytes,
             self.start,
             self.who.entry,

@@ -5,9 +5,7 @@
 use crate::error::{Error, Status};
 use crate::registry::{Kind, Region};
 use crate::stats::STATS;
-use crate::{
-    capture_rules, config, device, driver, hazard, memory, note, pages, pins, stats, waiting,
-};
+use crate::{capture_rules, config, device, driver, hazard, memory, note, pages, pins, stats, waiting};
 
 /// `cudaHostAlloc`: fresh page-locked memory.
 pub(crate) fn host_alloc(bytes: usize) -> Status<usize> {
@@ -18,12 +16,7 @@ pub(crate) fn host_alloc(bytes: usize) -> Status<usize> {
     }
     let length = pages::round_up(bytes).ok_or(Error::cudaErrorMemoryAllocation)?;
     let base = driver::pin(length, || map_and_lock(length))?;
-    let region = Region {
-        base,
-        bytes: length,
-        kind: Kind::Host,
-        device,
-    };
+    let region = Region { base, bytes: length, kind: Kind::Host, device };
     // A mapping that the kernel gave just now cannot overlap a live one, unless someone unmapped
     // memory that is still registered; that stale entry gives way.
     while let Err(stale) = memory::insert(region.clone()) {
@@ -83,12 +76,7 @@ pub(crate) fn host_register(address: usize, bytes: usize) -> Status {
     if !config::get().registers {
         return Err(Error::cudaErrorNotPermitted);
     }
-    let region = Region {
-        base: address,
-        bytes,
-        kind: Kind::Registered,
-        device,
-    };
+    let region = Region { base: address, bytes, kind: Kind::Registered, device };
     match memory::insert(region) {
         Ok(()) => {}
         Err(other) if other.kind.is_device() => return Err(Error::cudaErrorInvalidValue),
@@ -110,11 +98,7 @@ fn lock_in_place(address: usize, bytes: usize) -> Status {
     driver::lock_pages(start, length).map_err(|error| {
         let limited = pins::explain_lock_limit(&error, length);
         // Without a limit in the way, the kernel refuses only what is not mapped.
-        let answer = if limited {
-            Error::cudaErrorMemoryAllocation
-        } else {
-            Error::cudaErrorInvalidValue
-        };
+        let answer = if limited { Error::cudaErrorMemoryAllocation } else { Error::cudaErrorInvalidValue };
         pins::refuse(bytes, answer)
     })
 }
@@ -126,12 +110,10 @@ pub(crate) fn host_unregister(address: usize) -> Status {
     if address == 0 {
         return Err(Error::cudaErrorInvalidValue);
     }
-    let region = memory::of_kind(address, Kind::Registered)
-        .ok_or(Error::cudaErrorHostMemoryNotRegistered)?;
+    let region = memory::of_kind(address, Kind::Registered).ok_or(Error::cudaErrorHostMemoryNotRegistered)?;
     hazard::goes("cudaHostUnregister", region.base, region.bytes);
     waiting::synchronize_all()?;
-    let region =
-        memory::remove(address, Kind::Registered).ok_or(Error::cudaErrorHostMemoryNotRegistered)?;
+    let region = memory::remove(address, Kind::Registered).ok_or(Error::cudaErrorHostMemoryNotRegistered)?;
     let free = memory::unshared_pages(region.base, region.bytes);
     driver::unlock_pages(free.start, free.len());
     pins::uncount(region.bytes);
@@ -162,20 +144,11 @@ mod tests {
         let memory = vec![0_u8; 20_000];
         let address = memory.as_ptr().addr();
         host_register(address, 20_000).unwrap();
-        assert_eq!(
-            host_register(address + 100, 10),
-            Err(Error::cudaErrorHostMemoryAlreadyRegistered)
-        );
+        assert_eq!(host_register(address + 100, 10), Err(Error::cudaErrorHostMemoryAlreadyRegistered));
         assert_eq!(host_free(address), Err(Error::cudaErrorInvalidValue));
-        assert_eq!(
-            host_unregister(address + 1),
-            Err(Error::cudaErrorHostMemoryNotRegistered)
-        );
+        assert_eq!(host_unregister(address + 1), Err(Error::cudaErrorHostMemoryNotRegistered));
         host_unregister(address).unwrap();
-        assert_eq!(
-            host_unregister(address),
-            Err(Error::cudaErrorHostMemoryNotRegistered)
-        );
+        assert_eq!(host_unregister(address), Err(Error::cudaErrorHostMemoryNotRegistered));
         assert_eq!(host_register(0, 1), Err(Error::cudaErrorInvalidValue));
         assert_eq!(host_register(address, 0), Err(Error::cudaErrorInvalidValue));
     }

@@ -17,9 +17,7 @@ static KERNELS: Mutex<Option<HashMap<usize, Arc<str>>>> = Mutex::new(None);
 
 /// `__cudaRegisterFunction`.
 pub(crate) fn register(host_function: usize, name: &str) {
-    lock(&KERNELS)
-        .get_or_insert_default()
-        .insert(host_function, name.into());
+    lock(&KERNELS).get_or_insert_default().insert(host_function, name.into());
 }
 
 /// The name of a kernel.
@@ -41,19 +39,11 @@ enum Meaning {
 
 fn meaning(name: &str) -> Meaning {
     // The mangled name of at::cuda::(anonymous namespace)::spin_kernel(int64_t).
-    if name.contains("11spin_kernelEl") {
-        Meaning::Spin
-    } else {
-        Meaning::LeftOut
-    }
+    if name.contains("11spin_kernelEl") { Meaning::Spin } else { Meaning::LeftOut }
 }
 
 /// Launch a kernel; `first_argument` reads its first argument as a 64-bit number.
-pub(crate) fn launch(
-    host_function: usize,
-    stream: &Arc<Stream>,
-    first_argument: impl FnOnce() -> i64,
-) -> Status {
+pub(crate) fn launch(host_function: usize, stream: &Arc<Stream>, first_argument: impl FnOnce() -> i64) -> Status {
     let name = name(host_function)?;
     match meaning(&name) {
         Meaning::Spin => submit(stream, Work::Hold(cycles(first_argument()))),
@@ -64,9 +54,7 @@ pub(crate) fn launch(
 /// A kernel that does nothing, and says so the first time.
 pub(crate) fn leave_out(name: &str, stream: &Arc<Stream>) -> Status {
     if !config::get().quiet {
-        note::once(name, || {
-            format!("kernel {name} is left out: the simulator computes nothing")
-        });
+        note::once(name, || format!("kernel {name} is left out: the simulator computes nothing"));
     }
     submit(stream, Work::Kernel)
 }
@@ -102,9 +90,7 @@ pub(crate) fn push(configuration: Configuration) {
 
 /// `__cudaPopCallConfiguration`.
 pub(crate) fn pop() -> Status<Configuration> {
-    CONFIGURATIONS
-        .with_borrow_mut(Vec::pop)
-        .ok_or(Error::cudaErrorMissingConfiguration)
+    CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(Error::cudaErrorMissingConfiguration)
 }
 
 #[cfg(test)]
@@ -129,9 +115,6 @@ mod tests {
         register(0x20, "_Z4fillPfi");
         let stream = stream::resolve(0).unwrap();
         launch(0x20, &stream, || unreachable!("its arguments mean nothing")).unwrap();
-        assert_eq!(
-            launch(0x30, &stream, || 0),
-            Err(Error::cudaErrorInvalidDeviceFunction)
-        );
+        assert_eq!(launch(0x30, &stream, || 0), Err(Error::cudaErrorInvalidDeviceFunction));
     }
 }

@@ -21,18 +21,11 @@ pub(crate) fn device_alloc(bytes: usize) -> Status<usize> {
     let length = pages::round_up(bytes).ok_or(Error::cudaErrorMemoryAllocation)?;
     device::take_memory(device, length)?;
     let region = pages::map(length, pages::Like::Ordinary)
-        .map(|base| Region {
-            base,
-            bytes: length,
-            kind: Kind::Device,
-            device,
-        })
+        .map(|base| Region { base, bytes: length, kind: Kind::Device, device })
         .map_err(|_| Error::cudaErrorMemoryAllocation);
     let added = region.and_then(|region| {
         let base = region.base;
-        insert(region)
-            .map(|()| base)
-            .map_err(|_| Error::cudaErrorUnknown)
+        insert(region).map(|()| base).map_err(|_| Error::cudaErrorUnknown)
     });
     if added.is_err() {
         device::give_memory(device, length);
@@ -97,10 +90,7 @@ pub(crate) fn cover(address: usize, bytes: usize) -> Cover {
 
 /// The region of a kind that starts at an address.
 pub(crate) fn of_kind(address: usize, kind: Kind) -> Option<Region> {
-    lock(&REGISTRY)
-        .at(address)
-        .filter(|region| region.kind == kind)
-        .cloned()
+    lock(&REGISTRY).at(address).filter(|region| region.kind == kind).cloned()
 }
 
 /// Take the region of a kind that starts at an address out.
@@ -119,10 +109,7 @@ mod tests {
     fn device_memory_is_never_page_locked() {
         let address = device_alloc(100).unwrap();
         assert_eq!(cover(address, 4096), Cover::Device(0));
-        assert_eq!(
-            host_register(address, 10),
-            Err(Error::cudaErrorInvalidValue)
-        );
+        assert_eq!(host_register(address, 10), Err(Error::cudaErrorInvalidValue));
         assert_eq!(host_free(address), Err(Error::cudaErrorInvalidValue));
         assert_eq!(device_free(address + 1), Err(Error::cudaErrorInvalidValue));
         device_free(address).unwrap();

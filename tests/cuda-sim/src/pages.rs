@@ -41,10 +41,7 @@ pub(crate) fn map(bytes: usize, like: Like) -> io::Result<usize> {
     let (sharing, advices): (_, &[Advice]) = match like {
         Like::Ordinary => (MapFlags::PRIVATE, &[]),
         Like::Driver => (MapFlags::PRIVATE, &[Advice::LinuxNoHugepage]),
-        Like::SharedDriver => (
-            MapFlags::SHARED,
-            &[Advice::LinuxNoHugepage, Advice::LinuxDontDump],
-        ),
+        Like::SharedDriver => (MapFlags::SHARED, &[Advice::LinuxNoHugepage, Advice::LinuxDontDump]),
     };
     let address = map_anonymous(None, bytes, READ_WRITE, sharing)?;
     for advice in advices {
@@ -62,9 +59,7 @@ pub(crate) fn unmap(address: usize, bytes: usize) {
 
 /// Take a range of addresses that nobody may touch, aligned to a power of two.
 pub(crate) fn reserve(bytes: usize, alignment: usize) -> io::Result<usize> {
-    let room = bytes
-        .checked_add(alignment)
-        .ok_or(io::ErrorKind::OutOfMemory)?;
+    let room = bytes.checked_add(alignment).ok_or(io::ErrorKind::OutOfMemory)?;
     let start = map_anonymous(None, room, ProtFlags::empty(), MapFlags::PRIVATE)?;
     let base = start.next_multiple_of(alignment);
     let behind = base + bytes;
@@ -122,12 +117,7 @@ pub(crate) fn forget_file(file: BorrowedFd<'_>, offset: usize, bytes: usize) {
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// Map at an address that is reserved, or anywhere.
-fn map_anonymous(
-    address: Option<usize>,
-    bytes: usize,
-    protection: ProtFlags,
-    sharing: MapFlags,
-) -> io::Result<usize> {
+fn map_anonymous(address: Option<usize>, bytes: usize, protection: ProtFlags, sharing: MapFlags) -> io::Result<usize> {
     let fixed = address.map_or(MapFlags::empty(), |_| MapFlags::FIXED);
     let flags = sharing | fixed | MapFlags::NORESERVE;
     let start = pointer(address.unwrap_or(0));

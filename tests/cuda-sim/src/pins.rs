@@ -13,10 +13,7 @@ static CEILING: AtomicI64 = AtomicI64::new(-1);
 
 /// Page-locked bytes now, and at their highest.
 pub(crate) fn now_and_peak() -> (usize, usize) {
-    (
-        PINNED.load(Ordering::Relaxed),
-        PINNED_PEAK.load(Ordering::Relaxed),
-    )
+    (PINNED.load(Ordering::Relaxed), PINNED_PEAK.load(Ordering::Relaxed))
 }
 
 /// Let pins fail beyond so many bytes, whatever the environment says; negative: as it says.
@@ -30,9 +27,7 @@ pub(crate) fn count(bytes: usize) -> Status {
         ceiling if ceiling >= 0 => Some(ceiling.unsigned_abs() as usize),
         _ => config::get().fail_pin_after,
     };
-    let now = PINNED
-        .fetch_add(bytes, Ordering::Relaxed)
-        .saturating_add(bytes);
+    let now = PINNED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
     if ceiling.is_some_and(|ceiling| now > ceiling) {
         return Err(refuse(bytes, Error::cudaErrorMemoryAllocation));
     }

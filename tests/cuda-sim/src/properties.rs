@@ -42,9 +42,9 @@ pub(crate) fn attribute(attribute: Attr, device: i32) -> Status<i32> {
         return Err(Error::cudaErrorInvalidValue);
     }
     Ok(match attribute {
-        Attr::cudaDevAttrMaxThreadsPerBlock
-        | Attr::cudaDevAttrMaxBlockDimX
-        | Attr::cudaDevAttrMaxBlockDimY => THREADS_PER_BLOCK,
+        Attr::cudaDevAttrMaxThreadsPerBlock | Attr::cudaDevAttrMaxBlockDimX | Attr::cudaDevAttrMaxBlockDimY => {
+            THREADS_PER_BLOCK
+        }
         Attr::cudaDevAttrMaxBlockDimZ => 64,
         Attr::cudaDevAttrMaxGridDimX => i32::MAX,
         Attr::cudaDevAttrMaxGridDimY | Attr::cudaDevAttrMaxGridDimZ => 65535,
@@ -53,9 +53,7 @@ pub(crate) fn attribute(attribute: Attr, device: i32) -> Status<i32> {
         Attr::cudaDevAttrMaxSharedMemoryPerMultiprocessor => SHARED_PER_PROCESSOR,
         Attr::cudaDevAttrTotalConstantMemory => 65536,
         Attr::cudaDevAttrWarpSize | Attr::cudaDevAttrMaxBlocksPerMultiprocessor => 32,
-        Attr::cudaDevAttrMaxRegistersPerBlock | Attr::cudaDevAttrMaxRegistersPerMultiprocessor => {
-            REGISTERS
-        }
+        Attr::cudaDevAttrMaxRegistersPerBlock | Attr::cudaDevAttrMaxRegistersPerMultiprocessor => REGISTERS,
         Attr::cudaDevAttrMaxPitch => i32::MAX,
         Attr::cudaDevAttrClockRate => CLOCK_KHZ,
         Attr::cudaDevAttrMemoryClockRate => MEMORY_KHZ,
@@ -80,8 +78,7 @@ pub(crate) fn attribute(attribute: Attr, device: i32) -> Status<i32> {
         | Attr::cudaDevAttrCooperativeLaunch
         | Attr::cudaDevAttrHostRegisterSupported => 1,
         Attr::cudaDevAttrIntegrated => i32::from(config::get().integrated),
-        Attr::cudaDevAttrPageableMemoryAccess
-        | Attr::cudaDevAttrPageableMemoryAccessUsesHostPageTables => {
+        Attr::cudaDevAttrPageableMemoryAccess | Attr::cudaDevAttrPageableMemoryAccessUsesHostPageTables => {
             i32::from(config::get().coherent)
         }
         _ => 0,
@@ -172,10 +169,7 @@ mod tests {
     #[test]
     fn an_attribute_that_is_none_is_refused() {
         assert_eq!(attribute(Attr(0), 0), Err(Error::cudaErrorInvalidValue));
-        assert_eq!(
-            attribute(Attr::cudaDevAttrMax, 0),
-            Err(Error::cudaErrorInvalidValue)
-        );
+        assert_eq!(attribute(Attr::cudaDevAttrMax, 0), Err(Error::cudaErrorInvalidValue));
         assert_eq!(attribute(Attr::cudaDevAttrIntegrated, 0), Ok(0));
     }
 }

@@ -73,10 +73,7 @@ impl Queue {
     pub(crate) fn wait(&self, ticket: u64) {
         let mut state = lock(&self.state);
         while state.finished < ticket {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -105,10 +102,7 @@ impl Queue {
     }
 
     fn pause<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
-        let (state, result) = self
-            .changed
-            .wait_timeout(state, PATIENCE)
-            .unwrap_or_else(PoisonError::into_inner);
+        let (state, result) = self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner);
         (state, result.timed_out())
     }
 }

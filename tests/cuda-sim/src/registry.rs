@@ -75,9 +75,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// An empty registry.
     pub(crate) const fn new() -> Self {
-        Self {
-            regions: BTreeMap::new(),
-        }
+        Self { regions: BTreeMap::new() }
     }
 
     /// Add a region, or give back the one that it overlaps.
@@ -132,8 +130,7 @@ impl Registry {
     pub(crate) fn page_locked_in(&self, address: usize, bytes: usize) -> Option<&Region> {
         let before = self.regions.range(..address.saturating_add(bytes));
         let mut near = before.rev().map(|(_, region)| region);
-        near.find(|region| region.page_locked())
-            .filter(|region| region.end() > address)
+        near.find(|region| region.page_locked()).filter(|region| region.end() > address)
     }
 
     /// The pages of a range that no page-locked region shares: what may be unlocked once the
@@ -162,12 +159,7 @@ mod tests {
     use super::*;
 
     fn region(base: usize, bytes: usize, kind: Kind) -> Region {
-        Region {
-            base,
-            bytes,
-            kind,
-            device: 0,
-        }
+        Region { base, bytes, kind, device: 0 }
     }
 
     #[test]
@@ -175,9 +167,7 @@ mod tests {
         let mut registry = Registry::new();
         registry.insert(region(100, 10, Kind::Registered)).unwrap();
         for (base, bytes) in [(100, 10), (95, 6), (109, 1), (90, 100)] {
-            let other = registry
-                .insert(region(base, bytes, Kind::Registered))
-                .unwrap_err();
+            let other = registry.insert(region(base, bytes, Kind::Registered)).unwrap_err();
             assert_eq!(other.base, 100);
         }
         registry.insert(region(90, 10, Kind::Registered)).unwrap();

@@ -44,12 +44,7 @@ impl Stack {
         let mut text = String::new();
         for address in self.0.iter().take(DEPTH) {
             let line = match place(*address) {
-                Some(it) => format!(
-                    "{}+{:#x} {}",
-                    it.library,
-                    it.offset,
-                    it.symbol.unwrap_or_default()
-                ),
+                Some(it) => format!("{}+{:#x} {}", it.library, it.offset, it.symbol.unwrap_or_default()),
                 None => format!("{address:#x}"),
             };
             text.push_str("\n    ");

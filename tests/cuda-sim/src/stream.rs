@@ -42,15 +42,7 @@ pub(crate) struct Stream {
 impl Stream {
     fn new(handle: usize, device: i32, flags: u32, priority: i32, legacy: bool) -> Self {
         let (queue, capture) = Default::default();
-        Self {
-            handle,
-            device,
-            flags,
-            priority,
-            legacy,
-            queue,
-            capture,
-        }
+        Self { handle, device, flags, priority, legacy, queue, capture }
     }
 
     /// Whether it is a legacy default stream.
@@ -81,9 +73,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Status<usize> {
     }
     let device = device::activate_current()?;
     let priority = priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY);
-    Ok(STREAMS
-        .insert_with(|own| Stream::new(own, device, flags, priority, false))
-        .handle)
+    Ok(STREAMS.insert_with(|own| Stream::new(own, device, flags, priority, false)).handle)
 }
 
 /// The priorities that streams may have.
@@ -127,9 +117,7 @@ pub(crate) fn legacy_streams() -> &'static [Arc<Stream>] {
     static STREAMS: OnceLock<Vec<Arc<Stream>>> = OnceLock::new();
     STREAMS.get_or_init(|| {
         let devices = 0..i32::try_from(config::get().devices).unwrap_or(0);
-        devices
-            .map(|device| Arc::new(Stream::new(LEGACY, device, 0, 0, true)))
-            .collect()
+        devices.map(|device| Arc::new(Stream::new(LEGACY, device, 0, 0, true))).collect()
     })
 }
 
@@ -156,9 +144,7 @@ pub(crate) fn submit(stream: &Arc<Stream>, work: Work) -> Status<Option<Ticket>>
         let order = lock(&ORDER);
         for other in blocking_streams(stream.device).filter(|other| !other.queue.is_idle()) {
             let newest = other.queue.newest();
-            stream
-                .queue
-                .push(Work::AwaitQueue(Arc::clone(&other.queue), newest))?;
+            stream.queue.push(Work::AwaitQueue(Arc::clone(&other.queue), newest))?;
         }
         Some(order)
     } else if stream.is_blocking() {
@@ -166,9 +152,7 @@ pub(crate) fn submit(stream: &Arc<Stream>, work: Work) -> Status<Option<Ticket>>
         let legacy = legacy(stream.device);
         if !legacy.queue.is_idle() {
             let newest = legacy.queue.newest();
-            stream
-                .queue
-                .push(Work::AwaitQueue(Arc::clone(&legacy.queue), newest))?;
+            stream.queue.push(Work::AwaitQueue(Arc::clone(&legacy.queue), newest))?;
         }
         Some(order)
     } else {
@@ -179,10 +163,7 @@ pub(crate) fn submit(stream: &Arc<Stream>, work: Work) -> Status<Option<Ticket>>
         None => work,
     };
     let number = stream.queue.push(work)?;
-    Ok(Some(Ticket {
-        queue: Arc::clone(&stream.queue),
-        number,
-    }))
+    Ok(Some(Ticket { queue: Arc::clone(&stream.queue), number }))
 }
 
 /// A place in a queue that can be waited for.
@@ -215,18 +196,10 @@ mod tests {
         let apart = resolve(create(cudaStreamNonBlocking, 0).unwrap()).unwrap();
         let start = Instant::now();
         submit(&blocking, Work::Hold(HELD)).unwrap();
-        submit(&apart, Work::Kernel)
-            .unwrap()
-            .unwrap()
-            .wait()
-            .unwrap();
+        submit(&apart, Work::Kernel).unwrap().unwrap().wait().unwrap();
         assert!(start.elapsed() < HELD);
         let legacy = resolve(0).unwrap();
-        submit(&legacy, Work::Kernel)
-            .unwrap()
-            .unwrap()
-            .wait()
-            .unwrap();
+        submit(&legacy, Work::Kernel).unwrap().unwrap().wait().unwrap();
         assert!(start.elapsed() >= HELD);
     }
 
@@ -235,15 +208,8 @@ mod tests {
         let start = Instant::now();
         submit(&resolve(0).unwrap(), Work::Hold(HELD)).unwrap();
         let blocking = resolve(create(0, 0).unwrap()).unwrap();
-        assert_eq!(
-            waiting::query(&resolve(0).unwrap()),
-            Err(Error::cudaErrorNotReady)
-        );
-        submit(&blocking, Work::Kernel)
-            .unwrap()
-            .unwrap()
-            .wait()
-            .unwrap();
+        assert_eq!(waiting::query(&resolve(0).unwrap()), Err(Error::cudaErrorNotReady));
+        submit(&blocking, Work::Kernel).unwrap().unwrap().wait().unwrap();
         assert!(start.elapsed() >= HELD);
     }
 
@@ -254,10 +220,7 @@ mod tests {
         let ticket = submit(&stream, Work::Hold(HELD)).unwrap().unwrap();
         drop(stream);
         destroy(handle).unwrap();
-        assert_eq!(
-            resolve(handle).err(),
-            Some(Error::cudaErrorInvalidResourceHandle)
-        );
+        assert_eq!(resolve(handle).err(), Some(Error::cudaErrorInvalidResourceHandle));
         waiting::synchronize_all().unwrap();
         assert!(ticket.queue.is_idle());
     }

@@ -17,32 +17,22 @@ static SYMBOLS: Mutex<Option<HashMap<usize, Symbol>>> = Mutex::new(None);
 
 /// `__cudaRegisterVar`.
 pub(crate) fn register(shadow: usize, bytes: usize) {
-    let symbol = Symbol {
-        bytes,
-        places: HashMap::new(),
-    };
-    lock(&SYMBOLS)
-        .get_or_insert_default()
-        .insert(shadow, symbol);
+    let symbol = Symbol { bytes, places: HashMap::new() };
+    lock(&SYMBOLS).get_or_insert_default().insert(shadow, symbol);
 }
 
 /// How many bytes it has.
 fn size(shadow: usize) -> Status<usize> {
     let symbols = lock(&SYMBOLS);
     let symbol = symbols.as_ref().and_then(|symbols| symbols.get(&shadow));
-    symbol
-        .map(|symbol| symbol.bytes)
-        .ok_or(Error::cudaErrorInvalidSymbol)
+    symbol.map(|symbol| symbol.bytes).ok_or(Error::cudaErrorInvalidSymbol)
 }
 
 /// `cudaGetSymbolAddress` on the current device; the memory starts as zeros.
 pub(crate) fn address(shadow: usize) -> Status<usize> {
     let device = device::activate_current()?;
     let mut symbols = lock(&SYMBOLS);
-    let symbol = symbols
-        .get_or_insert_default()
-        .get_mut(&shadow)
-        .ok_or(Error::cudaErrorInvalidSymbol)?;
+    let symbol = symbols.get_or_insert_default().get_mut(&shadow).ok_or(Error::cudaErrorInvalidSymbol)?;
     if let Some(&place) = symbol.places.get(&device) {
         return Ok(place);
     }

@@ -30,9 +30,7 @@ pub(crate) struct Unwatched {
 
 impl Unwatched {
     pub(crate) fn begin() -> Self {
-        Self {
-            before: LOOKING.replace(true),
-        }
+        Self { before: LOOKING.replace(true) }
     }
 }
 
@@ -120,14 +118,7 @@ unsafe extern "C" fn mmap(
         None => unsafe {
             let numbers = [protection as usize, flags as usize, file as usize];
             let [protection, flags, file] = numbers;
-            let arguments = [
-                address.addr(),
-                bytes,
-                protection,
-                flags,
-                file,
-                offset as usize,
-            ];
+            let arguments = [address.addr(), bytes, protection, flags, file, offset as usize];
             ask(libc::SYS_mmap, arguments)
         },
     };
@@ -172,12 +163,7 @@ unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: c_int) 
         return fail(error) as c_int;
     }
     // SAFETY: the caller's promise is the call's.
-    unsafe {
-        ask(
-            libc::SYS_madvise,
-            [address.addr(), bytes, advice as usize, 0, 0, 0],
-        ) as c_int
-    }
+    unsafe { ask(libc::SYS_madvise, [address.addr(), bytes, advice as usize, 0, 0, 0]) as c_int }
 }
 
 /// # Safety
@@ -199,15 +185,7 @@ unsafe extern "C" fn memfd_create(name: *const c_char, flags: c_uint) -> c_int {
 ///
 /// As libc's.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
+unsafe extern "C" fn syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long {
     let name = match number {
         libc::SYS_mbind => Some("mbind"),
         libc::SYS_move_pages => Some("move_pages"),
@@ -261,13 +239,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_
 #[unsafe(no_mangle)]
 unsafe extern "C" fn read(file: c_int, buffer: *mut c_void, bytes: usize) -> isize {
     // SAFETY: the caller's promise is the call's.
-    unsafe {
-        transfer(
-            "read",
-            libc::SYS_read,
-            [file as usize, buffer.addr(), bytes],
-        )
-    }
+    unsafe { transfer("read", libc::SYS_read, [file as usize, buffer.addr(), bytes]) }
 }
 
 /// # Safety
@@ -276,13 +248,7 @@ unsafe extern "C" fn read(file: c_int, buffer: *mut c_void, bytes: usize) -> isi
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(file: c_int, buffer: *const c_void, bytes: usize) -> isize {
     // SAFETY: the caller's promise is the call's.
-    unsafe {
-        transfer(
-            "write",
-            libc::SYS_write,
-            [file as usize, buffer.addr(), bytes],
-        )
-    }
+    unsafe { transfer("write", libc::SYS_write, [file as usize, buffer.addr(), bytes]) }
 }
 
 /// Reads or writes, all of it or a byte at a time.

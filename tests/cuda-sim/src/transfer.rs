@@ -54,25 +54,15 @@ pub(crate) fn copy(target: Area, source: Area, kind: CopyKind, at: At) -> Status
         return Ok(());
     }
     let (to, from) = (place(target)?, place(source)?);
-    let to_device = matches!(
-        kind,
-        CopyKind::cudaMemcpyHostToDevice | CopyKind::cudaMemcpyDeviceToDevice
-    );
-    let from_device = matches!(
-        kind,
-        CopyKind::cudaMemcpyDeviceToHost | CopyKind::cudaMemcpyDeviceToDevice
-    );
+    let to_device = matches!(kind, CopyKind::cudaMemcpyHostToDevice | CopyKind::cudaMemcpyDeviceToDevice);
+    let from_device = matches!(kind, CopyKind::cudaMemcpyDeviceToHost | CopyKind::cudaMemcpyDeviceToDevice);
     // A device can reach page-locked memory, but not pageable memory.
     if (to_device && to == Place::Pageable) || (from_device && from == Place::Pageable) {
         return Err(Error::cudaErrorInvalidValue);
     }
     let captured = stream.capture().is_some();
     let staged = !captured && from == Place::Pageable && to == Place::Device;
-    let source = if staged {
-        Source::Staged(stage(source))
-    } else {
-        Source::Memory(source)
-    };
+    let source = if staged { Source::Staged(stage(source)) } else { Source::Memory(source) };
     let ticket = stream::submit(&stream, Work::Copy(Transfer { target, source }))?;
     match ticket {
         Some(ticket) if caller_waits(from, to, at) => ticket.wait(),
@@ -168,14 +158,8 @@ mod tests {
         let from = Area::line(source.as_ptr().addr(), 2 * BYTES);
         let to = Area::line(device, 2 * BYTES);
         let kind = CopyKind::cudaMemcpyHostToDevice;
-        assert_eq!(
-            copy(to, from, kind, At::Now),
-            Err(Error::cudaErrorInvalidValue)
-        );
-        assert_eq!(
-            copy(from, from, kind, At::Now),
-            Err(Error::cudaErrorInvalidValue)
-        );
+        assert_eq!(copy(to, from, kind, At::Now), Err(Error::cudaErrorInvalidValue));
+        assert_eq!(copy(from, from, kind, At::Now), Err(Error::cudaErrorInvalidValue));
         memory::device_free(device).unwrap();
     }
 
@@ -190,14 +174,8 @@ mod tests {
         }
         let both_ways = |at| {
             let (host, device) = (Area::line(at, BYTES), Area::line(device, BYTES));
-            let (down, up) = (
-                CopyKind::cudaMemcpyHostToDevice,
-                CopyKind::cudaMemcpyDeviceToHost,
-            );
-            [
-                copy(device, host, down, At::On(0)),
-                copy(host, device, up, At::On(0)),
-            ]
+            let (down, up) = (CopyKind::cudaMemcpyHostToDevice, CopyKind::cudaMemcpyDeviceToHost);
+            [copy(device, host, down, At::On(0)), copy(host, device, up, At::On(0))]
         };
         let refused = Err(Error::cudaErrorInvalidValue);
         assert_eq!(both_ways(address + BYTES / 2), [refused, refused]);

@@ -25,30 +25,21 @@ fn queues_of(stream: &Arc<Stream>) -> Status<Vec<Arc<Queue>>> {
 /// `cudaStreamSynchronize`.
 pub(crate) fn synchronize(stream: &Arc<Stream>) -> Status {
     work::may_wait()?;
-    queues_of(stream)?
-        .iter()
-        .for_each(|queue| queue.wait(queue.newest()));
+    queues_of(stream)?.iter().for_each(|queue| queue.wait(queue.newest()));
     Ok(())
 }
 
 /// `cudaStreamQuery`.
 pub(crate) fn query(stream: &Arc<Stream>) -> Status {
     let idle = queues_of(stream)?.iter().all(|queue| queue.is_idle());
-    if idle {
-        Ok(())
-    } else {
-        Err(Error::cudaErrorNotReady)
-    }
+    if idle { Ok(()) } else { Err(Error::cudaErrorNotReady) }
 }
 
 /// `cudaDeviceSynchronize`.
 pub(crate) fn synchronize_device(device: i32) -> Status {
     capture_rules::device_call(device)?;
     work::may_wait()?;
-    let streams = STREAMS
-        .all()
-        .into_iter()
-        .filter(|stream| stream.device == device);
+    let streams = STREAMS.all().into_iter().filter(|stream| stream.device == device);
     for stream in streams.chain([legacy(device)]) {
         stream.queue.wait(stream.queue.newest());
     }

@@ -52,12 +52,7 @@ impl Area {
 
     /// Rows `pitch` apart.
     pub(crate) fn rows(address: usize, pitch: usize, width: usize, rows: usize) -> Self {
-        Self {
-            address,
-            pitch,
-            width,
-            rows,
-        }
+        Self { address, pitch, width, rows }
     }
 
     /// How many bytes it holds.
@@ -116,10 +111,7 @@ pub(crate) struct Completion {
 impl Completion {
     /// One that is seen so much later than it is there.
     pub(crate) fn late(lag: Duration) -> Self {
-        Self {
-            lag,
-            ..Self::default()
-        }
+        Self { lag, ..Self::default() }
     }
 
     /// Whether the queue got there, as far as anybody can tell.
@@ -136,10 +128,7 @@ impl Completion {
     pub(crate) fn wait(&self) {
         let mut at = lock(&self.at);
         while at.is_none() {
-            at = self
-                .reached
-                .wait(at)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            at = self.reached.wait(at).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 
@@ -161,11 +150,7 @@ pub(crate) fn enter_stream() {
 
 /// Refuse to wait inside a host function, where waiting for a stream could never end.
 pub(crate) fn may_wait() -> Status {
-    if ON_STREAM.get() {
-        Err(Error::cudaErrorNotPermitted)
-    } else {
-        Ok(())
-    }
+    if ON_STREAM.get() { Err(Error::cudaErrorNotPermitted) } else { Ok(()) }
 }
 
 impl Work {
@@ -246,10 +231,6 @@ fn copy(target: usize, source: usize, bytes: usize) {
 fn fill(target: usize, value: u8, bytes: usize) {
     // SAFETY: the range was named by a memset call and found in the registry.
     unsafe {
-        std::ptr::write_bytes(
-            std::ptr::with_exposed_provenance_mut::<u8>(target),
-            value,
-            bytes,
-        );
+        std::ptr::write_bytes(std::ptr::with_exposed_provenance_mut::<u8>(target), value, bytes);
     }
 }

@@ -32,10 +32,7 @@ pub(crate) unsafe fn will(call: &str, path: *const c_char) {
     // SAFETY: neither is null, the environment's values are C strings, and the caller vouches for the path.
     let (log, path) = unsafe { (CStr::from_ptr(log), CStr::from_ptr(path)) };
     let line = [call.as_bytes(), b" ", path.to_bytes(), b"\n"].concat();
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(OsStr::from_bytes(log.to_bytes()));
+    let file = OpenOptions::new().create(true).append(true).open(OsStr::from_bytes(log.to_bytes()));
     if let Err(why) = file.and_then(|mut file| file.write_all(&line)) {
         note::always(&format!("a write cannot be noted: {why}"));
     }
@@ -85,20 +82,8 @@ calls! {
 ///
 /// As libc's.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn openat64(
-    folder: c_int,
-    path: *const c_char,
-    flags: c_int,
-    mode: c_uint,
-) -> c_int {
-    let arguments = [
-        folder as usize,
-        path.addr(),
-        flags as usize,
-        mode as usize,
-        0,
-        0,
-    ];
+unsafe extern "C" fn openat64(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    let arguments = [folder as usize, path.addr(), flags as usize, mode as usize, 0, 0];
     // SAFETY: the caller's promise is the call's.
     unsafe {
         will_open(path, flags);
@@ -110,12 +95,7 @@ unsafe extern "C" fn openat64(
 ///
 /// As libc's.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn openat(
-    folder: c_int,
-    path: *const c_char,
-    flags: c_int,
-    mode: c_uint,
-) -> c_int {
+unsafe extern "C" fn openat(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     // SAFETY: the caller's promise is the same.
     unsafe { openat64(folder, path, flags, mode) }
 }

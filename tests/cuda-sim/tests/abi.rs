@@ -20,26 +20,19 @@ fn a_cuda12_program() {
 }
 
 fn check(variable: &str, runtime: &str) {
-    let include = std::env::var(variable)
-        .unwrap_or_else(|_| panic!("{variable} is not set: name the CUDA header folders"));
+    let include =
+        std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: name the CUDA header folders"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(runtime);
     std::fs::create_dir_all(&folder).expect("a folder for the program");
     let (library, program) = (folder.join(runtime), folder.join("abi"));
     let mut compile = Command::new("gcc");
-    compile
-        .args(["-shared", "-x", "c", "/dev/null", "-o"])
-        .arg(&library);
+    compile.args(["-shared", "-x", "c", "/dev/null", "-o"]).arg(&library);
     succeed(compile.arg(format!("-Wl,-soname,{runtime}")));
     let mut compile = Command::new("gcc");
-    compile
-        .args(["-Wall", "-Wno-deprecated-declarations", "-o"])
-        .arg(&program);
+    compile.args(["-Wall", "-Wno-deprecated-declarations", "-o"]).arg(&program);
     compile.args(include.split(':').map(|folder| format!("-I{folder}")));
     compile.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/abi.c"));
-    compile
-        .args(["-x", "none", "-Wl,--no-as-needed"])
-        .arg(simulator())
-        .arg(&library);
+    compile.args(["-x", "none", "-Wl,--no-as-needed"]).arg(simulator()).arg(&library);
     succeed(compile.arg(format!("-Wl,-rpath,{}", folder.display())));
     let mut run = Command::new(&program);
     run.env("LD_LIBRARY_PATH", simulator().parent().expect("a folder"));

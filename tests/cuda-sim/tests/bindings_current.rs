@@ -36,12 +36,7 @@ const CUDA13: Selection = Selection {
         "cudaStreamCaptureMode",
         "cudaStreamCaptureStatus",
     ],
-    types: &[
-        "cudaDeviceProp",
-        "cudaFuncAttributes",
-        "cudaLaunchConfig_st",
-        "dim3",
-    ],
+    types: &["cudaDeviceProp", "cudaFuncAttributes", "cudaLaunchConfig_st", "dim3"],
     constants: &[
         "CUDART_VERSION",
         "cudaEvent(DisableTiming|Interprocess)",
@@ -51,11 +46,7 @@ const CUDA13: Selection = Selection {
     ],
 };
 
-const CUDA12: Selection = Selection {
-    newtype_enums: &[],
-    types: &["cudaDeviceProp"],
-    constants: &["CUDART_VERSION"],
-};
+const CUDA12: Selection = Selection { newtype_enums: &[], types: &["cudaDeviceProp"], constants: &["CUDART_VERSION"] };
 
 #[test]
 #[ignore = "needs LIBCLANG_PATH and PINBUDDY_CUDA_INCLUDE, which `cargo xtask test` sets"]
@@ -74,8 +65,8 @@ fn check(file: &str, variable: &str, selection: &Selection) {
         std::env::var_os("LIBCLANG_PATH").is_some(),
         "LIBCLANG_PATH is not set: pip install libclang, and name the folder of its libclang.so"
     );
-    let include = std::env::var(variable)
-        .unwrap_or_else(|_| panic!("{variable} is not set: name the CUDA header folders"));
+    let include =
+        std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: name the CUDA header folders"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let generated = generate(&include, selection);
     if std::env::var("UPDATE_BINDINGS").as_deref() == Ok("1") {
@@ -97,9 +88,7 @@ fn generate(include: &str, selection: &Selection) -> String {
         .clang_arg(format!("-isystem{}", compiler_headers().display()))
         .formatter(bindgen::Formatter::Prettyplease)
         .disable_header_comment()
-        .raw_line(
-            "//! CUDA's types as bindgen reads them; `tests/bindings_current.rs` keeps them so.",
-        )
+        .raw_line("//! CUDA's types as bindgen reads them; `tests/bindings_current.rs` keeps them so.")
         .opaque_type("cudaLaunchAttribute_st")
         .blocklist_type("cudaMemLocation.*")
         .generate_comments(false)
@@ -117,9 +106,7 @@ fn generate(include: &str, selection: &Selection) -> String {
         builder = builder.allowlist_var(name);
     }
     builder
-        .parse_callbacks(Box::new(Used(sources(
-            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        ))))
+        .parse_callbacks(Box::new(Used(sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")))))
         .generate()
         .expect("bindgen reads the headers")
         .to_string()
@@ -155,10 +142,7 @@ fn sources(folder: &Path) -> String {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             text += &sources(&path);
-        } else if !path
-            .file_name()
-            .is_some_and(|it| it.to_string_lossy().starts_with("bindings"))
-        {
+        } else if !path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("bindings")) {
             text += &std::fs::read_to_string(&path).expect("a source");
         }
     }

@@ -9,9 +9,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     RUN.get_or_init(|| {
         let name = std::env::var("PINBUDDY_FUZZ_TARGET").unwrap_or_default();
         let found = pinbuddy_fuzz::TARGETS.iter().find(|it| it.0 == name);
-        found
-            .unwrap_or_else(|| panic!("PINBUDDY_FUZZ_TARGET={name:?} is no target"))
-            .1
+        found.unwrap_or_else(|| panic!("PINBUDDY_FUZZ_TARGET={name:?} is no target")).1
     })(bytes);
 });
 

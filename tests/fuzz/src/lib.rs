@@ -45,9 +45,7 @@ pub const TARGETS: [Target; 15] = [
 
 /// An empty folder, in memory where there is such a place: it is written to a thousand times a second.
 fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .expect("a folder for files that are read")
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder for files that are read")
 }
 
 /// The bytes as text, as far as they are some: for readers that are handed text.

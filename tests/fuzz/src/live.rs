@@ -19,11 +19,7 @@ pub fn run(bytes: &[u8]) {
     assert!(of.hit_rate().is_none_or(|it| (0.0..=1.0).contains(&it)));
     assert!(page.process.rank.is_none_or(|(rank, of)| rank < of));
     assert!(!page.process.program.chars().any(char::is_control));
-    assert!(
-        page.nodes
-            .iter()
-            .all(|it| it.used <= it.pinned && it.pinned <= MOST_BYTES)
-    );
+    assert!(page.nodes.iter().all(|it| it.used <= it.pinned && it.pinned <= MOST_BYTES));
     let words = page.words().map(u64::to_ne_bytes).concat();
     let mut again = Page::read(&words).unwrap();
     // A byte that is no text was replaced by three, for which there may be no room.

@@ -44,11 +44,7 @@ pub fn run(bytes: &[u8]) {
         let files = Files::below(root);
         let limits = Limits::read(&files);
         for limit in limits.all() {
-            assert!(
-                limits
-                    .least()
-                    .is_some_and(|least| least.bytes <= limit.bytes)
-            );
+            assert!(limits.least().is_some_and(|least| least.bytes <= limit.bytes));
         }
         if let Some(group) = Cgroup::tightest(&files) {
             assert!(group.left() <= group.limit);

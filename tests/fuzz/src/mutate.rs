@@ -42,10 +42,7 @@ pub fn mutated(seeds: &[Vec<u8>], choices: &mut Choices<'_>) -> Vec<u8> {
 
 fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], choices: &mut Choices<'_>) {
     let at = choices.below(bytes.len() + 1);
-    let end = at
-        + choices
-            .below(bytes.len() - at + 1)
-            .min(choices.below(64) + 1);
+    let end = at + choices.below(bytes.len() - at + 1).min(choices.below(64) + 1);
     let end = end.min(bytes.len());
     match choices.below(6) {
         0 => drop(bytes.drain(at..end)),

@@ -45,17 +45,10 @@ fn read<T>(bytes: &[u8], reader: fn(&str) -> Result<T, Error>) -> Option<T> {
             Err(why) => why,
         };
         assert!(!why.to_string().is_empty());
-        let Error::Checksum {
-            expected: Some(expected),
-            found,
-        } = why
-        else {
+        let Error::Checksum { expected: Some(expected), found } = why else {
             return None;
         };
-        let mended = text.replace(
-            &format!("\"checksum\":{expected}"),
-            &format!("\"checksum\":{found}"),
-        );
+        let mended = text.replace(&format!("\"checksum\":{expected}"), &format!("\"checksum\":{found}"));
         if mended == text {
             return None;
         }

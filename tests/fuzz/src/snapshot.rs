@@ -10,8 +10,7 @@ use pinbuddy_snapshot::Snapshot;
 pub fn run(bytes: &[u8]) {
     if Snapshot::is_table(bytes) {
         match Snapshot::read_table(bytes) {
-            Ok(table) => (0..table.devices.len() as u32)
-                .for_each(|it| check(&table, Whose::Device(it), bytes.len())),
+            Ok(table) => (0..table.devices.len() as u32).for_each(|it| check(&table, Whose::Device(it), bytes.len())),
             Err(why) => assert!(!why.to_string().is_empty()),
         }
         return;

@@ -60,10 +60,7 @@ fn check_leniency(bytes: &[u8], events: &[Event], failed: bool) {
 
 fn check_limits(event: &Event) {
     assert!(event.at <= LATEST);
-    if let Op::Request { bytes, .. }
-    | Op::SegmentAlloc { bytes, .. }
-    | Op::SegmentFree { bytes, .. } = event.op
-    {
+    if let Op::Request { bytes, .. } | Op::SegmentAlloc { bytes, .. } | Op::SegmentFree { bytes, .. } = event.op {
         assert!((1..=MOST_BYTES).contains(&bytes));
     }
     if let Op::Wait { took, .. } = event.op {
@@ -74,11 +71,7 @@ fn check_limits(event: &Event) {
 /// What the checker lets through makes sense, whether or not it was recorded: numbers are small, and only what lives is
 /// freed.
 fn check_order(events: &[Event]) {
-    for (whose, recorded) in [
-        (Whose::Host, false),
-        (Whose::Host, true),
-        (Whose::Device(0), true),
-    ] {
+    for (whose, recorded) in [(Whose::Host, false), (Whose::Host, true), (Whose::Device(0), true)] {
         let mut checker = Checker::new(whose, recorded);
         // By number: the block's id and bytes.
         let (mut held, mut at) = (std::collections::BTreeMap::new(), 0);

@@ -29,10 +29,7 @@ pub fn record(bytes: &[u8]) {
 /// else of it has changed.
 pub fn metadata(bytes: &[u8]) {
     let text = crate::text(bytes);
-    let (licences, link) = (
-        ["licences/ours".to_owned()],
-        "Project-URL: Source, https://git.example\n",
-    );
+    let (licences, link) = (["licences/ours".to_owned()], "Project-URL: Source, https://git.example\n");
     if let Ok(rewritten) = metadata::rewrite_metadata(&text, "9.9+ours", &licences, link) {
         assert_eq!(metadata::header(&rewritten, "Version"), Some("9.9+ours"));
         assert!(rewritten.contains(link));

@@ -22,17 +22,10 @@ fn run(name: &str) {
     while start.elapsed() < TIME {
         let script = random_bytes(seed, 1024);
         // One in eight is nothing but noise.
-        let bytes = if seed.is_multiple_of(8) {
-            script
-        } else {
-            mutate::mutated(&seeds, &mut Choices::new(&script))
-        };
+        let bytes = if seed.is_multiple_of(8) { script } else { mutate::mutated(&seeds, &mut Choices::new(&script)) };
         let failed = std::panic::catch_unwind(|| target(&bytes)).is_err();
         if failed {
-            panic!(
-                "{name} fails on what {} holds",
-                keep(name, &bytes).display()
-            );
+            panic!("{name} fails on what {} holds", keep(name, &bytes).display());
         }
         seed += 1;
     }
@@ -41,18 +34,13 @@ fn run(name: &str) {
 
 /// Keeps `bytes` in a new file that only this user reads.
 fn keep(name: &str, bytes: &[u8]) -> PathBuf {
-    let mut file = tempfile::Builder::new()
-        .prefix(&format!("pinbuddy-fuzz-{name}-"))
-        .tempfile()
-        .unwrap();
+    let mut file = tempfile::Builder::new().prefix(&format!("pinbuddy-fuzz-{name}-")).tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file.into_temp_path().keep().unwrap()
 }
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     let entries = fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -13,10 +13,7 @@ fn main() -> ExitCode {
                 let start = Instant::now();
                 let Tried { cases, actions } = on_all_cores(*model, first, actions);
                 let seconds = start.elapsed().as_secs_f64();
-                println!(
-                    r#"{{"model":"{}","cases":{cases},"actions":{actions},"seconds":{seconds:.1}}}"#,
-                    model.0
-                );
+                println!(r#"{{"model":"{}","cases":{cases},"actions":{actions},"seconds":{seconds:.1}}}"#, model.0);
             }
             ExitCode::SUCCESS
         }
@@ -32,8 +29,7 @@ fn on_all_cores(model: soak::Model, first: u64, actions: u64) -> Tried {
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let cores = if actions < 1000 { 1 } else { cores };
     std::thread::scope(|scope| {
-        let part =
-            |core| scope.spawn(move || soak::run(model, first + (core << 40), actions / cores));
+        let part = |core| scope.spawn(move || soak::run(model, first + (core << 40), actions / cores));
         let parts: Vec<_> = (0..cores).map(part).collect();
         let mut all = Tried::default();
         for part in parts {
@@ -54,8 +50,7 @@ fn asked() -> Result<(Option<String>, u64, u64), String> {
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64, String> {
             let text = words.next().unwrap_or_default();
-            text.parse()
-                .map_err(|_| format!("{word} is followed by {text:?}, not by a number"))
+            text.parse().map_err(|_| format!("{word} is followed by {text:?}, not by a number"))
         };
         match word.as_str() {
             "--first" => first = number()?,

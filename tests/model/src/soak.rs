@@ -23,10 +23,7 @@ pub struct Tried {
 pub fn run((name, model): Model, first: u64, actions: u64) -> Tried {
     let mut tried = Tried::default();
     while tried.actions < actions {
-        let case = Case {
-            name,
-            seed: first + tried.cases,
-        };
+        let case = Case { name, seed: first + tried.cases };
         tried.actions += model(&case.bytes());
         tried.cases += 1;
     }

@@ -53,10 +53,7 @@ const MOST_BLOCKS: u64 = 1 << 12;
 const ROUNDS_SAFELY: [u32; 3] = [2, 14, 0];
 
 /// What sets it.
-const TUNED: [&str; 2] = [
-    "BUDDY_DISABLE=1",
-    "PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1",
-];
+const TUNED: [&str; 2] = ["BUDDY_DISABLE=1", "PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:1"];
 
 /// Whether a run of this torch can have the setting; not if the version is not known.
 fn rounds_safely(torch: Option<&str>) -> bool {
@@ -85,29 +82,20 @@ pub(super) fn grid(counts: &Counts, torch: Option<&str>) -> Vec<Try> {
     let at_default = counts.largest_above[1];
     for megabytes in [64, 256, 1024] {
         let block_bytes = megabytes * MIB;
-        let settings = Settings {
-            block_bytes,
-            ..Settings::default()
-        };
+        let settings = Settings { block_bytes, ..Settings::default() };
         if megabytes != 1024 {
             all.push(with(settings));
         }
         let count = at_default.div_ceil(block_bytes);
         if (1..=MOST_BLOCKS).contains(&count) {
-            all.push(with(Settings {
-                block_count: Some(count),
-                ..settings
-            }));
+            all.push(with(Settings { block_count: Some(count), ..settings }));
         }
     }
     all.push(with(Settings::default().exact()));
     for (at, megabytes) in THRESHOLDS_MB.into_iter().enumerate() {
         // Another threshold is another choice only if there are requests between the two.
         if counts.largest_above[at] != at_default {
-            let settings = Settings {
-                threshold_bytes: megabytes * MIB,
-                ..Settings::default()
-            };
+            let settings = Settings { threshold_bytes: megabytes * MIB, ..Settings::default() };
             all.extend([with(settings), with(settings.exact())]);
         }
     }
@@ -126,10 +114,7 @@ fn with(settings: Settings) -> Try {
     let mut put = |name: &str, value: Option<u64>| {
         set.extend(value.map(|it| format!("BUDDY_{name}={it}")));
     };
-    put(
-        "BLOCK_SIZE_MB",
-        mib(settings.block_bytes, usual.block_bytes),
-    );
+    put("BLOCK_SIZE_MB", mib(settings.block_bytes, usual.block_bytes));
     put("BLOCK_COUNT", settings.block_count);
     let threshold = mib(settings.threshold_bytes, usual.threshold_bytes);
     put("THRESHOLD_MB", threshold);
@@ -143,13 +128,7 @@ fn with(settings: Settings) -> Try {
         [] => "pinbuddy".to_owned(),
         _ => format!("pinbuddy, {}", set.join(" ").replace("BUDDY_", "")),
     };
-    Try {
-        name,
-        kind: Kind::Pinbuddy,
-        settings,
-        available: true,
-        lines: set.iter().map(|it| export(it)).collect(),
-    }
+    Try { name, kind: Kind::Pinbuddy, settings, available: true, lines: set.iter().map(|it| export(it)).collect() }
 }
 
 impl Try {
@@ -174,13 +153,7 @@ impl Try {
 
 /// A plan, which pins its regions before they are needed, and stock for the `rest`, below its threshold. Each request that
 /// gets no place counts as one that waits. `command`: what makes it.
-pub(super) fn of_plan(
-    plan: &Plan,
-    record: &Record,
-    rest: &Outcome,
-    counts: &Counts,
-    command: &str,
-) -> Choice {
+pub(super) fn of_plan(plan: &Plan, record: &Record, rest: &Outcome, counts: &Counts, command: &str) -> Choice {
     // What is longer than any region is pinned when it is asked for.
     let beyond = record.peak().saturating_sub(plan.facts.peak);
     let pinned = plan.reserved().saturating_add(beyond);
@@ -192,10 +165,7 @@ pub(super) fn of_plan(
     };
     Choice {
         name: format!("pinbuddy, a plan of {places}"),
-        lines: vec![
-            format!("{command} --out run.plan"),
-            export("BUDDY_PLAN=run.plan"),
-        ],
+        lines: vec![format!("{command} --out run.plan"), export("BUDDY_PLAN=run.plan")],
         available: true,
         pinned,
         over_live: ratio(pinned, counts.largest_live),
@@ -232,8 +202,7 @@ mod tests {
     fn a_setting_that_overflows_stocks_heap_is_not_to_be_had() {
         let tuned = |torch| {
             let mut all = grid(&Counts::default(), torch).into_iter();
-            all.find(|it| it.kind == Kind::StockTuned)
-                .map(|it| it.available)
+            all.find(|it| it.kind == Kind::StockTuned).map(|it| it.available)
         };
         for (torch, available) in [
             (None, false),

@@ -123,13 +123,7 @@ pub fn advise(input: &Input, plan: &mut dyn FnMut(&Record) -> Plan) -> Result<Ad
     if !record.is_empty() && !record.is_full() {
         let plan = plan(&record);
         let rest = &rest.outcomes()[0];
-        choices.push(choices::of_plan(
-            &plan,
-            &record,
-            rest,
-            &world.counts,
-            &choices::plan_of(input),
-        ));
+        choices.push(choices::of_plan(&plan, &record, rest, &world.counts, &choices::plan_of(input)));
     }
     let recommendation = recommend::recommend(&choices, &world.counts);
     Ok(Advice {

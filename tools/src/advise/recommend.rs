@@ -24,11 +24,8 @@ const MOST_OVER_LIVE: f64 = 1.25;
 pub(super) fn recommend(choices: &[Choice], counts: &Counts) -> Recommendation {
     let is_to_be_had = |it: &&Choice| it.available && !it.stopped;
     let mut good: Vec<&Choice> = choices.iter().filter(is_to_be_had).collect();
-    let nothing = |reason: &str| Recommendation {
-        choice: "stock".to_owned(),
-        reason: reason.to_owned(),
-        lines: Vec::new(),
-    };
+    let nothing =
+        |reason: &str| Recommendation { choice: "stock".to_owned(), reason: reason.to_owned(), lines: Vec::new() };
     if counts.requests == 0 {
         return nothing("there are no requests: nothing to choose");
     }
@@ -46,47 +43,30 @@ pub(super) fn recommend(choices: &[Choice], counts: &Counts) -> Recommendation {
     let Some(best) = good.into_iter().min_by_key(weight) else {
         return nothing("every choice would pin more than 2 TiB");
     };
-    Recommendation {
-        choice: best.name.clone(),
-        reason: reason(best, choices),
-        lines: best.lines.clone(),
-    }
+    Recommendation { choice: best.name.clone(), reason: reason(best, choices), lines: best.lines.clone() }
 }
 
 /// `plan`: the command that makes one. Of device memory no choice is replayed: whether a plan pays is what making one says.
 pub(super) fn of_a_device(plan: &str) -> Recommendation {
     Recommendation {
         choice: "a plan for device memory, if its requests come again".to_owned(),
-        reason: "PyTorch's own allocator serves device memory, and no other choice is modelled"
-            .to_owned(),
-        lines: vec![
-            format!("{plan} --out device.plan"),
-            export("BUDDY_DEVICE_PLAN=device.plan"),
-        ],
+        reason: "PyTorch's own allocator serves device memory, and no other choice is modelled".to_owned(),
+        lines: vec![format!("{plan} --out device.plan"), export("BUDDY_DEVICE_PLAN=device.plan")],
     }
 }
 
 fn reason(best: &Choice, choices: &[Choice]) -> String {
     let told = |it: &Choice| {
-        let waits = it
-            .waits
-            .map(|it| format!(", {} for the driver", show::count(it, "wait")));
+        let waits = it.waits.map(|it| format!(", {} for the driver", show::count(it, "wait")));
         let (pinned, waits) = (show::bytes(it.pinned), waits.unwrap_or_default());
-        format!(
-            "{pinned} ({:.2} times the largest live set){waits}",
-            it.over_live
-        )
+        format!("{pinned} ({:.2} times the largest live set){waits}", it.over_live)
     };
     let mut text = format!("it pins {}", told(best));
     if best.waits.is_none() {
         text += " before they are needed; whether all requests find room there is not modelled";
     }
     let is_known = |it: &&Choice| ["stock", "pinbuddy"].contains(&it.name.as_str());
-    for other in choices
-        .iter()
-        .filter(is_known)
-        .filter(|it| it.name != best.name)
-    {
+    for other in choices.iter().filter(is_known).filter(|it| it.name != best.name) {
         text += &format!("; {} pins {}", other.name, told(other));
     }
     text
@@ -111,11 +91,7 @@ mod tests {
     }
 
     fn chosen(choices: &[Choice]) -> String {
-        let counts = Counts {
-            requests: 1000,
-            largest_live: 1000 << 20,
-            ..Counts::default()
-        };
+        let counts = Counts { requests: 1000, largest_live: 1000 << 20, ..Counts::default() };
         recommend(choices, &counts).choice
     }
 

@@ -35,10 +35,7 @@ impl fmt::Display for Advice {
         let requests = show::count(counts.requests, "request");
         let (live, name) = (show::bytes(counts.largest_live), &self.trace);
         let iterations = show::count(counts.iterations, "iteration");
-        writeln!(
-            f,
-            "{name}: {requests}{above}, at most {live} live, {iterations}"
-        )?;
+        writeln!(f, "{name}: {requests}{above}, at most {live} live, {iterations}")?;
         if let Some(waited) = counts.waited {
             writeln!(f, "The run itself {waited}.")?;
         }
@@ -89,9 +86,6 @@ impl Advice {
         if self.choices.iter().any(|it| it.stopped) {
             writeln!(f, "  What pinned more than 2 TiB was replayed no further.")?;
         }
-        writeln!(
-            f,
-            "  waits: requests that the driver holds up. #181094 is a proposal that no release has.\n"
-        )
+        writeln!(f, "  waits: requests that the driver holds up. #181094 is a proposal that no release has.\n")
     }
 }

@@ -49,11 +49,7 @@ fn thresholds_up_to(bytes: u64) -> Range<usize> {
 
 /// Passes over a trace once.
 pub(super) fn count(input: &Input, threshold: u64) -> Result<Counts> {
-    let mut counts = Counts {
-        threshold,
-        waited: input.about.waits.then(Waited::default),
-        ..Counts::default()
-    };
+    let mut counts = Counts { threshold, waited: input.about.waits.then(Waited::default), ..Counts::default() };
     let (mut live, mut above) = (0_u64, [0_u64; 3]);
     input.each(&mut |item| {
         counts.events = item.line;
@@ -116,10 +112,7 @@ pub(super) struct World {
 impl World {
     /// The beginning of a trace with these counts.
     pub(super) fn of(counts: Counts) -> Self {
-        Self {
-            counts,
-            ..Self::default()
-        }
+        Self { counts, ..Self::default() }
     }
 
     pub(super) fn see(&mut self, item: &Item) {
@@ -129,11 +122,7 @@ impl World {
             Op::Request { id, bytes, .. } => {
                 self.live_bytes += bytes;
                 let stream = None;
-                let block = Block {
-                    bytes,
-                    line,
-                    stream,
-                };
+                let block = Block { bytes, line, stream };
                 self.live.insert(id, block);
             }
             Op::Free { id, .. } => {

@@ -72,11 +72,6 @@ pub struct Why {
     #[arg(long, value_name = "VERSION", overrides_with = "torch", value_parser = super::version)]
     pub torch: Option<String>,
     /// The command line
-    #[arg(
-        value_name = "COMMAND",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
 }

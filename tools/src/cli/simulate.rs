@@ -134,10 +134,7 @@ fn warm_ups() -> impl TypedValueParser<Value = WarmUp> {
 /// `BUDDY_GROWTH`.
 fn growths() -> impl TypedValueParser<Value = Growth> {
     let exact = "The request; half as long again, up to a block, once pins are ahead of stock's";
-    choices([
-        ("segment", "Up to a block, as demand shows", Growth::Segment),
-        ("exact", exact, Growth::Exact),
-    ])
+    choices([("segment", "Up to a block, as demand shows", Growth::Segment), ("exact", exact, Growth::Exact)])
 }
 
 #[cfg(test)]

@@ -85,9 +85,7 @@ impl Driver {
         if !unsafe { sys::is_culib_present() } {
             return Self::Absent;
         }
-        Self::look().unwrap_or_else(|DriverError(error)| Self::Refuses {
-            error: format!("{error:?}"),
-        })
+        Self::look().unwrap_or_else(|DriverError(error)| Self::Refuses { error: format!("{error:?}") })
     }
 
     fn look() -> Result<Self, DriverError> {
@@ -99,10 +97,7 @@ impl Driver {
         if count == 0 {
             sys::CUresult::CUDA_ERROR_NO_DEVICE.result()?;
         }
-        Ok(Self::Works {
-            cuda: CudaVersion(version),
-            gpus: (0..count).map(Gpu::ask).collect::<Result<_, _>>()?,
-        })
+        Ok(Self::Works { cuda: CudaVersion(version), gpus: (0..count).map(Gpu::ask).collect::<Result<_, _>>()? })
     }
 }
 
@@ -114,8 +109,7 @@ impl Gpu {
         let mut address = [0 as c_char; 32];
         // SAFETY: the device is the driver's, and the length is the buffer's.
         let memory = unsafe {
-            sys::cuDeviceGetPCIBusId(address.as_mut_ptr(), address.len() as c_int, device)
-                .result()?;
+            sys::cuDeviceGetPCIBusId(address.as_mut_ptr(), address.len() as c_int, device).result()?;
             device::total_mem(device)?
         };
         // SAFETY: the device is the driver's.

@@ -40,12 +40,7 @@ pub(super) struct Finding {
 
 impl Finding {
     fn new(status: Status, name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            status,
-            value: value.into(),
-            fixes: Vec::new(),
-        }
+        Self { name: name.into(), status, value: value.into(), fixes: Vec::new() }
     }
 
     /// A finding that is fine.
@@ -80,11 +75,7 @@ impl Finding {
 
     /// Adds a command for root of the machine, outside of a container.
     pub(super) fn machine_root(self, setting: Setting, command: impl Into<String>) -> Self {
-        if setting.container {
-            self.host(command)
-        } else {
-            self.root(command)
-        }
+        if setting.container { self.host(command) } else { self.root(command) }
     }
 
     fn fix(mut self, how: &'static str, command: impl Into<String>) -> Self {

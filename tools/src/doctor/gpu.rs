@@ -44,9 +44,7 @@ impl Gpus {
         let mut devices: Vec<_> = devices.collect();
         devices.sort_by(|a, b| a.address.cmp(&b.address));
         Self {
-            module: files
-                .text("proc/driver/nvidia/version")
-                .and_then(|it| module_version(&it)),
+            module: files.text("proc/driver/nvidia/version").and_then(|it| module_version(&it)),
             devices,
             simulated,
             driver,
@@ -76,35 +74,23 @@ impl Gpus {
         let Driver::Works { gpus, .. } = &self.driver else {
             return Vec::new();
         };
-        (0..gpus.len())
-            .filter(|it| self.node(&gpus[*it].address) == Some(node))
-            .collect()
+        (0..gpus.len()).filter(|it| self.node(&gpus[*it].address) == Some(node)).collect()
     }
 
     /// Judges the driver and each GPU. `needed` is torch's version of CUDA, `nodes` the number of NUMA nodes.
-    pub(super) fn findings(
-        &self,
-        setting: Setting,
-        needed: Option<CudaVersion>,
-        nodes: usize,
-    ) -> Vec<Finding> {
+    pub(super) fn findings(&self, setting: Setting, needed: Option<CudaVersion>, nodes: usize) -> Vec<Finding> {
         let mut findings = vec![self.driver_finding(setting, needed)];
         let Driver::Works { gpus, .. } = &self.driver else {
             return findings;
         };
         for (number, gpu) in gpus.iter().enumerate() {
-            let of = if gpu.shares_memory {
-                " of the host's"
-            } else {
-                ""
-            };
+            let of = if gpu.shares_memory { " of the host's" } else { "" };
             let value = format!("{}, {}{of}, {}", gpu.name, size(gpu.memory), gpu.address);
             let name = format!("GPU {number}");
             findings.push(match self.node(&gpu.address) {
                 Some(node) => Finding::ok(name, format!("{value}, node {node}")),
                 None if nodes < 2 => Finding::ok(name, value),
-                None => Finding::note(name, format!("{value}, node unknown"))
-                    .run("nvidia-smi topo --matrix"),
+                None => Finding::note(name, format!("{value}, node unknown")).run("nvidia-smi topo --matrix"),
             });
         }
         findings
@@ -161,17 +147,16 @@ impl Gpus {
                     (false, true) => finding.host("docker run --gpus all …"),
                 }
             }
-            "CUDA_ERROR_STUB_LIBRARY" => Finding::missing(
-                name,
-                format!("{value}: the toolkit's stub hides the driver"),
-            )
-            .run("unset LD_LIBRARY_PATH"),
-            "CUDA_ERROR_SYSTEM_NOT_READY" => Finding::missing(name, value)
-                .machine_root(setting, "systemctl restart nvidia-fabricmanager"),
+            "CUDA_ERROR_STUB_LIBRARY" => {
+                Finding::missing(name, format!("{value}: the toolkit's stub hides the driver"))
+                    .run("unset LD_LIBRARY_PATH")
+            }
+            "CUDA_ERROR_SYSTEM_NOT_READY" => {
+                Finding::missing(name, value).machine_root(setting, "systemctl restart nvidia-fabricmanager")
+            }
             "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" => {
                 let module = self.module.as_deref().unwrap_or("this kernel module");
-                Finding::missing(name, format!("{value} with {module}"))
-                    .machine_root(setting, "reboot")
+                Finding::missing(name, format!("{value} with {module}")).machine_root(setting, "reboot")
             }
             _ => Finding::missing(name, value).run("nvidia-smi"),
         }
@@ -187,8 +172,8 @@ fn newer(setting: Setting) -> String {
 /// and dots.
 fn module_version(text: &str) -> Option<String> {
     let line = field(text, "NVRM version:")?;
-    let version = line.split_whitespace().find(|word| {
-        word.contains('.') && word.bytes().all(|it| it == b'.' || it.is_ascii_digit())
-    })?;
+    let version = line
+        .split_whitespace()
+        .find(|word| word.contains('.') && word.bytes().all(|it| it == b'.' || it.is_ascii_digit()))?;
     Some(version.to_owned())
 }

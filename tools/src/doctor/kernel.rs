@@ -42,10 +42,8 @@ impl Kernel {
         if self.populates {
             return Finding::ok(name, format!("{release}, has MADV_POPULATE_WRITE"));
         }
-        let value = format!(
-            "{release}, no MADV_POPULATE_WRITE ({}.{}): pages are touched one by one",
-            POPULATE.0, POPULATE.1
-        );
+        let value =
+            format!("{release}, no MADV_POPULATE_WRITE ({}.{}): pages are touched one by one", POPULATE.0, POPULATE.1);
         let command = setting.install("linux-image-amd64", "kernel") + " && reboot";
         Finding::note(name, value).machine_root(setting, command)
     }

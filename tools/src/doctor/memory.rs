@@ -29,16 +29,9 @@ pub(super) struct Memory {
 impl Memory {
     /// Reads it all.
     pub(super) fn read(files: &Files, shared_with_gpus: bool) -> Self {
-        let limits = Limits {
-            shared_with_gpus,
-            ..Limits::read(files)
-        };
+        let limits = Limits { shared_with_gpus, ..Limits::read(files) };
         let deciding = limits.all().min_by_key(part);
-        Self {
-            limits,
-            budget: deciding.as_ref().map(part),
-            deciding,
-        }
+        Self { limits, budget: deciding.as_ref().map(part), deciding }
     }
 
     /// Whether `bytes` can be reserved for huge pages without starving the rest. Neither the lock limit nor a
@@ -54,12 +47,7 @@ impl Memory {
 
     /// Judges each limit, and the budget; `gpus` is how many processes torchrun would start here.
     pub(super) fn findings(&self, setting: Setting, gpus: usize) -> Vec<Finding> {
-        vec![
-            self.machine(),
-            self.group(setting),
-            self.lock(setting),
-            self.allowance(gpus),
-        ]
+        vec![self.machine(), self.group(setting), self.lock(setting), self.allowance(gpus)]
     }
 
     fn machine(&self) -> Finding {
@@ -74,8 +62,7 @@ impl Memory {
         };
         let bytes = [group.left(), group.limit, group.used, group.cache];
         let ([left, limit, used, cache], version) = (bytes.map(size), group.version);
-        let value =
-            format!("{left} left: limit {limit} (v{version}), {used} in use, {cache} of it cache");
+        let value = format!("{left} left: limit {limit} (v{version}), {used} in use, {cache} of it cache");
         // A multiple of the warm-up, since the budget is a part, plus what is in use.
         let left = parts(self.limits.shared_with_gpus) * Self::warm_up();
         if group.left() >= left {

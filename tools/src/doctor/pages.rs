@@ -69,21 +69,12 @@ impl HugePages {
         let info = files.text("proc/meminfo").unwrap_or_default();
         let default = kib_field(&info, "Hugepagesize:");
         let page = page_bytes(files) as u64;
-        Self {
-            pools,
-            page,
-            default,
-        }
+        Self { pools, page, default }
     }
 
     /// Judges the sizes and each pool. `transparent`: whether the kernel makes huge pages by itself, so that no
     /// pool is needed.
-    pub(super) fn findings(
-        &self,
-        memory: &Memory,
-        setting: Setting,
-        transparent: bool,
-    ) -> Vec<Finding> {
+    pub(super) fn findings(&self, memory: &Memory, setting: Setting, transparent: bool) -> Vec<Finding> {
         let sizes = self.pools.iter().map(|pool| size(pool.page));
         let sizes: Vec<_> = std::iter::once(size(self.page)).chain(sizes).collect();
         let mut findings = vec![Finding::ok("page sizes", sizes.join(", "))];
@@ -108,10 +99,7 @@ impl HugePages {
         if !memory.affords(wanted) {
             return Finding::ok(pool.name(), value);
         }
-        let (finding, pages) = (
-            Finding::note(pool.name(), value),
-            wanted.div_ceil(pool.page),
-        );
+        let (finding, pages) = (Finding::note(pool.name(), value), wanted.div_ceil(pool.page));
         self.reserve(finding, pool, pages, setting)
     }
 

@@ -33,15 +33,8 @@ impl Setting {
         } else {
             None
         };
-        let marks = [
-            ".dockerenv",
-            "run/.containerenv",
-            "run/secrets/kubernetes.io",
-        ];
-        Self {
-            packages,
-            container: marks.iter().any(|it| files.exists(it)),
-        }
+        let marks = [".dockerenv", "run/.containerenv", "run/secrets/kubernetes.io"];
+        Self { packages, container: marks.iter().any(|it| files.exists(it)) }
     }
 
     /// The command that installs a package, given its name for each package manager.

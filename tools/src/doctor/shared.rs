@@ -9,8 +9,7 @@ use super::kernel::Kernel;
 use super::setting::Setting;
 use crate::show::size;
 use pinbuddy_machine::{
-    Files, Shared as How, TRANSPARENT, huge_page_bytes, page_bytes, shared_of_size,
-    transparent_mode,
+    Files, Shared as How, TRANSPARENT, huge_page_bytes, page_bytes, shared_of_size, transparent_mode,
 };
 
 /// The settings that decide.
@@ -44,8 +43,7 @@ impl Shared {
         let name = "shared";
         let (page, huge) = (size(self.page_bytes), size(self.huge_page_bytes));
         let own = shared_of_size(self.huge_page_bytes as usize);
-        let line =
-            |how: &str| format!("forked children read blocks; outside the pools, pages of {how}");
+        let line = |how: &str| format!("forked children read blocks; outside the pools, pages of {how}");
         if !transparent {
             let how = format!("{page}: there are no transparent huge pages");
             return Finding::ok(name, line(&how));
@@ -61,13 +59,8 @@ impl Shared {
                 let how = format!("{huge} (shmem_enabled: {})", word.unwrap_or_default());
                 return Finding::ok(name, line(&how));
             }
-            How::TooOld => (
-                "no MADV_COLLAPSE (6.1), and shmem_enabled is never".to_owned(),
-                "shmem_enabled",
-            ),
-            How::Denied if all == Some("deny") => {
-                ("shmem_enabled is deny".to_owned(), "shmem_enabled")
-            }
+            How::TooOld => ("no MADV_COLLAPSE (6.1), and shmem_enabled is never".to_owned(), "shmem_enabled"),
+            How::Denied if all == Some("deny") => ("shmem_enabled is deny".to_owned(), "shmem_enabled"),
             How::Denied => (format!("{own} is never"), &*own),
         };
         Finding::note(name, line(&format!("{page}: {why}")))
@@ -82,11 +75,7 @@ mod tests {
 
     /// Its status, what it says, and what it offers.
     fn judged(shared: &Shared, collapses: bool) -> String {
-        let kernel = Kernel {
-            release: None,
-            populates: true,
-            collapses,
-        };
+        let kernel = Kernel { release: None, populates: true, collapses };
         let setting = Setting::read(&Files::below("/nowhere".as_ref()));
         let it = shared.finding(setting, &kernel, true);
         let fix = it.fixes.first().map_or("", |it| it.command.as_str());
@@ -112,10 +101,7 @@ mod tests {
             }
             judged(&Shared::read(&files), true)
         };
-        let lines = [
-            finding("always [never]", "[always] never"),
-            finding("[inherit] never", "always [never]"),
-        ];
+        let lines = [finding("always [never]", "[always] never"), finding("[inherit] never", "always [never]")];
         insta::assert_snapshot!(lines.join("\n"), @r"
         Note: forked children read blocks; outside the pools, pages of 64 KiB: hugepages-524288kB/shmem_enabled is never | echo advise > /sys/kernel/mm/transparent_hugepage/hugepages-524288kB/shmem_enabled.
         Ok: forked children read blocks; outside the pools, pages of 512 MiB, which MADV_COLLAPSE puts together | .

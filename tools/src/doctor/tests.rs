@@ -17,29 +17,17 @@ fn root(text: &str) -> TempDir {
 
 /// A machine with no driver.
 fn asked() -> Asked {
-    Asked {
-        driver: Driver::Absent,
-        simulated: None,
-        needed: "13.2".parse().ok(),
-    }
+    Asked { driver: Driver::Absent, simulated: None, needed: "13.2".parse().ok() }
 }
 
 /// A driver that serves this version.
 fn works(cuda: i32, gpus: Vec<Gpu>) -> Asked {
     let cuda = CudaVersion(cuda);
-    Asked {
-        driver: Driver::Works { cuda, gpus },
-        ..asked()
-    }
+    Asked { driver: Driver::Works { cuda, gpus }, ..asked() }
 }
 
 fn gpu(name: &str, memory: u64, address: &str) -> Gpu {
-    Gpu {
-        name: name.into(),
-        memory,
-        address: address.into(),
-        shares_memory: false,
-    }
+    Gpu { name: name.into(), memory, address: address.into(), shares_memory: false }
 }
 
 fn check(name: &str, machine: &Machine) {
@@ -108,9 +96,7 @@ fn drivers_that_serve_nothing() {
     ] {
         let mut asked = asked();
         asked.simulated = (error == "simulated").then_some(2);
-        asked.driver = Driver::Refuses {
-            error: error.into(),
-        };
+        asked.driver = Driver::Refuses { error: error.into() };
         let machine = Machine::read(root.path(), asked);
         let finding = &machine.gpus.findings(machine.setting, None, 1)[0];
         let command = finding.fixes.first().map_or("", |it| it.command.as_str());

@@ -18,10 +18,7 @@ pub(super) struct Transparent {
 impl Transparent {
     /// Reads them.
     pub(super) fn read(files: &Files) -> Self {
-        Self {
-            enabled: transparent_mode(files, "enabled"),
-            defrag: transparent_mode(files, "defrag"),
-        }
+        Self { enabled: transparent_mode(files, "enabled"), defrag: transparent_mode(files, "defrag") }
     }
 
     /// Whether a region that requests huge pages gets them.
@@ -36,10 +33,7 @@ impl Transparent {
             return Finding::ok(name, "this kernel has none");
         };
         let value = format!("enabled: {enabled}, defrag: {defrag}");
-        let in_the_way = [
-            ("enabled", !self.usable()),
-            ("defrag", matches!(defrag.as_str(), "never" | "defer")),
-        ];
+        let in_the_way = [("enabled", !self.usable()), ("defrag", matches!(defrag.as_str(), "never" | "defer"))];
         let files: Vec<_> = in_the_way.iter().filter(|(_, it)| *it).collect();
         if files.is_empty() {
             return Finding::ok(name, value);

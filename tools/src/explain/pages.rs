@@ -34,9 +34,7 @@ pub(super) fn named_in(text: &str) -> Vec<&str> {
     for (at, _) in text.match_indices("docs/") {
         let page = &text[at..];
         if let Some(end) = page.find(".md")
-            && page[..end]
-                .bytes()
-                .all(|it| it.is_ascii_lowercase() || b"-/".contains(&it))
+            && page[..end].bytes().all(|it| it.is_ascii_lowercase() || b"-/".contains(&it))
             && !named.contains(&&page[..end + 3])
         {
             named.push(&page[..end + 3]);
@@ -61,8 +59,7 @@ mod tests {
             } else if let Ok(text) = fs::read_to_string(&path) {
                 let code = text.split("#[cfg(test)]").next().unwrap();
                 let marks = ["//", "#", "\"\"\""];
-                let is_code =
-                    |line: &&str| !marks.iter().any(|it| line.trim_start().starts_with(it));
+                let is_code = |line: &&str| !marks.iter().any(|it| line.trim_start().starts_with(it));
                 let code: Vec<&str> = code.lines().filter(is_code).collect();
                 found.push(code.join("\n"));
             }

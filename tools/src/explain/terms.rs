@@ -29,9 +29,7 @@ fn term(asked: &str) -> Option<Entry> {
     let asked = asked.to_lowercase();
     let singular = asked.strip_suffix('s').unwrap_or(&asked);
     for line in page("docs/glossary.md").lines() {
-        let entry = line
-            .strip_prefix("- **")
-            .and_then(|it| it.split_once("**: "));
+        let entry = line.strip_prefix("- **").and_then(|it| it.split_once("**: "));
         let is_asked = |it: &str| it == asked || it == singular;
         if let Some((terms, meaning)) = entry.filter(|it| it.0.split(", ").any(is_asked)) {
             let text = [meaning, "More words: docs/glossary.md."];

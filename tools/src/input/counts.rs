@@ -61,10 +61,7 @@ impl Counts {
                 let pinned = pinned.map(|_| "pinned memory".to_owned());
                 let devices = self.devices.keys().map(u32::to_string);
                 let with: Vec<String> = pinned.into_iter().chain(devices).collect();
-                bail!(
-                    "{name} has no memory of device {device}; it has that of: {}",
-                    with.join(", ")
-                )
+                bail!("{name} has no memory of device {device}; it has that of: {}", with.join(", "))
             }
             None => {
                 let weight = |it: &(&u32, &u64)| (*it.1, u32::MAX - it.0);

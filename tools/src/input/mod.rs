@@ -96,10 +96,7 @@ impl Input {
         let is_pickle = matches!(first, [0x80 | b'P', ..]);
         if is_pickle || Snapshot::is_table(first) {
             let (snapshot, whose) = snapshot::read(file, &name, is_pickle, device)?;
-            let about = About {
-                recorded: true,
-                ..About::default()
-            };
+            let about = About { recorded: true, ..About::default() };
             let source = Source::Snapshot(Box::new(snapshot), whose);
             return Ok(Self::new(name, about, source));
         }
@@ -118,12 +115,7 @@ impl Input {
     }
 
     fn new(name: String, about: About, source: Source) -> Self {
-        Self {
-            name,
-            about,
-            cut_off: Cell::default(),
-            source,
-        }
+        Self { name, about, cut_off: Cell::default(), source }
     }
 
     /// Stacks of calls, and which one each request has, by its id; none where the file has none.
@@ -147,11 +139,7 @@ impl Input {
 
     /// Events that are made up, the same each time.
     pub fn generated(name: &str, events: Generate) -> Self {
-        let about = About {
-            uses: true,
-            exact_sizes: true,
-            ..About::default()
-        };
+        let about = About { uses: true, exact_sizes: true, ..About::default() };
         Self::new(name.to_owned(), about, Source::Generated(events))
     }
 
@@ -172,10 +160,7 @@ impl Input {
     /// Says on standard error if the file was cut off.
     pub(crate) fn say_cut_off(&self) {
         if let Some(line) = self.cut_off() {
-            output::say(format_args!(
-                "note: {} is cut off at line {line}; all before that is used\n",
-                self.name
-            ));
+            output::say(format_args!("note: {} is cut off at line {line}; all before that is used\n", self.name));
         }
     }
 
@@ -215,14 +200,12 @@ impl Input {
         let checker = Checker::new(self.whose(), self.about.recorded);
         match &self.source {
             Source::Trace(file, _) => {
-                let cut_off = trace::each(file, checker, visit)
-                    .with_context(|| format!("{} is no trace", self.name))?;
+                let cut_off =
+                    trace::each(file, checker, visit).with_context(|| format!("{} is no trace", self.name))?;
                 self.cut_off.set(cut_off);
                 Ok(())
             }
-            Source::Snapshot(snapshot, whose) => {
-                snapshot::each(snapshot, &self.name, checker, *whose, visit)
-            }
+            Source::Snapshot(snapshot, whose) => snapshot::each(snapshot, &self.name, checker, *whose, visit),
             Source::Generated(make) => {
                 let numbered = (1..).zip(make()).map(Ok);
                 trace::checked(numbered, checker, visit)

@@ -31,10 +31,7 @@ impl Readable {
         // A folder is refused where it is read.
         let found = fs::metadata(path)?;
         if found.is_file() || found.is_dir() {
-            return Ok(Self {
-                path: path.to_path_buf(),
-                _copy: None,
-            });
+            return Ok(Self { path: path.to_path_buf(), _copy: None });
         }
         let mut copy = tempfile::tempfile()?;
         if is_stdin {
@@ -70,10 +67,7 @@ impl Readable {
 pub(crate) fn once(path: &Path) -> io::Result<impl Read + use<>> {
     let file = Readable::new(path)?;
     let reader = file.open()?;
-    Ok(Kept {
-        reader,
-        _file: file,
-    })
+    Ok(Kept { reader, _file: file })
 }
 
 /// A reader with the copy that it reads.

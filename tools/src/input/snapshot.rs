@@ -19,17 +19,12 @@ pub(crate) fn unrecorded(name: &str) -> Error {
     )
 }
 
-pub(super) fn read(
-    from: impl BufRead,
-    name: &str,
-    is_pickle: bool,
-    device: Option<u32>,
-) -> Result<(Snapshot, Whose)> {
+pub(super) fn read(from: impl BufRead, name: &str, is_pickle: bool, device: Option<u32>) -> Result<(Snapshot, Whose)> {
     let snapshot = match is_pickle {
-        true => Snapshot::read(from)
-            .with_context(|| format!("{name} is no snapshot that can be used"))?,
-        false => Snapshot::read_table(from)
-            .with_context(|| format!("{name} is no table of events that can be used"))?,
+        true => Snapshot::read(from).with_context(|| format!("{name} is no snapshot that can be used"))?,
+        false => {
+            Snapshot::read_table(from).with_context(|| format!("{name} is no table of events that can be used"))?
+        }
     };
     if snapshot.whose().is_none() {
         return Err(unrecorded(name));
@@ -50,9 +45,7 @@ pub(super) fn each(
         if let Op::Request { bytes, .. } = event.op
             && bytes > MOST_BYTES
         {
-            bail!(
-                "{name}, event {line}: expected a request of at most {MOST_BYTES} bytes, found {bytes}"
-            );
+            bail!("{name}, event {line}: expected a request of at most {MOST_BYTES} bytes, found {bytes}");
         }
         let checked = checker.check(line, event);
         let checked = checked.map_err(|why| anyhow!("{name}, event {line}: {}", why.what))?;
@@ -62,14 +55,7 @@ pub(super) fn each(
         visit(item)?;
         let gives_back = matches!(event.op, Op::SegmentFree { .. });
         if gives_back && !giving_back {
-            visit(Item {
-                event: Event {
-                    op: Op::Clear,
-                    ..event
-                },
-                bytes: 0,
-                ..item
-            })?;
+            visit(Item { event: Event { op: Op::Clear, ..event }, bytes: 0, ..item })?;
         }
         giving_back = gives_back;
     }

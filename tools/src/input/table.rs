@@ -100,18 +100,14 @@ fn columns<'t>(fields: impl Iterator<Item = &'t str>) -> Result<[usize; 4], Stri
     let mut places = [0; 4];
     for (place, column) in places.iter_mut().zip(COLUMNS) {
         let found = names.iter().position(|name| *name == column);
-        *place = found.ok_or_else(|| {
-            format!("expected the columns id,lower,upper,size by their names, found no {column}")
-        })?;
+        *place = found
+            .ok_or_else(|| format!("expected the columns id,lower,upper,size by their names, found no {column}"))?;
     }
     Ok(places)
 }
 
 /// A block; none for an empty line.
-fn row<'t>(
-    fields: impl Iterator<Item = &'t str>,
-    places: [usize; 4],
-) -> Result<Option<(String, Block)>, String> {
+fn row<'t>(fields: impl Iterator<Item = &'t str>, places: [usize; 4]) -> Result<Option<(String, Block)>, String> {
     let fields: Vec<&str> = fields.collect();
     if fields == [""] {
         return Ok(None);

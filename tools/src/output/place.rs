@@ -38,8 +38,8 @@ impl Place {
         };
         let place = follow(path)?;
         if is_open_file(&place) {
-            let is_stdout = fs::canonicalize("/proc/self/fd")
-                .is_ok_and(|own| place.parent() == Some(&own) && place.ends_with("1"));
+            let is_stdout =
+                fs::canonicalize("/proc/self/fd").is_ok_and(|own| place.parent() == Some(&own) && place.ends_with("1"));
             return Ok(match is_stdout {
                 true => Self::Stdout,
                 false => Self::Stream(place),
@@ -77,10 +77,7 @@ pub(super) struct Identity {
 
 impl Identity {
     fn new(file: &Metadata) -> Self {
-        Self {
-            device: file.dev(),
-            inode: file.ino(),
-        }
+        Self { device: file.dev(), inode: file.ino() }
     }
 
     /// A regular file's: others lose nothing when they are written into.
@@ -100,9 +97,7 @@ impl Identity {
 
 /// The folder that a file is in.
 pub(super) fn folder(path: &Path) -> &Path {
-    path.parent()
-        .filter(|it| !it.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Where links lead, also one whose target is not there. Links of /proc are not followed: they stand for what is open,

@@ -68,11 +68,7 @@ fn a_link_stays_and_its_target_is_replaced_or_made() {
     symlink("store/old", at("there")).unwrap();
     symlink("store/new", at("not-yet")).unwrap();
     symlink("there", at("twice")).unwrap();
-    for (link, target) in [
-        ("there", "store/old"),
-        ("not-yet", "store/new"),
-        ("twice", "store/old"),
-    ] {
+    for (link, target) in [("there", "store/old"), ("not-yet", "store/new"), ("twice", "store/old")] {
         let written = output(&at(link)).write(|to| to.write_all(link.as_bytes()));
         written.unwrap();
         assert!(at(link).is_symlink(), "{link}");

@@ -73,11 +73,7 @@ fn live_before(entries: &[Entry]) -> u64 {
 /// PyTorch's allocators, and a plan in front of each, as they are named.
 pub const ALLOCATORS: [(&str, &str, Kind); 2] = [
     ("stock", "plan, stock behind it", Kind::Torch),
-    (
-        "expandable segments",
-        "plan, expandable segments behind it",
-        Kind::TorchExpandable,
-    ),
+    ("expandable segments", "plan, expandable segments behind it", Kind::TorchExpandable),
 ];
 
 /// Reads the memory of this device. A file does not say that the cache was emptied: memory that is given back to the driver
@@ -95,13 +91,7 @@ pub fn read(input: &Input, device: u32) -> Result<Read> {
         }
         let gives_back = matches!(item.event.op, Op::SegmentFree { .. } | Op::Clear);
         match item.event.op {
-            Op::Request {
-                id,
-                bytes,
-                stream,
-                private: false,
-                ..
-            } => {
+            Op::Request { id, bytes, stream, private: false, .. } => {
                 *sizes.entry(bytes).or_default() += 1;
                 record.request((device, stream), id, bytes);
             }

@@ -52,10 +52,8 @@ const EXPANDABLE: &str = ALLOCATORS[1].0;
 const BEFORE_EXPANDABLE: &str = ALLOCATORS[1].1;
 
 /// What is set for either.
-const SETTINGS: [&str; 2] = [
-    "PYTORCH_ALLOC_CONF=expandable_segments:False",
-    "PYTORCH_ALLOC_CONF=expandable_segments:True",
-];
+const SETTINGS: [&str; 2] =
+    ["PYTORCH_ALLOC_CONF=expandable_segments:False", "PYTORCH_ALLOC_CONF=expandable_segments:True"];
 
 /// A plan that was tried on the record and on a longer run of its last iteration.
 #[derive(Debug, Serialize)]
@@ -196,9 +194,7 @@ impl DevicePlanned {
     fn won(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for won in &self.chosen {
             let others = self.tried.iter().filter(|it| it.stream == won.stream);
-            let other = others
-                .filter(|it| it.iterations != won.iterations)
-                .min_by_key(|it| it.reserved());
+            let other = others.filter(|it| it.iterations != won.iterations).min_by_key(|it| it.reserved());
             write!(f, "  plan of stream {}: {}; ", won.stream, won.name())?;
             let Some(other) = other else {
                 writeln!(f, "no other was tried")?;
@@ -222,8 +218,7 @@ impl fmt::Display for DevicePlanned {
             show::bytes(of.peak_requested),
             of.search.seconds,
         )?;
-        let (before_stock, before_expandable) =
-            (&self.plan_before_stock, &self.plan_before_expandable);
+        let (before_stock, before_expandable) = (&self.plan_before_stock, &self.plan_before_expandable);
         let more = |name| match self.worse_before.contains(&name) {
             true => ", more than without a plan",
             false => "",
@@ -232,19 +227,12 @@ impl fmt::Display for DevicePlanned {
             (STOCK, Some(&of.stock), ""),
             (EXPANDABLE, Some(&self.expandable), ""),
             (BEFORE_STOCK, before_stock.as_ref(), more(STOCK)),
-            (
-                BEFORE_EXPANDABLE,
-                before_expandable.as_ref(),
-                more(EXPANDABLE),
-            ),
+            (BEFORE_EXPANDABLE, before_expandable.as_ref(), more(EXPANDABLE)),
         ];
         for (name, it, more) in rows {
             let Some(it) = it else { continue };
             let (peak, efficiency) = (show::bytes(it.peak), it.efficiency);
-            writeln!(
-                f,
-                "  {name:<36} reserved {peak:>10}, efficiency {efficiency:.3}{more}"
-            )?;
+            writeln!(f, "  {name:<36} reserved {peak:>10}, efficiency {efficiency:.3}{more}")?;
         }
         if let Some(peak) = of.run_peak {
             let (name, peak) = ("the recorded run", show::bytes(peak));

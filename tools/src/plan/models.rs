@@ -34,10 +34,9 @@ pub(super) fn replay(record: &DeviceRecord, device: u32, plan: &DevicePlan) -> R
     };
     let with_plan = match plan.plans.is_empty() {
         true => None,
-        false => Some([
-            run(record, device, planned(Kind::Torch)?).0,
-            run(record, device, planned(Kind::TorchExpandable)?).0,
-        ]),
+        false => {
+            Some([run(record, device, planned(Kind::Torch)?).0, run(record, device, planned(Kind::TorchExpandable)?).0])
+        }
     };
     let (stock, outcome) = run(record, device, Kind::Torch.model());
     Ok(Models {

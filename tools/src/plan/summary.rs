@@ -105,22 +105,14 @@ impl fmt::Display for Planned {
         writeln!(f, "  plan of {}: {}", self.made_of, self.why)?;
         if of.best != PLAN {
             let best = of.best;
-            writeln!(
-                f,
-                "  {best} pins less; the plan is pinned before requests wait for it"
-            )?;
+            writeln!(f, "  {best} pins less; the plan is pinned before requests wait for it")?;
         }
         of.to_use(f, "BUDDY_PLAN")
     }
 }
 
 /// What one of them pins, without the line's end.
-fn row(
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
-    pinned: u64,
-    efficiency: Option<f64>,
-) -> fmt::Result {
+fn row(f: &mut fmt::Formatter<'_>, name: &str, pinned: u64, efficiency: Option<f64>) -> fmt::Result {
     write!(f, "  {name:<24} pinned {:>11}", show::bytes(pinned))?;
     match efficiency {
         Some(efficiency) => write!(f, ", efficiency {efficiency:.3}"),

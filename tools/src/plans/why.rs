@@ -46,9 +46,7 @@ struct Near {
 /// The command.
 pub(super) fn run(folder: &Folder, config: &Config, asked: &cli::Why) -> Result<ExitCode> {
     let torch = asked.torch.as_deref();
-    let torch = torch.context(
-        "no torch is installed beside this command: name its version with --torch VERSION",
-    )?;
+    let torch = torch.context("no torch is installed beside this command: name its version with --torch VERSION")?;
     // Without what follows a plus sign, as runs know it.
     let torch = torch.split('+').next().unwrap_or_default();
     let words = started(asked.command.clone(), variable("PATH").as_deref());
@@ -104,11 +102,7 @@ fn of(words: &[String]) -> Option<Command> {
 
 /// Why these words have no key.
 fn refusal(words: &[String]) -> String {
-    if words
-        .iter()
-        .take(2)
-        .any(|it| Path::new(it).ends_with(LAUNCHER))
-    {
+    if words.iter().take(2).any(|it| Path::new(it).ends_with(LAUNCHER)) {
         return format!(
             "{LAUNCHER} only starts the program: ask for a process that it starts, as by \
              `WORLD_SIZE=8 LOCAL_RANK=0 pinbuddy plans why -- python FILE ...`"
@@ -130,10 +124,7 @@ fn answer(folder: &Folder, key: Key, all: &[Kept]) -> Answer {
     let there = all.iter().find(|it| it.path == file && it.key == key);
     let is_there = there.is_some();
     let is_other = |it: &&Kept| it.key.memory == key.memory && it.key != key;
-    let near = all.iter().filter(is_other).map(|it| Near {
-        name: name(&it.path),
-        differs: key.differences(&it.key),
-    });
+    let near = all.iter().filter(is_other).map(|it| Near { name: name(&it.path), differs: key.differences(&it.key) });
     let mut near: Vec<Near> = near.collect();
     near.sort_by_key(|it| it.differs.len());
     near.truncate(if is_there { 0 } else { MOST_NEAR });
@@ -204,11 +195,7 @@ mod tests {
             assert!(said.starts_with(&format!("{name} {start}")), "{said}");
         }
         fs::write(at(LAUNCHER), "#!/usr/bin/python3\n").unwrap();
-        for line in [
-            at(LAUNCHER),
-            "torchrun".into(),
-            format!("python {}", at(LAUNCHER)),
-        ] {
+        for line in [at(LAUNCHER), "torchrun".into(), format!("python {}", at(LAUNCHER))] {
             let said = key(&format!("{line} --nproc-per-node 8 train.py"));
             assert!(said.unwrap_err().contains("plans why -- python FILE"));
         }

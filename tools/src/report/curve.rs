@@ -41,13 +41,7 @@ struct Columns {
 
 impl Curve {
     pub(super) fn new(most: usize) -> Self {
-        Self {
-            most,
-            stretches: Vec::new(),
-            each: 1,
-            has: 0,
-            last: None,
-        }
+        Self { most, stretches: Vec::new(), each: 1, has: 0, last: None }
     }
 
     /// From `at` on the quantity is `value`. Times never go back.

@@ -85,12 +85,7 @@ pub(super) fn fragmentation(
 }
 
 /// What happens until `end`, in order. What is there to the end is there at the end.
-fn moments(
-    segments: &[Segment],
-    rows: &[Row],
-    placed: &[Option<Placed>],
-    end: u64,
-) -> Vec<(u64, Moment)> {
+fn moments(segments: &[Segment], rows: &[Row], placed: &[Option<Placed>], end: u64) -> Vec<(u64, Moment)> {
     let mut moments = Vec::new();
     for (number, it) in segments.iter().enumerate().filter(|it| it.1.from < it.1.to) {
         moments.push((it.from, Moment::Pin(number)));
@@ -219,13 +214,7 @@ mod tests {
     fn runs_split_and_merge_and_end_with_their_segment() {
         let segments = [Segment::new(0, 100, 0, 50), Segment::new(100, 40, 10, 90)];
         let never = u64::MAX;
-        let rows = [
-            (30, 1, 20),
-            (10, 2, never),
-            (40, 12, 30),
-            (7, 15, 15),
-            (5, 16, 40),
-        ];
+        let rows = [(30, 1, 20), (10, 2, never), (40, 12, 30), (7, 15, 15), (5, 16, 40)];
         let rows = rows.map(|(bytes, from, until)| row(bytes, from, until));
         // The third is rounded up: it takes 40 of 40. The last lies where the second does.
         let placed = [at(0, 30), at(60, 10), at(100, 40), at(0, 7), at(62, 5)];

@@ -89,13 +89,7 @@ pub(super) fn explore(steps: &[Step], threads: usize, stop: &(dyn Fn() -> bool +
         tried.extend(copies.collect::<Vec<_>>());
     }
     tried.sort_by_key(|it| (it.exact, it.threshold_mb, it.block_mb, it.count));
-    Lab {
-        block_mb: BLOCKS_MB.into(),
-        count: COUNTS.into(),
-        threshold_mb: THRESHOLDS_MB.into(),
-        tried,
-        of,
-    }
+    Lab { block_mb: BLOCKS_MB.into(), count: COUNTS.into(), threshold_mb: THRESHOLDS_MB.into(), tried, of }
 }
 
 /// Each threshold, and one that leaves the same requests to stock: a threshold says nothing else.
@@ -124,10 +118,7 @@ fn grid() -> Vec<(bool, Settings)> {
     let mut all = Vec::new();
     for megabytes in THRESHOLDS_MB {
         let threshold_bytes = megabytes * MIB;
-        let with = Settings {
-            threshold_bytes,
-            ..usual
-        };
+        let with = Settings { threshold_bytes, ..usual };
         all.push((true, with.exact()));
         for block in BLOCKS_MB {
             for block_count in COUNTS {
@@ -169,10 +160,7 @@ mod tests {
     use super::*;
 
     fn requests(sizes: &[u64]) -> Vec<Step> {
-        let step = |(block, &bytes): (u32, &u64)| Step {
-            at: block.into(),
-            act: Act::Alloc { block, bytes },
-        };
+        let step = |(block, &bytes): (u32, &u64)| Step { at: block.into(), act: Act::Alloc { block, bytes } };
         (0..).zip(sizes).map(step).collect()
     }
 

@@ -61,12 +61,7 @@ pub(super) fn lay(entries: &[Entry], recording: &Recording, shown: &[usize]) -> 
         Some(Segment::new(height, it.end - it.address, it.from, it.to))
     };
     let segments: Vec<Segment> = pieces.iter().filter_map(segment).collect();
-    let placed = |(address, end): (u64, u64)| {
-        Some(Placed {
-            height: height(address, end)?,
-            bytes: end - address,
-        })
-    };
+    let placed = |(address, end): (u64, u64)| Some(Placed { height: height(address, end)?, bytes: end - address });
     let blocks: Vec<Option<Placed>> = blocks.iter().map(|it| it.and_then(placed)).collect();
     Lay {
         map: made(top, &segments, &blocks, recording, shown),
@@ -97,15 +92,7 @@ mod tests {
     use crate::report::recording::{self, Row, empty};
 
     fn entry(action: Action, address: u64, bytes: u64, at: u64) -> Entry {
-        Entry {
-            address,
-            bytes,
-            at: 1000 + at,
-            stream: 0,
-            stack: None,
-            private: false,
-            action,
-        }
+        Entry { address, bytes, at: 1000 + at, stream: 0, stack: None, private: false, action }
     }
 
     fn row(bytes: u64, from: u64) -> Row {

@@ -26,12 +26,7 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) fn new(height: u64, bytes: u64, from: u64, to: u64) -> Self {
-        Self {
-            height,
-            bytes,
-            from,
-            to,
-        }
+        Self { height, bytes, from, to }
     }
 }
 
@@ -101,10 +96,8 @@ impl Mapping {
         let (address, number) = self.pinned.range(..=place.address).next_back()?;
         let segment = self.segments[*number];
         let offset = place.address - address;
-        (offset + place.bytes <= segment.bytes).then_some(Placed {
-            height: segment.height + offset,
-            bytes: place.bytes,
-        })
+        (offset + place.bytes <= segment.bytes)
+            .then_some(Placed { height: segment.height + offset, bytes: place.bytes })
     }
 
     /// Done; further rows have no place. The map has those of `shown`.
@@ -119,19 +112,12 @@ impl Mapping {
 }
 
 /// The map of a plan: its regions, pinned from the beginning to the end, and the slots of blocks.
-pub(super) fn of_plan(
-    regions: &[u64],
-    slots: &[Option<Slot>],
-    recording: &Recording,
-    shown: &[usize],
-) -> Map {
+pub(super) fn of_plan(regions: &[u64], slots: &[Option<Slot>], recording: &Recording, shown: &[usize]) -> Map {
     let mut stack = Stack::default();
     let segment = |bytes: &u64| Segment::new(stack.put(*bytes), *bytes, 0, recording.end);
     let segments: Vec<_> = regions.iter().map(segment).collect();
-    let placed = |slot: &Slot| Placed {
-        height: segments[slot.region as usize].height + slot.offset,
-        bytes: slot.bytes,
-    };
+    let placed =
+        |slot: &Slot| Placed { height: segments[slot.region as usize].height + slot.offset, bytes: slot.bytes };
     let blocks: Vec<_> = slots.iter().map(|slot| slot.as_ref().map(placed)).collect();
     made(stack.height, &segments, &blocks, recording, shown)
 }
@@ -170,10 +156,7 @@ mod tests {
 
     /// So many rows, with nothing in them.
     fn rows(count: usize) -> Recording {
-        Recording {
-            rows: vec![row(4, 1, u64::MAX, u64::MAX); count],
-            ..empty()
-        }
+        Recording { rows: vec![row(4, 1, u64::MAX, u64::MAX); count], ..empty() }
     }
 
     fn place(address: u64, bytes: u64) -> Place {
@@ -183,10 +166,7 @@ mod tests {
     #[test]
     fn blocks_are_where_their_segments_are_put() {
         let mut mapping = Mapping::default();
-        let change = |address, bytes, pinned| Change {
-            place: place(address, bytes),
-            pinned,
-        };
+        let change = |address, bytes, pinned| Change { place: place(address, bytes), pinned };
         let both = [change(1000, 10, true), change(5000, 20, true)];
         mapping.follow(&both, 1);
         mapping.place(Some(place(5004, 8)));
@@ -207,13 +187,7 @@ mod tests {
 
     #[test]
     fn regions_of_a_plan_lie_upon_one_another() {
-        let slot = |region, offset| {
-            Some(Slot {
-                bytes: 4,
-                region,
-                offset,
-            })
-        };
+        let slot = |region, offset| Some(Slot { bytes: 4, region, offset });
         let mut recording = rows(3);
         recording.end = 9;
         let slots = [slot(1, 8), None, slot(0, 8)];

@@ -102,10 +102,7 @@ fn output_of(args: &cli::Report) -> Result<Output> {
         Some(out) => out.clone(),
         None if output::has_a_folder(&args.trace) => args.format.beside(&args.trace),
         None if !std::io::stdout().is_terminal() => "-".into(),
-        None => bail!(
-            "{} has no folder for the report: --out FILE",
-            args.trace.display()
-        ),
+        None => bail!("{} has no folder for the report: --out FILE", args.trace.display()),
     };
     let others = [&args.plan, &args.compare].into_iter().flatten();
     let inputs = others.chain([&args.trace]).map(PathBuf::as_path);
@@ -113,12 +110,7 @@ fn output_of(args: &cli::Report) -> Result<Output> {
     Output::new(&path, &inputs)
 }
 
-fn report(
-    input: &Input,
-    recording: &Recording,
-    args: &cli::Report,
-    say: &dyn Fn(&str),
-) -> Result<Report> {
+fn report(input: &Input, recording: &Recording, args: &cli::Report, say: &dyn Fn(&str)) -> Result<Report> {
     let (peak_at, peak) = tables::peak(&recording.rows);
     let (live, waiting) = live(recording);
     let shown = shown(&recording.rows);
@@ -154,15 +146,11 @@ fn report(
         as_recorded: input.entries().map(|it| lay::lay(it, recording, &shown)),
         blocks: blocks(&recording.rows, &shown),
         at_peak: tables::at_peak(recording, peak_at),
-        who: input
-            .stacks()
-            .and_then(|(stacks, of)| who::asked(stacks, &of, &recording.rows, &shown, peak_at)),
+        who: input.stacks().and_then(|(stacks, of)| who::asked(stacks, &of, &recording.rows, &shown, peak_at)),
         sizes: tables::sizes(recording, peak_at),
         advice,
         lab,
-        compare: (args.compare.as_deref())
-            .map(|path| compared(path, input.whose()))
-            .transpose()?,
+        compare: (args.compare.as_deref()).map(|path| compared(path, input.whose())).transpose()?,
     })
 }
 
@@ -228,21 +216,14 @@ fn compared(path: &Path, whose: Whose) -> Result<Compared> {
 }
 
 /// Models that do not know the future; with maps of `shown`.
-fn allocators(
-    recording: &Recording,
-    threshold_bytes: u64,
-    shown: Option<&[usize]>,
-) -> Vec<Allocator> {
+fn allocators(recording: &Recording, threshold_bytes: u64, shown: Option<&[usize]>) -> Vec<Allocator> {
     let kinds = [
         ("stock", Kind::Stock),
         ("#181094", Kind::Buddy181094),
         ("pinbuddy", Kind::Pinbuddy),
         ("pinbuddy, exact growth", Kind::PinbuddyExact),
     ];
-    let settings = Settings {
-        threshold_bytes,
-        ..Settings::default()
-    };
+    let settings = Settings { threshold_bytes, ..Settings::default() };
     let one = |(name, kind)| {
         let mut run = replay::on(kind, settings);
         let (seen, map) = match shown {

@@ -27,11 +27,7 @@ pub(super) fn observe(run: &mut dyn Run, steps: &[Step]) -> Seen {
 }
 
 /// The same, and where `shown` are.
-pub(super) fn observe_with_map(
-    run: &mut dyn Run,
-    recording: &Recording,
-    shown: &[usize],
-) -> (Seen, Map) {
+pub(super) fn observe_with_map(run: &mut dyn Run, recording: &Recording, shown: &[usize]) -> (Seen, Map) {
     let (mut mapping, mut next) = (Mapping::default(), 0);
     let mut at_step = 0;
     run.policy().watch();
@@ -50,12 +46,8 @@ pub(super) fn observe_with_map(
 }
 
 fn watch(run: &mut dyn Run, steps: &[Step], also: &mut dyn FnMut(&mut dyn Run, &Step)) -> Seen {
-    let mut seen = Seen {
-        pinned: Curve::new(FINE),
-        waits: Curve::new(COARSE * 4),
-        last: State::default(),
-        stopped: false,
-    };
+    let mut seen =
+        Seen { pinned: Curve::new(FINE), waits: Curve::new(COARSE * 4), last: State::default(), stopped: false };
     for step in steps {
         run.step(*step);
         let state = run.state();

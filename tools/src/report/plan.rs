@@ -26,9 +26,7 @@ pub(super) fn of_file<P>(path: &Path, read: impl FnOnce(&str) -> Result<P, Error
     // One byte more than a plan may have behind its key, which says that it is too long.
     let most = (MOST_TEXT + MOST_HEAD) as u64 + 1;
     let file = open::once(path).with_context(unread)?;
-    file.take(most)
-        .read_to_string(&mut text)
-        .with_context(unread)?;
+    file.take(most).read_to_string(&mut text).with_context(unread)?;
     read(body(&text)).with_context(|| format!("{name} is no plan that can be used"))
 }
 
@@ -36,10 +34,7 @@ pub(super) fn of_file<P>(path: &Path, read: impl FnOnce(&str) -> Result<P, Error
 pub(super) fn planned(plan: &Plan, recording: &Recording, shown: &[usize]) -> Allocator {
     let places = places(&recording.record, plan);
     let of_rows = served(recording);
-    let slots: Vec<_> = of_rows
-        .iter()
-        .map(|row| row.and_then(|it| places.get(it).copied().flatten()))
-        .collect();
+    let slots: Vec<_> = of_rows.iter().map(|row| row.and_then(|it| places.get(it).copied().flatten())).collect();
     let mut below = replay::on(Kind::Stock, Settings::default());
     let seen = observe::observe(below.as_mut(), &recording.rest);
     let reserved = plan.reserved();

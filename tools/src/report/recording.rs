@@ -122,19 +122,7 @@ pub(super) fn empty() -> Recording {
 /// A block of one thread, for tests.
 #[cfg(test)]
 pub(super) fn row(bytes: u64, from: u64, freed: u64, until: u64) -> Row {
-    Row {
-        line: 1,
-        step: 0,
-        number: 0,
-        bytes,
-        from,
-        freed,
-        until,
-        next: 0,
-        thread: 0,
-        stream: None,
-        beside: false,
-    }
+    Row { line: 1, step: 0, number: 0, bytes, from, freed, until, next: 0, thread: 0, stream: None, beside: false }
 }
 
 struct Reading {

@@ -51,9 +51,7 @@ mod tests {
         let (mut stack, mut lying) = (Stack::default(), Vec::new());
         let mut number = 1_u64;
         for _ in 0..5_000 {
-            number = number
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let chance = (number >> 33) as usize;
             if chance.is_multiple_of(3) && !lying.is_empty() {
                 let (at, end) = lying.swap_remove(chance % lying.len());

@@ -94,11 +94,7 @@ pub(super) fn lives(row: &Row, when: When) -> bool {
 /// What lived then, the largest sums first.
 pub(super) fn at_peak(recording: &Recording, at: When) -> Vec<AtPeak> {
     let exact = groups(recording, at, |bytes| bytes);
-    if exact.len() <= MOST_ROWS {
-        exact
-    } else {
-        groups(recording, at, u64::next_power_of_two)
-    }
+    if exact.len() <= MOST_ROWS { exact } else { groups(recording, at, u64::next_power_of_two) }
 }
 
 fn groups(recording: &Recording, at: When, class: fn(u64) -> u64) -> Vec<AtPeak> {
@@ -139,17 +135,15 @@ pub(super) fn sizes(recording: &Recording, at: When) -> Vec<Sizes> {
         different.push(row.bytes);
         lifetimes.push(row.freed.saturating_sub(row.from));
     }
-    let done = classes
-        .into_values()
-        .map(|(mut sizes, mut different, mut lifetimes)| {
-            different.sort_unstable();
-            different.dedup();
-            sizes.different = different.len() as u64;
-            let middle = lifetimes.len() / 2;
-            let median = *lifetimes.select_nth_unstable(middle).1;
-            sizes.lifetime = (median < u64::MAX / 2).then_some(median);
-            sizes
-        });
+    let done = classes.into_values().map(|(mut sizes, mut different, mut lifetimes)| {
+        different.sort_unstable();
+        different.dedup();
+        sizes.different = different.len() as u64;
+        let middle = lifetimes.len() / 2;
+        let median = *lifetimes.select_nth_unstable(middle).1;
+        sizes.lifetime = (median < u64::MAX / 2).then_some(median);
+        sizes
+    });
     done.collect()
 }
 
@@ -161,12 +155,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_stream_counts_and_what_ends_as_it_begins_does_not_stay() {
         let never = u64::MAX;
-        let rows = [
-            (5, 0, 4, 9),
-            (3, 2, never, never),
-            (7, 3, 3, 3),
-            (4, 9, 9, 10),
-        ];
+        let rows = [(5, 0, 4, 9), (3, 2, never, never), (7, 3, 3, 3), (4, 9, 9, 10)];
         let rows = rows.map(|(bytes, from, freed, until)| row(bytes, from, freed, until));
         assert_eq!(peak(&rows), ((2, 0), 8));
         let mut sums = Vec::new();
@@ -177,11 +166,7 @@ mod tests {
     /// 64 bytes that were freed in the microsecond in which they were asked for, and as many after them.
     #[test]
     fn within_a_moment_the_order_of_the_file_counts() {
-        let one = |step, next| Row {
-            step,
-            next,
-            ..row(64, 5, 5, 5)
-        };
+        let one = |step, next| Row { step, next, ..row(64, 5, 5, 5) };
         let rows = [one(0, 1), one(2, 3)];
         assert_eq!(peak(&rows), ((5, 0), 64));
         assert!(lives(&rows[0], (5, 0)) && !lives(&rows[0], (5, 1)));

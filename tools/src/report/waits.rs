@@ -71,10 +71,7 @@ pub(super) fn waits(recording: &Recording) -> Option<Waits> {
         later,
         from: differences(shown.iter().map(|it| it.from)),
         took: shown.iter().map(|it| it.took).collect(),
-        bytes: shown
-            .iter()
-            .map(|it| row(it).map_or(0, |it: Row| it.bytes))
-            .collect(),
+        bytes: shown.iter().map(|it| row(it).map_or(0, |it: Row| it.bytes)).collect(),
         thread: shown.iter().map(|it| it.thread).collect(),
     })
 }
@@ -90,12 +87,7 @@ mod tests {
         assert!(waits(&recording).is_none(), "the file does not say");
         recording.waits = Some(Vec::new());
         assert_eq!(waits(&recording).unwrap().all, Waited::default());
-        let wait = |at: u64| Wait {
-            from: at,
-            took: at % 7,
-            thread: 1,
-            row: None,
-        };
+        let wait = |at: u64| Wait { from: at, took: at % 7, thread: 1, row: None };
         let many = 7 * MOST as u64;
         recording.waits = Some((0..many).rev().map(wait).collect());
         recording.iterations = vec![many - 7, many];

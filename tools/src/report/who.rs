@@ -77,11 +77,7 @@ pub(super) fn asked(
             total: rest.iter().map(|it| it.total).sum(),
         });
     }
-    (!texts.is_empty()).then_some(Who {
-        stacks: texts,
-        blocks,
-        at_peak,
-    })
+    (!texts.is_empty()).then_some(Who { stacks: texts, blocks, at_peak })
 }
 
 fn text(stacks: &Stacks, stack: u32) -> String {
@@ -94,19 +90,13 @@ fn text(stacks: &Stacks, stack: u32) -> String {
 
 /// Where a program asked: the innermost function that has a name and is in no file of torch's, else the innermost call.
 fn place(stacks: &Stacks, stack: u32) -> Option<String> {
-    let own = |call: &Call<'_>| {
-        !call.function.starts_with('<') && !call.file.contains("/torch/") && call.line > 0
-    };
+    let own = |call: &Call<'_>| !call.function.starts_with('<') && !call.file.contains("/torch/") && call.line > 0;
     let call = stacks.calls(stack).find(own);
     call.or_else(|| stacks.calls(stack).next()).map(written)
 }
 
 fn written(call: Call<'_>) -> String {
-    let Call {
-        function,
-        file,
-        line,
-    } = call;
+    let Call { function, file, line } = call;
     // The folders next to the file tell files of one name apart.
     let start = file.rmatch_indices('/').nth(2).map_or(0, |it| it.0 + 1);
     match (file, line) {

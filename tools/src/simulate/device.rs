@@ -33,16 +33,8 @@ pub(super) fn run(args: &cli::Simulate) -> Result<()> {
         trainings.push(compared.map_err(|why| anyhow!("{}: {why}", training.name))?);
     }
     let lower = trainings.iter().map(|it| less_fragmented(&it.runs[0]));
-    let answer = Answer {
-        seed,
-        fragmentation_lower: lower.sum::<f64>() / trainings.len() as f64,
-        trainings,
-    };
-    if args.json {
-        output::print(&output::pretty(&answer)?)
-    } else {
-        output::print(&Table(&answer))
-    }
+    let answer = Answer { seed, fragmentation_lower: lower.sum::<f64>() / trainings.len() as f64, trainings };
+    if args.json { output::print(&output::pretty(&answer)?) } else { output::print(&Table(&answer)) }
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Training>> {

@@ -12,17 +12,8 @@ use crate::baseline::stopped;
 /// One trace's table.
 pub(super) struct Table<'a>(pub(super) &'a Comparison, pub(super) &'a [Kind]);
 
-const HEADINGS: [&str; 9] = [
-    "pinned",
-    "over live",
-    "after clear",
-    "last clear",
-    "pins",
-    "after step 1",
-    "unpins",
-    "misses",
-    "M requests/s",
-];
+const HEADINGS: [&str; 9] =
+    ["pinned", "over live", "after clear", "last clear", "pins", "after step 1", "unpins", "misses", "M requests/s"];
 
 /// With fewer requests and frees, a speed only shows the clock's resolution.
 const TIMED: u64 = 10_000;

@@ -28,9 +28,7 @@ impl Who<'_> {
     pub(super) fn nobody(self) -> &'static str {
         match self {
             Self::Below(_) => "no process has pinned memory yet",
-            _ => {
-                "no process of this user has pinned memory with BUDDY_LIVE=1; start one: pinbuddy top --launch CMD"
-            }
+            _ => "no process of this user has pinned memory with BUDDY_LIVE=1; start one: pinbuddy top --launch CMD",
         }
     }
 }
@@ -54,9 +52,7 @@ pub(super) fn rows(who: Who<'_>) -> Vec<Row> {
 
 fn pids() -> Vec<u32> {
     let names = fs::read_dir("/proc").into_iter().flatten().flatten();
-    names
-        .filter_map(|it| it.file_name().to_str()?.parse().ok())
-        .collect()
+    names.filter_map(|it| it.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// By process: its parent.

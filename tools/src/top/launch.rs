@@ -97,9 +97,7 @@ impl Shown<'_> {
             let ended = child.try_wait()?;
             // What it wrote before it ended is in the pipe; a process that it left behind may keep that open.
             let until = Instant::now() + if ended.is_some() { 3 * PASS } else { PASS };
-            while let Ok(more) =
-                output.recv_timeout(until.saturating_duration_since(Instant::now()))
-            {
+            while let Ok(more) = output.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 lines.push(&more);
                 if ended.is_none() && lines.whole.len() > 1 << 16 {
                     break;
@@ -224,11 +222,7 @@ impl Lines {
         let text = String::from_utf8_lossy(&self.rest);
         let last = text.split('\r').rfind(|it| !it.is_empty()).unwrap_or("");
         let shown: String = last.chars().filter(|it| !it.is_control()).collect();
-        if shown.is_empty() {
-            shown
-        } else {
-            shown + "\n"
-        }
+        if shown.is_empty() { shown } else { shown + "\n" }
     }
 }
 
@@ -239,10 +233,9 @@ mod tests {
     #[test]
     fn lines_are_passed_on_whole_and_bars_as_they_stand() {
         let mut lines = Lines::default();
-        for (written, whole, open) in [
-            (&b"one\ntw"[..], &b"one\n"[..], "tw\n"),
-            (b"o\n 10 %\r 20 %\r", b"two\n", " 20 %\n"),
-        ] {
+        for (written, whole, open) in
+            [(&b"one\ntw"[..], &b"one\n"[..], "tw\n"), (b"o\n 10 %\r 20 %\r", b"two\n", " 20 %\n")]
+        {
             lines.push(written);
             assert_eq!((&*lines.take(), &*lines.open()), (whole, open));
         }

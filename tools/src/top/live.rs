@@ -74,13 +74,9 @@ fn read(path: &PathBuf) -> Result<Page, String> {
     let (metadata, file) = opened.map_err(|why| format!("it cannot be opened: {why}"))?;
     if !metadata.is_file() || metadata.len() != LENGTH as u64 {
         let found = metadata.len();
-        return Err(format!(
-            "expected a file of {LENGTH} bytes, found one of {found}"
-        ));
+        return Err(format!("expected a file of {LENGTH} bytes, found one of {found}"));
     }
-    read_whole(&file)
-        .map_err(|why| format!("it cannot be read: {why}"))?
-        .map_err(|why| why.to_string())
+    read_whole(&file).map_err(|why| format!("it cannot be read: {why}"))?.map_err(|why| why.to_string())
 }
 
 /// Reads until nobody wrote meanwhile. Each read is a call of the kernel's, so they happen in this order.
@@ -108,9 +104,7 @@ fn is_of(page: Page, pid: u32) -> Result<Page, String> {
     if own_id(pid).is_none_or(|own| own == named) {
         return Ok(page);
     }
-    Err(format!(
-        "expected that of process {pid}, found that of process {named}"
-    ))
+    Err(format!("expected that of process {pid}, found that of process {named}"))
 }
 
 /// What a process is called where it runs, in a container for instance.

@@ -90,11 +90,7 @@ fn watch(who: Who<'_>, mut rows: Vec<Row>, every: Duration) -> Result<()> {
 
 /// Writes samples again and again.
 fn export(file: &Path, who: Who<'_>, mut rows: Vec<Row>, every: Duration) -> Result<()> {
-    output::say(format_args!(
-        "writing {} every {:.1} s; Ctrl-C ends it\n",
-        file.display(),
-        every.as_secs_f64()
-    ));
+    output::say(format_args!("writing {} every {:.1} s; Ctrl-C ends it\n", file.display(), every.as_secs_f64()));
     loop {
         prometheus::write(file, &rows)?;
         let until = Instant::now() + every;

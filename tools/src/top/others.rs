@@ -26,8 +26,7 @@ pub(super) fn text(held: &Held, columns: usize) -> String {
     if !held.processes.is_empty() {
         let of_all = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), size);
         let (mlocked, unevictable) = (of_all(held.mlocked_bytes), of_all(held.unevictable_bytes));
-        let head =
-            format!("# others; the whole machine: {mlocked} mlocked, {unevictable} unevictable");
+        let head = format!("# others; the whole machine: {mlocked} mlocked, {unevictable} unevictable");
         lines.extend(show::wrapped(&head, columns, ""));
         let head = ["PID", "PINBUDDY", "LOCKED", "PINNED", "SHARED", "USER"].map(str::to_owned);
         lines.push(line(&head, "COMMAND"));

@@ -39,9 +39,9 @@ impl Row {
         match &self.state {
             State::Ended => Some("there is no such process, or not any more".to_owned()),
             State::Silent(why) | State::Wrong(why) => Some(why.clone()),
-            State::Shown(page) if page.counters.retired => Some(
-                "retired: PyTorch's own allocator serves since; standard error says why".to_owned(),
-            ),
+            State::Shown(page) if page.counters.retired => {
+                Some("retired: PyTorch's own allocator serves since; standard error says why".to_owned())
+            }
             State::Shown(page) => {
                 let seconds = now().saturating_sub(page.updated) / 1_000_000_000;
                 (seconds >= 3).then(|| format!("not refreshed for {seconds} s: is it stopped?"))

@@ -32,8 +32,7 @@ impl Screen {
             before = Some(now.clone());
             let mut each = now;
             // Ctrl-C and Ctrl-Z do what they always do.
-            each.local_modes
-                .remove(LocalModes::ICANON | LocalModes::ECHO);
+            each.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
             tcsetattr(stdin(), OptionalActions::Now, &each)?;
         }
         Ok(Self { drawn: 0, before })
@@ -41,9 +40,7 @@ impl Screen {
 
     /// Columns and lines.
     pub(super) fn size(&self) -> (usize, usize) {
-        let size = tcgetwinsize(stdout())
-            .ok()
-            .filter(|it| it.ws_col > 0 && it.ws_row > 0);
+        let size = tcgetwinsize(stdout()).ok().filter(|it| it.ws_col > 0 && it.ws_row > 0);
         size.map_or((80, 24), |it| (it.ws_col.into(), it.ws_row.into()))
     }
 

@@ -36,20 +36,14 @@ const COLUMNS: [Column; 11] = [
         let device = it.process.device;
         device.map_or(String::new(), |it| it.to_string())
     }),
-    Column {
-        head: "PROGRAM",
-        left: true,
-        text: |_, it| it.process.program.chars().take(LONGEST_NAME).collect(),
-    },
+    Column { head: "PROGRAM", left: true, text: |_, it| it.process.program.chars().take(LONGEST_NAME).collect() },
     column("PINNED", |_, it| wide(it.counters.pinned)),
     column("PEAK", |_, it| wide(it.counters.peak_pinned)),
     column("LIVE", |_, it| wide(it.counters.live)),
     column("PENDING", |_, it| wide(it.counters.pending)),
     column("HITS", |_, it| hits(&it.counters)),
     column("WAITS", |_, it| it.counters.waits.to_string()),
-    column("WAITED", |_, it| {
-        format!("{:.2} s", it.counters.waited as f64 / 1e9)
-    }),
+    column("WAITED", |_, it| format!("{:.2} s", it.counters.waited as f64 / 1e9)),
 ];
 
 /// The same, the most important first.

@@ -143,12 +143,10 @@ pub fn publish(
     verify: impl FnOnce(&Path, &Contents, &Step) -> Result<()>,
 ) -> Result<(PathBuf, String)> {
     let unfinished = Scratch::file(&path)?;
-    let contents = progress.step(what, |step| {
-        write(unfinished.path(), step).with_context(|| format!("writing {}", path.display()))
-    })?;
+    let contents = progress
+        .step(what, |step| write(unfinished.path(), step).with_context(|| format!("writing {}", path.display())))?;
     progress.step("read it back", |step| {
-        verify(unfinished.path(), &contents, step)
-            .context("the wheel that was written is invalid")?;
+        verify(unfinished.path(), &contents, step).context("the wheel that was written is invalid")?;
         let sha256 = Digest::of_file(unfinished.path())?.hex();
         unfinished.publish(&path)?;
         hash::write_beside(&path, &sha256)?;

@@ -59,12 +59,8 @@ impl Flavour {
 }
 
 /// Build tools, each with the packages that contain it on Debian-like and on Red Hat-like systems.
-const TOOLS: [(&str, &str, &str); 4] = [
-    ("g++", "g++", "gcc-c++"),
-    ("cargo", "cargo", "cargo"),
-    ("rustc", "rustc", "rust"),
-    ("git", "git", "git"),
-];
+const TOOLS: [(&str, &str, &str); 4] =
+    [("g++", "g++", "gcc-c++"), ("cargo", "cargo", "cargo"), ("rustc", "rustc", "rust"), ("git", "git", "git")];
 
 /// The compilers' versions, or a refusal that names the package to install.
 pub fn compilers() -> Result<BTreeMap<String, String>> {
@@ -95,12 +91,7 @@ pub fn compilers() -> Result<BTreeMap<String, String>> {
 
 /// Builds the library and returns its path. A wheel's program is built beside it: while one is linked, which takes one core,
 /// the other is compiled.
-pub fn compile(
-    target: &Path,
-    against: &Prepared,
-    flavour: Flavour,
-    step: &Step,
-) -> Result<PathBuf> {
+pub fn compile(target: &Path, against: &Prepared, flavour: Flavour, step: &Step) -> Result<PathBuf> {
     let profile = flavour.profile();
     let include = against.tree.join("torch/include");
     let api = include.join("torch/csrc/api/include");
@@ -131,9 +122,7 @@ pub fn compile(
         command.env("LLVM_PROFILE_FILE", target.join("scripts.profraw"));
     }
     if let Flavour::Sanitized(flags) = flavour {
-        command
-            .env("PINBUDDY_SANITIZE", flags.join(" "))
-            .env("PINBUDDY_CPP", paths::target().join(SEEDED));
+        command.env("PINBUDDY_SANITIZE", flags.join(" ")).env("PINBUDDY_CPP", paths::target().join(SEEDED));
     }
     step.say("cargo build");
     let output = command.output().context("running cargo")?;
@@ -174,12 +163,8 @@ fn changes_bytes(name: &str) -> bool {
     let rest = name.strip_prefix("HOST_").or(name.strip_prefix("TARGET_"));
     let rest = rest.unwrap_or(name);
     WHOLE.split(' ').any(|it| it == name)
-        || ["CARGO_PROFILE_", "CARGO_TARGET_"]
-            .iter()
-            .any(|it| name.starts_with(it))
-        || COMPILERS
-            .split(' ')
-            .any(|it| rest == it || rest.starts_with(&format!("{it}_")))
+        || ["CARGO_PROFILE_", "CARGO_TARGET_"].iter().any(|it| name.starts_with(it))
+        || COMPILERS.split(' ').any(|it| rest == it || rest.starts_with(&format!("{it}_")))
 }
 
 /// Paths that would end up in panic messages and `__FILE__`, and their replacements.
@@ -189,8 +174,7 @@ fn rust_flags(target: &Path, flavour: Flavour) -> Vec<String> {
         return vec!["-Cinstrument-coverage".to_owned()];
     }
     let ours = ours(target).into_iter();
-    ours.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
-        .collect()
+    ours.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect()
 }
 
 /// Where cargo has the sources of crates, those of cxx's C++ side included, and our own folders. The last match wins, so the
@@ -198,11 +182,7 @@ fn rust_flags(target: &Path, flavour: Flavour) -> Vec<String> {
 fn ours(target: &Path) -> [(PathBuf, &'static str); 3] {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
-    [
-        (cargo, "cargo"),
-        (paths::root().to_path_buf(), "pinbuddy"),
-        (target.to_path_buf(), "target"),
-    ]
+    [(cargo, "cargo"), (paths::root().to_path_buf(), "pinbuddy"), (target.to_path_buf(), "target")]
 }
 
 /// Quoted for a shell, for `CC_SHELL_ESCAPED_FLAGS`.
@@ -213,8 +193,7 @@ fn cxx_flags(target: &Path, against: &Prepared, flavour: Flavour) -> Vec<String>
     let wheel = [&against.tree, &against.overlay].map(|it| (it.clone(), "torch-wheel"));
     let cuda = against.cuda.iter().map(|it| (it.clone(), "cuda"));
     let all = ours(target).into_iter().chain(wheel).chain(cuda);
-    all.map(|(from, to)| quoted(&format!("-ffile-prefix-map={}={to}", from.display())))
-        .collect()
+    all.map(|(from, to)| quoted(&format!("-ffile-prefix-map={}={to}", from.display()))).collect()
 }
 
 /// Makes a copy of libtorch.so with our library in its NEEDED list.
@@ -222,10 +201,7 @@ pub fn add_needed(libtorch: &Path, work: &Path, tools: &Tools) -> Result<PathBuf
     let patched = work.join("libtorch.so");
     fs::copy(libtorch, &patched).with_context(|| format!("copying {}", libtorch.display()))?;
     let (shell, patchelf) = (Shell::new()?, &tools.patchelf);
-    let output = cmd!(shell, "{patchelf} --add-needed {LIBRARY} {patched}")
-        .quiet()
-        .ignore_status()
-        .output()?;
+    let output = cmd!(shell, "{patchelf} --add-needed {LIBRARY} {patched}").quiet().ignore_status().output()?;
     anyhow::ensure!(
         output.status.success(),
         "patchelf could not add {LIBRARY} to {}: {}",
@@ -254,10 +230,7 @@ mod tests {
             }
         }
         for name in ["LINKER", "RUSTFLAGS", "RUNNER"] {
-            assert!(changes_bytes(&format!(
-                "CARGO_TARGET_{}_{name}",
-                triple.to_uppercase()
-            )));
+            assert!(changes_bytes(&format!("CARGO_TARGET_{}_{name}", triple.to_uppercase())));
         }
         for name in "RUSTC_WRAPPER CPATH LIBRARY_PATH CARGO_PROFILE_WHEEL_LTO".split(' ') {
             assert!(changes_bytes(name), "{name}");

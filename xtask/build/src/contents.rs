@@ -35,11 +35,7 @@ pub fn ours(root: &Path, places: (&str, &str)) -> Result<BTreeMap<String, NewFil
     for (from, to) in moves {
         let mut found = BTreeMap::new();
         inputs::collect(root, from, &mut found)?;
-        ensure!(
-            !found.is_empty(),
-            "{} is missing or empty, and belongs in the wheel",
-            paths::show(&root.join(from))
-        );
+        ensure!(!found.is_empty(), "{} is missing or empty, and belongs in the wheel", paths::show(&root.join(from)));
         for name in found.into_keys() {
             let path = root.join(&name);
             let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -69,11 +65,7 @@ pub fn entry_points(mut text: String) -> String {
 
 /// top_level.txt with our package, sorted as usual.
 pub fn top_level(text: &str) -> String {
-    let mut names: Vec<&str> = text
-        .lines()
-        .chain(["pinbuddy"])
-        .filter(|line| !line.is_empty())
-        .collect();
+    let mut names: Vec<&str> = text.lines().chain(["pinbuddy"]).filter(|line| !line.is_empty()).collect();
     names.sort_unstable();
     names.dedup();
     names.join("\n") + "\n"
@@ -85,10 +77,7 @@ mod tests {
 
     #[test]
     fn our_package_is_listed_once() {
-        assert_eq!(
-            top_level("torch\nfunctorch\n"),
-            "functorch\npinbuddy\ntorch\n"
-        );
+        assert_eq!(top_level("torch\nfunctorch\n"), "functorch\npinbuddy\ntorch\n");
         assert_eq!(top_level("pinbuddy\ntorch"), "pinbuddy\ntorch\n");
     }
 }

@@ -28,12 +28,11 @@ pub fn find(plan: &Plan, tools: &Tools) -> Result<Option<PathBuf>> {
     let entries = fs::read_dir(&plan.out).into_iter().flatten().flatten();
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|it| it.to_str());
-        name.and_then(|it| WheelName::parse(it).ok())
-            .is_some_and(|it| {
-                it.version.contains("pinbuddy")
-                    && it.public_version() == plan.release.version
-                    && fits::check(&it, &plan.python).is_ok()
-            })
+        name.and_then(|it| WheelName::parse(it).ok()).is_some_and(|it| {
+            it.version.contains("pinbuddy")
+                && it.public_version() == plan.release.version
+                && fits::check(&it, &plan.python).is_ok()
+        })
     };
     let mut found: Vec<_> = entries.map(|it| it.path()).filter(is_ours).collect();
     found.sort_by_key(|path| fs::metadata(path).and_then(|data| data.modified()).ok());

@@ -79,19 +79,14 @@ mod tests {
         let (path, file) = beside("torch/lib/libtorch_pinbuddy.so", &good).unwrap();
         assert_eq!(path, "torch/lib/libtorch_pinbuddy.toml");
         let text = String::from_utf8(file.bytes).unwrap();
-        assert_eq!(
-            text,
-            "BUDDY_LOG = \"info\"\nBUDDY_PLAN = \"/plans/a=b {rank}.plan\"\n"
-        );
+        assert_eq!(text, "BUDDY_LOG = \"info\"\nBUDDY_PLAN = \"/plans/a=b {rank}.plan\"\n");
         assert_eq!(defaults::refusals(&good), [] as [String; 0]);
     }
 
     #[test]
     fn other_defaults_are_another_version_with_the_number_of_the_build_before_the_digest() {
         let fork = "2.15.0+cu132.pinbuddy.0.1.0";
-        let numbered = |build: Option<u32>, pairs: &[&str]| {
-            version(fork, build, &parse(pairs).unwrap(), &Links::new())
-        };
+        let numbered = |build: Option<u32>, pairs: &[&str]| version(fork, build, &parse(pairs).unwrap(), &Links::new());
         let of = |pairs: &[&str]| numbered(None, pairs);
         assert_eq!(numbered(Some(10), &[]), format!("{fork}.10"));
         let tenth = numbered(Some(10), &["BUDDY_LOG=info"]);

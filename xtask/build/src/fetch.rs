@@ -60,9 +60,7 @@ pub fn at_hand(path: &Path, python: &Python) -> Result<(PathBuf, WheelName)> {
     })?;
     let name = WheelName::parse(&path.file_name().unwrap_or_default().to_string_lossy())?;
     if name.name != "torch" {
-        return Err(refuse(format!("{name} is not a torch wheel"))
-            .expected("torch-VERSION-….whl")
-            .into());
+        return Err(refuse(format!("{name} is not a torch wheel")).expected("torch-VERSION-….whl").into());
     }
     fits::check(&name, python)?;
     Ok((path, name))
@@ -93,9 +91,7 @@ pub fn official(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
             return Ok(found);
         }
         let Base { path, name, .. } = found;
-        step.note(&format!(
-            "{name} in the cache has changed since it was fetched; fetching it again"
-        ));
+        step.note(&format!("{name} in the cache has changed since it was fetched; fetching it again"));
         fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
     }
     let (fetched, name, _scratch) = fetch(cache, release, python, tools, step)?;
@@ -105,8 +101,7 @@ pub fn official(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
     // The hash first: a wheel without one is ignored.
     hash::write_beside(&path, &fetched.sha256)?;
     fs::File::open(&fetched.path)?.sync_all()?;
-    fs::rename(&fetched.path, &path)
-        .with_context(|| format!("moving the wheel to {}", path.display()))?;
+    fs::rename(&fetched.path, &path).with_context(|| format!("moving the wheel to {}", path.display()))?;
     Ok(Base { path, ..fetched })
 }
 
@@ -131,9 +126,7 @@ pub fn fetch(
     let ask = |requirement: &str| {
         let mut arguments: Vec<&str> = options.split(' ').collect();
         arguments.extend([&*shown, requirement]);
-        watch::folder(scratch.path(), step, || {
-            pip::run(&tools.python, &arguments, scratch.path(), &goal)
-        })
+        watch::folder(scratch.path(), step, || pip::run(&tools.python, &arguments, scratch.path(), &goal))
     };
     // `===` is PyPI's wheel; `==` would prefer a fork of it. PyTorch's own indexes have 2.15.0+cu132 alone.
     match ask(&format!("torch==={version}")) {
@@ -141,9 +134,7 @@ pub fn fetch(
         asked => asked?,
     }
     let file = fs::read_dir(&destination)?.flatten().next();
-    let file = file.with_context(|| {
-        format!("pip said that it downloaded {requirement}, but there is no file")
-    })?;
+    let file = file.with_context(|| format!("pip said that it downloaded {requirement}, but there is no file"))?;
     let (path, name) = at_hand(&file.path(), python)?;
     require_official(&path, &name, version)?;
     Ok((path, name, scratch))
@@ -180,24 +171,12 @@ mod tests {
         let stem = format!("torch-{}", name.version);
         let info = format!("{stem}.dist-info");
         let files = [
-            (
-                "torch/version.py".into(),
-                format!("__version__ = '{torch}'\ncuda = {cuda}\n"),
-            ),
-            (
-                format!("{info}/METADATA"),
-                format!("Version: {}\n\n", name.version),
-            ),
-            (
-                format!("{info}/WHEEL"),
-                format!("Tag: {}\n", name.tags()[0]),
-            ),
+            ("torch/version.py".into(), format!("__version__ = '{torch}'\ncuda = {cuda}\n")),
+            (format!("{info}/METADATA"), format!("Version: {}\n\n", name.version)),
+            (format!("{info}/WHEEL"), format!("Tag: {}\n", name.tags()[0])),
         ];
         let files = files.map(|(file, text)| (file, NewFile::text(text)));
-        let contents = Contents {
-            stem,
-            files: files.into(),
-        };
+        let contents = Contents { stem, files: files.into() };
         writer::write(None, &contents, &path, &Step::silent()).unwrap();
         hash::write_beside(&path, "").unwrap();
         (path, name)
@@ -234,11 +213,7 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let folder = folder(cache.path());
         fs::create_dir(&folder).unwrap();
-        for name in [
-            OFFICIAL,
-            &OFFICIAL.replace("cp311", "cp312"),
-            &OFFICIAL.replace("2.15", "2.14"),
-        ] {
+        for name in [OFFICIAL, &OFFICIAL.replace("cp311", "cp312"), &OFFICIAL.replace("2.15", "2.14")] {
             wheel(&folder, name, "2.15.0+cu132", "'13.2'");
         }
         let versions = releases();
@@ -251,8 +226,6 @@ mod tests {
 
     #[test]
     fn a_wheel_that_is_not_there() {
-        insta::assert_snapshot!(
-            at_hand(Path::new("/nowhere/torch.whl"), &python311()).unwrap_err()
-        );
+        insta::assert_snapshot!(at_hand(Path::new("/nowhere/torch.whl"), &python311()).unwrap_err());
     }
 }

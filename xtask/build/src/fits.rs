@@ -21,19 +21,11 @@ pub fn check(name: &WheelName, python: &Python) -> Result<()> {
     }
     let digits = name.python.trim_start_matches("cp");
     let (major, minor) = digits.split_at(digits.len().min(1));
-    Err(refuse(format!(
-        "{name} is not for the Python at {}",
-        python.executable.display()
-    ))
-    .found(python.describe())
-    .expected(format!(
-        "Python {major}.{minor} with tags {}-{}-{}",
-        name.python, name.abi, name.platform
-    ))
-    .remedy(format!(
-        "--python python{major}.{minor}, or a wheel for this Python"
-    ))
-    .into())
+    Err(refuse(format!("{name} is not for the Python at {}", python.executable.display()))
+        .found(python.describe())
+        .expected(format!("Python {major}.{minor} with tags {}-{}-{}", name.python, name.abi, name.platform))
+        .remedy(format!("--python python{major}.{minor}, or a wheel for this Python"))
+        .into())
 }
 
 #[cfg(test)]
@@ -49,10 +41,7 @@ mod tests {
         fits(OFFICIAL).unwrap();
         let official = WheelName::parse(&OFFICIAL.replace("x86_64", "aarch64")).unwrap();
         let machine = "aarch64".to_owned();
-        let python = Python {
-            machine,
-            ..python311()
-        };
+        let python = Python { machine, ..python311() };
         check(&official, &python).unwrap();
         insta::assert_snapshot!(fits(&OFFICIAL.replace("cp311", "cp312")).unwrap_err());
         for other in [

@@ -34,10 +34,7 @@ pub fn gather(
     let mut versions = compilers.clone();
     versions.insert("patchelf".into(), tools.patchelf_version.clone());
     versions.insert("cuda".into(), cuda.packages.join(" "));
-    let base_wheel = Named {
-        name: base.name.to_string(),
-        sha256: base.sha256.clone(),
-    };
+    let base_wheel = Named { name: base.name.to_string(), sha256: base.sha256.clone() };
     let patches = plan.series.iter();
     Ok(Inputs {
         defaults: plan.defaults.clone(),
@@ -54,10 +51,7 @@ pub fn of<'a>(
     patches: impl Iterator<Item = &'a Patch>,
     tools: BTreeMap<String, String>,
 ) -> Result<Inputs> {
-    let named = patches.map(|it| Named {
-        name: it.name.clone(),
-        sha256: it.sha256.clone(),
-    });
+    let named = patches.map(|it| Named { name: it.name.clone(), sha256: it.sha256.clone() });
     Ok(Inputs {
         base_wheel,
         series: series.to_owned(),
@@ -88,9 +82,7 @@ pub fn sources(root: &Path) -> Result<String> {
     collect(root, "docs", &mut docs)?;
     docs.retain(|path, _| path.ends_with(".md") && path.matches('/').count() == 1);
     files.append(&mut docs);
-    let listed = files
-        .iter()
-        .map(|(name, digest)| format!("{digest}  {name}\n"));
+    let listed = files.iter().map(|(name, digest)| format!("{digest}  {name}\n"));
     Ok(Digest::of(listed.collect::<String>().as_bytes()).hex())
 }
 
@@ -107,11 +99,7 @@ pub fn collect(root: &Path, relative: &str, files: &mut BTreeMap<String, String>
     }
     for entry in fs::read_dir(&path).with_context(|| format!("listing {}", path.display()))? {
         let name = entry?.file_name();
-        collect(
-            root,
-            &format!("{relative}/{}", name.to_string_lossy()),
-            files,
-        )?;
+        collect(root, &format!("{relative}/{}", name.to_string_lossy()), files)?;
     }
     Ok(())
 }

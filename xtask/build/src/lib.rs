@@ -53,19 +53,13 @@ pub fn build(wanted: &Wanted) -> Result<Summary> {
     let cargo = wanted.cargo.as_deref().unwrap_or(&usual);
     let plan = Plan::make(wanted)?;
     disk::require_writable(&plan.out)?;
-    let size = plan
-        .base
-        .as_ref()
-        .and_then(|path| fs::metadata(path).ok())
-        .map_or(1 << 30, |it| it.len());
+    let size = plan.base.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(1 << 30, |it| it.len());
     disk::require(&plan.out, size + ROOM, "write the fork wheel")?;
     let _lock = lock::take("build")?;
     let progress = Progress::new(STEPS);
     let _ahead = Ahead::start(cargo)?;
     let ready = prepare::prepare(&plan, &progress)?;
-    let library = progress.step("compile the library", |step| {
-        compile::compile(cargo, &ready, Flavour::Wheel, step)
-    })?;
+    let library = progress.step("compile the library", |step| compile::compile(cargo, &ready, Flavour::Wheel, step))?;
     let program = progress.step("compile the program", |_| program::compile(cargo))?;
     let fork = progress.step("link it in", |_| link(&plan, &ready, &library, &program))?;
     fork.write(&plan.out, &wanted.options.python, &progress)
@@ -75,25 +69,14 @@ pub fn build(wanted: &Wanted) -> Result<Summary> {
 const STEPS: usize = prepare::STEPS + 3 + assemble::STEPS;
 
 /// libtorch.so with our library in its NEEDED list, and all else that makes the fork.
-fn link<'a>(
-    plan: &'a Plan,
-    ready: &'a Prepared,
-    library: &Path,
-    program: &Path,
-) -> Result<Fork<'a>> {
+fn link<'a>(plan: &'a Plan, ready: &'a Prepared, library: &Path, program: &Path) -> Result<Fork<'a>> {
     const ASKS: &str = "torch/lib/libtorch.so";
     let work = Scratch::folder(&paths::target().join("wheel/work"))?;
     let libtorch = compile::add_needed(&ready.tree.join(ASKS), work.path(), &ready.tools)?;
     let headers = ready.headers.iter();
-    let mut made: BTreeMap<_, _> = headers
-        .map(|(path, bytes)| (path.clone(), NewFile::text(bytes.clone())))
-        .collect();
+    let mut made: BTreeMap<_, _> = headers.map(|(path, bytes)| (path.clone(), NewFile::text(bytes.clone()))).collect();
     let ours = format!("torch/lib/{}", compile::LIBRARY);
-    let files = [
-        (&*ours, fs::read(library)?),
-        (program::IN_WHEEL, fs::read(program)?),
-        (ASKS, fs::read(&libtorch)?),
-    ];
+    let files = [(&*ours, fs::read(library)?), (program::IN_WHEEL, fs::read(program)?), (ASKS, fs::read(&libtorch)?)];
     let floors = ready.require(&files.each_ref().map(|(path, bytes)| (*path, &bytes[..])))?;
     let compiled = files.map(|(path, bytes)| (path.to_owned(), NewFile::library(bytes)));
     made.extend(compiled);
@@ -102,10 +85,7 @@ fn link<'a>(
     provenance.program_sha256 = Some(Digest::of(&made[program::IN_WHEEL].bytes).hex());
     Ok(Fork {
         base: &ready.base.path,
-        name: WheelName {
-            version: ready.version(),
-            ..ready.base.name.clone()
-        },
+        name: WheelName { version: ready.version(), ..ready.base.name.clone() },
         library_bytes: made[&ours].bytes.len() as u64,
         made,
         provenance,

@@ -66,8 +66,7 @@ pub fn folders(root: &Path, roots: &[&str]) -> Result<Vec<String>> {
             continue;
         }
         let inside = folder(&package)?.strip_prefix(root);
-        let inside =
-            inside.with_context(|| format!("{} is outside of {}", package.name, root.display()))?;
+        let inside = inside.with_context(|| format!("{} is outside of {}", package.name, root.display()))?;
         folders.push(inside.display().to_string());
     }
     folders.sort();
@@ -100,9 +99,7 @@ fn checksums(lock: &str) -> Result<Checksums> {
     }
     let lock: Lock = toml::from_str(lock).context("in Cargo.lock")?;
     let listed = lock.package.into_iter();
-    Ok(listed
-        .filter_map(|it| Some(((it.name, it.version), it.checksum?)))
-        .collect())
+    Ok(listed.filter_map(|it| Some(((it.name, it.version), it.checksum?))).collect())
 }
 
 /// The packages that are linked from `roots`, each with the URLs of its dependencies: follows normal dependencies, and skips
@@ -114,10 +111,7 @@ fn linked(root: &Path, roots: &[&str]) -> Result<Vec<(Package, BTreeSet<String>)
     let is_root = |it: &&Package| it.source.is_none() && roots.contains(&it.name.as_str());
     let named = metadata.packages.iter().filter(is_root);
     let mut queue: Vec<_> = named.map(|it| &it.id).collect();
-    anyhow::ensure!(
-        queue.len() == roots.len(),
-        "cargo knows not all of {roots:?}"
-    );
+    anyhow::ensure!(queue.len() == roots.len(), "cargo knows not all of {roots:?}");
     let (mut seen, mut linked) = (BTreeSet::new(), Vec::new());
     while let Some(id) = queue.pop() {
         if !seen.insert(id) {
@@ -151,10 +145,7 @@ mod tests {
         assert!(found("libc").is_some_and(|it| it.sha256.is_some()));
         let standard = found(sbom::STANDARD_LIBRARY).unwrap();
         let url = sbom::purl(&standard.name, &standard.version);
-        assert!(
-            found("pinbuddy-bridge").unwrap().depends_on.contains(&url),
-            "{url}"
-        );
+        assert!(found("pinbuddy-bridge").unwrap().depends_on.contains(&url), "{url}");
         // A procedural macro, a build dependency and a test dependency.
         for other in ["cxxbridge-macro", "serde_derive", "cc", "insta"] {
             assert!(found(other).is_none(), "{other}");

@@ -38,9 +38,7 @@ pub fn parse(given: &[impl AsRef<str>]) -> Result<Links> {
 fn problem(label: &str, url: &str) -> Option<String> {
     // A reader ends a line at more characters than the line feed, for instance at U+2028.
     let is_broken = |it: char| it.is_control() || (it.is_whitespace() && it != ' ');
-    let host = ["https://", "http://"]
-        .iter()
-        .find_map(|scheme| url.strip_prefix(scheme));
+    let host = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     if plain(label).is_empty() || label.trim() != label || label.contains(is_broken) {
         return Some("the label is no text in one line".into());
     }
@@ -50,12 +48,10 @@ fn problem(label: &str, url: &str) -> Option<String> {
     if label.chars().count() > LONGEST {
         return Some(format!("the label is longer than {LONGEST} characters"));
     }
-    if !host.is_some_and(|it| it.starts_with(|first: char| first.is_alphanumeric() || first == '['))
-    {
+    if !host.is_some_and(|it| it.starts_with(|first: char| first.is_alphanumeric() || first == '[')) {
         return Some("the address is not https://HOST or http://HOST".into());
     }
-    url.contains(|it: char| is_broken(it) || it == ' ')
-        .then(|| "the address has a space or a control character".into())
+    url.contains(|it: char| is_broken(it) || it == ' ').then(|| "the address has a space or a control character".into())
 }
 
 /// A label as the specification compares it.
@@ -75,12 +71,10 @@ pub fn check_beside(links: &Links, metadata: &str) -> Result<()> {
     let theirs = head.filter_map(|it| it.strip_prefix("Project-URL: ")?.split_once(','));
     for (label, url) in theirs {
         if let Some(ours) = links.keys().find(|it| plain(it) == plain(label)) {
-            return Err(refuse(format!(
-                "--project-url {ours:?}: the official wheel has that label"
-            ))
-            .expected("another label")
-            .found(format!("{label}, {}", url.trim()))
-            .into());
+            return Err(refuse(format!("--project-url {ours:?}: the official wheel has that label"))
+                .expected("another label")
+                .found(format!("{label}, {}", url.trim()))
+                .into());
         }
     }
     Ok(())
@@ -112,10 +106,7 @@ mod tests {
             &["Source=https://a.example/a b"],
             &["Source=https://a.example/\r\nVersion: 9"],
             &["Source=https://a.example/\u{7}"],
-            &[
-                "Bug Tracker=https://a.example",
-                "bug-tracker=https://b.example",
-            ],
+            &["Bug Tracker=https://a.example", "bug-tracker=https://b.example"],
         ];
         let refused = refused.map(|it| format!("{:#}", parse(it).unwrap_err()));
         insta::assert_snapshot!(refused.join("\n--\n"));

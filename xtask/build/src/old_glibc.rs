@@ -82,12 +82,8 @@ pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
     compile.quiet().run()?;
     let stubs = LIBRARIES.map(|it| it.1);
     // Those that only some programs need come after what may need them.
-    let script = format!(
-        "GROUP ( {} added.o \"{}\" AS_NEEDED ( {} ) )\n",
-        stubs[0],
-        rest.display(),
-        stubs[1..].join(" "),
-    );
+    let script =
+        format!("GROUP ( {} added.o \"{}\" AS_NEEDED ( {} ) )\n", stubs[0], rest.display(), stubs[1..].join(" "),);
     shell.write_file("libc.so", script)?;
     scratch.publish(&folder)?;
     Ok(folder)
@@ -97,10 +93,7 @@ pub(crate) fn ensure(target: &Path) -> Result<PathBuf> {
 fn of_machine(shell: &Shell, library: &str) -> Result<PathBuf> {
     let ask = cmd!(shell, "g++ -print-file-name={library}");
     let path = PathBuf::from(ask.quiet().read()?);
-    ensure!(
-        path.is_absolute(),
-        "g++ finds no {library}: is glibc's development package installed?"
-    );
+    ensure!(path.is_absolute(), "g++ finds no {library}: is glibc's development package installed?");
     Ok(path)
 }
 
@@ -119,16 +112,12 @@ fn offered(all: Vec<Symbol>) -> impl Iterator<Item = (Symbol, bool)> {
             *newest = Some((version, symbol));
         }
     }
-    names
-        .into_values()
-        .filter_map(|(newest, newer)| Some((newest?.1, newer)))
+    names.into_values().filter_map(|(newest, newer)| Some((newest?.1, newer)))
 }
 
 /// The library that had a name of `library` before 2.34.
 fn owner(library: &'static str, name: &str, moved: bool) -> &'static str {
-    let before = LIBRARIES
-        .iter()
-        .find(|(.., starts)| starts.iter().any(|it| name.starts_with(it)));
+    let before = LIBRARIES.iter().find(|(.., starts)| starts.iter().any(|it| name.starts_with(it)));
     before.filter(|_| moved).map_or(library, |it| it.0)
 }
 
@@ -144,9 +133,7 @@ fn stub(symbols: &[Symbol]) -> (String, String) {
         text += &format!(".globl {name}; .type {name}, %{kind}\n{name}:\n");
         *versions.entry(&it.version).or_default() += &format!(" {name};");
     }
-    let versions = versions
-        .iter()
-        .map(|(version, names)| format!("{version} {{{names} }};\n"));
+    let versions = versions.iter().map(|(version, names)| format!("{version} {{{names} }};\n"));
     (text, versions.collect())
 }
 
@@ -157,11 +144,7 @@ mod tests {
 
     #[test]
     fn the_newest_name_that_is_allowed_in_the_library_that_had_it() {
-        let symbol = |name: &str, version: &str| Symbol {
-            name: name.into(),
-            version: version.into(),
-            data: None,
-        };
+        let symbol = |name: &str, version: &str| Symbol { name: name.into(), version: version.into(), data: None };
         let all = [
             ("pthread_cond_wait", "GLIBC_2.2.5"),
             ("pthread_cond_wait", "GLIBC_2.3.2"),
@@ -172,17 +155,10 @@ mod tests {
             ("pthread_atfork", "GLIBC_2.2.5"),
         ];
         let all = all.map(|(name, version)| symbol(name, version)).into();
-        let found: Vec<_> = offered(all)
-            .map(|(it, moved)| (owner("libc.so.6", &it.name, moved), it.version, it.name))
-            .collect();
-        let expected = [
-            ("libdl.so.2", "GLIBC_2.2.5", "dlsym"),
-            ("libc.so.6", "GLIBC_2.3.2", "pthread_cond_wait"),
-        ];
-        assert_eq!(
-            found,
-            expected.map(|(owner, version, name)| (owner, version.into(), name.into()))
-        );
+        let found: Vec<_> =
+            offered(all).map(|(it, moved)| (owner("libc.so.6", &it.name, moved), it.version, it.name)).collect();
+        let expected = [("libdl.so.2", "GLIBC_2.2.5", "dlsym"), ("libc.so.6", "GLIBC_2.3.2", "pthread_cond_wait")];
+        assert_eq!(found, expected.map(|(owner, version, name)| (owner, version.into(), name.into())));
     }
 
     /// A program with threads, a constructor, waits by another clock, and what 2.28 lacks.
@@ -196,20 +172,9 @@ mod tests {
         let program = include_str!("old_glibc_tests.cpp");
         shell.write_file("program.cpp", program).unwrap();
         let link = "-Wl,--allow-shlib-undefined";
-        cmd!(
-            shell,
-            "g++ -pthread -L{folder} {link} -o program program.cpp"
-        )
-        .run()
-        .unwrap();
+        cmd!(shell, "g++ -pthread -L{folder} {link} -o program program.cpp").run().unwrap();
         let floors = Floors::read(&work.path().join("program")).unwrap();
-        assert!(
-            floors.newest["GLIBC"] <= Version(NEWEST.to_vec()),
-            "{floors}"
-        );
-        assert_eq!(
-            cmd!(shell, "./program argument").read().unwrap(),
-            "2 argument 12 1 1"
-        );
+        assert!(floors.newest["GLIBC"] <= Version(NEWEST.to_vec()), "{floors}");
+        assert_eq!(cmd!(shell, "./program argument").read().unwrap(), "2 argument 12 1 1");
     }
 }

@@ -70,24 +70,11 @@ impl Plan {
                 (release, cached.map(|(path, _)| path))
             }
         };
-        let header = in_wheel(&versions.header)
-            .ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;
+        let header =
+            in_wheel(&versions.header).ok_or_else(|| anyhow::anyhow!("{} is no header of a wheel", versions.header))?;
         let series = series::read(&root.join("patches").join(&release.series))?;
         let (given, out, build) = (args.wheel.is_some(), options.out.clone(), options.build);
-        Ok(Self {
-            python,
-            release,
-            header,
-            series,
-            base,
-            given,
-            cache,
-            out,
-            defaults,
-            links,
-            build,
-            versions,
-        })
+        Ok(Self { python, release, header, series, base, given, cache, out, defaults, links, build, versions })
     }
 
     /// The plan as text.
@@ -98,10 +85,9 @@ impl Plan {
         let wheel = match (&self.base, self.given) {
             (Some(path), true) => format!("use {}", path.display()),
             (Some(path), false) => format!("use {} from the cache", path.display()),
-            (None, _) => format!(
-                "fetch torch=={version} with pip ({tags}) into {}",
-                fetch::folder(&self.cache).display()
-            ),
+            (None, _) => {
+                format!("fetch torch=={version} with pip ({tags}) into {}", fetch::folder(&self.cache).display())
+            }
         };
         let cuda = self.versions.cuda.iter();
         let cuda = cuda.map(|(cuda, it)| format!("\n     {cuda}: {}", it.packages.join(", ")));

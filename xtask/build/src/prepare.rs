@@ -74,8 +74,7 @@ impl Prepared {
         }
         let mut needs = Floors::default();
         for (name, bytes) in files {
-            let own = Floors::of(bytes)
-                .with_context(|| format!("reading the symbol versions of {name}"))?;
+            let own = Floors::of(bytes).with_context(|| format!("reading the symbol versions of {name}"))?;
             own.require(name, &self.base.name.platform, &torch)?;
             needs = needs.merge(&own);
         }
@@ -86,9 +85,8 @@ impl Prepared {
 /// Prepares everything, and reuses earlier results after a check. The caller holds the lock `build`, since all
 /// builds share one overlay.
 pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
-    let (compilers, tools) = progress.step("check the compilers and tools", |_| {
-        Ok((compile::compilers()?, tools::ensure(&plan.python)?))
-    })?;
+    let (compilers, tools) = progress
+        .step("check the compilers and tools", |_| Ok((compile::compilers()?, tools::ensure(&plan.python)?)))?;
     let base = progress.step("get the official wheel", |step| base(plan, &tools, step))?;
     let expected = Expected {
         name: &base.name,
@@ -97,13 +95,9 @@ pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
         header_sha256: &plan.release.header_sha256,
         cache: &plan.cache,
     };
-    let (tree, facts) = progress.step("verify it", |step| {
-        tree::ensure(&plan.cache, &base, &expected, step)
-    })?;
+    let (tree, facts) = progress.step("verify it", |step| tree::ensure(&plan.cache, &base, &expected, step))?;
     let pinned = plan.versions.cuda(&facts.cuda)?;
-    let cuda = progress.step("get CUDA's headers", |step| {
-        tree::ensure_cuda(&plan.cache, pinned, &tools, step)
-    })?;
+    let cuda = progress.step("get CUDA's headers", |step| tree::ensure_cuda(&plan.cache, pinned, &tools, step))?;
     // Its path must not change, or cargo would recompile.
     let overlay = paths::target().join("wheel/overlay");
     let headers = progress.step("apply the series", |_| {
@@ -113,17 +107,7 @@ pub fn prepare(plan: &Plan, progress: &Progress) -> Result<Prepared> {
     })?;
     let inputs = inputs::gather(plan, &base, pinned, &compilers, &tools)?;
     let fork_version = fork_version(&facts.torch_version, &inputs.pinbuddy);
-    Ok(Prepared {
-        tools,
-        base,
-        tree,
-        facts,
-        headers,
-        inputs,
-        fork_version,
-        cuda,
-        overlay,
-    })
+    Ok(Prepared { tools, base, tree, facts, headers, inputs, fork_version, cuda, overlay })
 }
 
 /// Gets the official wheel.
@@ -140,9 +124,7 @@ fn base(plan: &Plan, tools: &Tools, step: &Step) -> Result<Base> {
 
 /// Writes the patched headers, touching only what changed.
 fn lay_over(overlay: &Path, headers: &Headers) -> Result<()> {
-    let same = headers
-        .iter()
-        .all(|(name, bytes)| fs::read(overlay.join(name)).is_ok_and(|present| present == *bytes));
+    let same = headers.iter().all(|(name, bytes)| fs::read(overlay.join(name)).is_ok_and(|present| present == *bytes));
     let mut present = BTreeMap::new();
     inputs::collect(overlay, "torch", &mut present)?;
     if same && present.len() == headers.len() {

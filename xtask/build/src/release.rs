@@ -6,12 +6,7 @@ use xtask_support::refusal::{Refusal, refuse};
 use xtask_support::typed;
 
 /// The refusal of a Python that the release has no official wheel for. `typed` is the command line.
-pub fn no_wheel_for(
-    versions: &Versions,
-    release: &Release,
-    python: &Python,
-    typed: &[String],
-) -> Option<Refusal> {
+pub fn no_wheel_for(versions: &Versions, release: &Release, python: &Python, typed: &[String]) -> Option<Refusal> {
     let (version, pythons, own) = (&release.version, &release.pythons, python.short());
     if pythons.is_empty() || pythons.contains(&own) {
         return None;
@@ -28,11 +23,9 @@ pub fn no_wheel_for(
         let command = typed::with(typed, "--torch", &older.version);
         remedy.push(format!("{command}  # the newest one for Python {own}"));
     }
-    let refusal = refuse(format!(
-        "torch {version} has no official wheel for Python {own}"
-    ))
-    .found(python.describe())
-    .expected(format!("one of Python {}", pythons.join(", ")));
+    let refusal = refuse(format!("torch {version} has no official wheel for Python {own}"))
+        .found(python.describe())
+        .expected(format!("one of Python {}", pythons.join(", ")));
     Some(refusal.remedy(remedy.join("\n")))
 }
 

@@ -41,8 +41,5 @@ pub fn licences(root: &Path) -> Result<(&'static str, Vec<u8>)> {
 fn rustc(root: &Path, question: &str) -> Result<String> {
     let shell = Shell::new()?;
     shell.change_dir(root);
-    cmd!(shell, "rustc {question}")
-        .quiet()
-        .read()
-        .context("asking rustc about its standard library")
+    cmd!(shell, "rustc {question}").quiet().read().context("asking rustc about its standard library")
 }

@@ -129,13 +129,9 @@ mod tests {
 
     #[test]
     fn text_and_json() {
-        let steps = [("verify", 4.2), ("compile", 31.0)].map(|(step, seconds)| StepTime {
-            step: step.into(),
-            seconds,
-        });
+        let steps = [("verify", 4.2), ("compile", 31.0)].map(|(step, seconds)| StepTime { step: step.into(), seconds });
         let summary = Summary {
-            path: "dist/torch-2.15.0+cu132.pinbuddy.0.1.0-cp311-cp311-manylinux_2_28_x86_64.whl"
-                .into(),
+            path: "dist/torch-2.15.0+cu132.pinbuddy.0.1.0-cp311-cp311-manylinux_2_28_x86_64.whl".into(),
             bytes: 539_000_001,
             sha256: "ab".repeat(32),
             version: "2.15.0+cu132.pinbuddy.0.1.0".into(),
@@ -150,9 +146,6 @@ mod tests {
             install: install(Path::new("python3.11"), Path::new("my dist/torch.whl")),
         };
         insta::assert_snapshot!("summary_text", summary.to_string());
-        insta::assert_snapshot!(
-            "summary_json",
-            serde_json::to_string_pretty(&summary).unwrap()
-        );
+        insta::assert_snapshot!("summary_json", serde_json::to_string_pretty(&summary).unwrap());
     }
 }

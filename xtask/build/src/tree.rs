@@ -29,12 +29,7 @@ struct Marker {
 }
 
 /// Verifies and extracts `base`, unless that was done before.
-pub fn ensure(
-    cache: &Path,
-    base: &Base,
-    expected: &Expected<'_>,
-    step: &Step,
-) -> Result<(PathBuf, Facts)> {
+pub fn ensure(cache: &Path, base: &Base, expected: &Expected<'_>, step: &Step) -> Result<(PathBuf, Facts)> {
     let folder = folder(cache, &base.sha256);
     if let Some(facts) = whole(&folder) {
         // The pinned hash may have changed since; this one was computed from verified bytes.
@@ -48,10 +43,7 @@ pub fn ensure(
     disk::require(&folder, ROOM, "extract headers and libraries")?;
     let scratch = Scratch::folder(&folder)?;
     let facts = verify::verify(&base.path, expected, scratch.path(), step)?;
-    let marker = Marker {
-        facts,
-        sizes: sizes(scratch.path(), scratch.path())?,
-    };
+    let marker = Marker { facts, sizes: sizes(scratch.path(), scratch.path())? };
     // Flush before the rename, or a power cut could leave a complete-looking tree of empty files.
     let libraries = scratch.path().join("torch/lib");
     for entry in fs::read_dir(&libraries).into_iter().flatten().flatten() {
@@ -77,10 +69,8 @@ fn folder(cache: &Path, sha256: &str) -> PathBuf {
 /// The facts of a tree, if every file still has the size that it was extracted with.
 fn whole(folder: &Path) -> Option<Facts> {
     let marker: Marker = serde_json::from_slice(&fs::read(folder.join(MARKER)).ok()?).ok()?;
-    let same = marker
-        .sizes
-        .iter()
-        .all(|(name, size)| fs::metadata(folder.join(name)).is_ok_and(|data| data.len() == *size));
+    let same =
+        marker.sizes.iter().all(|(name, size)| fs::metadata(folder.join(name)).is_ok_and(|data| data.len() == *size));
     same.then_some(marker.facts)
 }
 
@@ -109,11 +99,7 @@ pub fn ensure_cuda(cache: &Path, cuda: &Cuda, tools: &Tools, step: &Step) -> Res
     let packages: Vec<&str> = cuda.packages.iter().map(String::as_str).collect();
     pip::install_into(&tools.python, &packages, true, &root, step)?;
     let first = folders.first().unwrap_or(&root);
-    anyhow::ensure!(
-        first.join("cuda_runtime_api.h").exists(),
-        "{} has no cuda_runtime_api.h",
-        first.display()
-    );
+    anyhow::ensure!(first.join("cuda_runtime_api.h").exists(), "{} has no cuda_runtime_api.h", first.display());
     Ok(folders)
 }
 
@@ -127,20 +113,9 @@ mod tests {
         fs::create_dir(folder.path().join("torch")).unwrap();
         fs::write(folder.path().join("torch/header.h"), "text").unwrap();
         assert_eq!(whole(folder.path()), None, "no marker");
-        let facts = Facts {
-            torch_version: "2.15.0+cu132".into(),
-            cuda: "13.2".into(),
-            header_sha256: String::new(),
-        };
-        let marker = Marker {
-            facts: facts.clone(),
-            sizes: sizes(folder.path(), folder.path()).unwrap(),
-        };
-        fs::write(
-            folder.path().join(MARKER),
-            serde_json::to_vec(&marker).unwrap(),
-        )
-        .unwrap();
+        let facts = Facts { torch_version: "2.15.0+cu132".into(), cuda: "13.2".into(), header_sha256: String::new() };
+        let marker = Marker { facts: facts.clone(), sizes: sizes(folder.path(), folder.path()).unwrap() };
+        fs::write(folder.path().join(MARKER), serde_json::to_vec(&marker).unwrap()).unwrap();
         assert_eq!(whole(folder.path()), Some(facts));
         fs::write(folder.path().join("torch/header.h"), "te").unwrap();
         assert_eq!(whole(folder.path()), None, "a file is shorter");

@@ -44,10 +44,6 @@ pub struct Options {
 impl Options {
     /// As on a command line with only these.
     pub fn plain(python: &Path, out: &Path) -> Self {
-        Self {
-            python: python.to_path_buf(),
-            out: out.to_path_buf(),
-            ..Self::default()
-        }
+        Self { python: python.to_path_buf(), out: out.to_path_buf(), ..Self::default() }
     }
 }

@@ -20,12 +20,7 @@ pub type Headers = BTreeMap<String, Vec<u8>>;
 
 /// Applies `series` to the headers of a wheel below `tree`, and returns what it changed and added. Refuses a result that
 /// is not the release's pinned one; `header` is the pinned header's path in the wheel.
-pub fn to_headers(
-    series: &[Patch],
-    tree: &Path,
-    header: &str,
-    release: &Release,
-) -> Result<Headers> {
+pub fn to_headers(series: &[Patch], tree: &Path, header: &str, release: &Release) -> Result<Headers> {
     let read = |upstream: &str| {
         let Some(inside) = in_wheel(upstream) else {
             return Err(refuse(format!(
@@ -39,9 +34,7 @@ pub fn to_headers(
         fit::read_below(tree, &inside)
     };
     let after = fit::apply(series, &fit::read_all(series, &read)?)?.into_iter();
-    let headers: Headers = after
-        .filter_map(|(path, bytes)| Some((in_wheel(&path)?, bytes?)))
-        .collect();
+    let headers: Headers = after.filter_map(|(path, bytes)| Some((in_wheel(&path)?, bytes?))).collect();
     let found = headers.get(header).map(|bytes| Digest::of(bytes).hex());
     fit::check_pinned(&found.unwrap_or_default(), release, header)?;
     Ok(headers)
@@ -85,9 +78,7 @@ pub fn to_tree(tree: &Tree, header: &str, release: &Release, series: &[Patch]) -
     let (root, version) = (tree.root.display().to_string(), &release.version);
     let read = |path: &str| fit::read_below(&tree.root, path);
     let Some(after) = after(&root, header, release, series, &read)? else {
-        return Ok(format!(
-            "{root} has the series for torch {version} already; nothing was changed\n"
-        ));
+        return Ok(format!("{root} has the series for torch {version} already; nothing was changed\n"));
     };
     fit::replace(&after, &tree.root)?;
     Ok(format!(

@@ -39,9 +39,7 @@ pub fn apply(series: &[Patch], before: &Files) -> Result<Files> {
         }
     }
     let paths = before.keys();
-    paths
-        .map(|path| Ok((path.clone(), read_below(work.path(), path)?)))
-        .collect()
+    paths.map(|path| Ok((path.clone(), read_below(work.path(), path)?))).collect()
 }
 
 /// Refuses a result that is not the pinned one.
@@ -53,17 +51,21 @@ pub fn check_pinned(found: &str, release: &Release, header: &str) -> Result<()> 
     let version = &release.version;
     Err(refuse(format!("after the series for {version}, {header} is not what patches/versions.toml pins"))
         .found(format!("SHA-256 {found}"))
-        .expected(if pinned.is_empty() { "a patched_sha256; none is pinned".into() } else { format!("SHA-256 {pinned}") })
-        .remedy("if the series was changed on purpose, set patched_sha256 to what was found; otherwise restore the series")
+        .expected(if pinned.is_empty() {
+            "a patched_sha256; none is pinned".into()
+        } else {
+            format!("SHA-256 {pinned}")
+        })
+        .remedy(
+            "if the series was changed on purpose, set patched_sha256 to what was found; otherwise restore the series",
+        )
         .into())
 }
 
 /// git's words, and the lines that are where the hunk belongs.
 fn does_not_apply(patch: &Patch, work: &Path, told: &str) -> Result<Refusal> {
     let mut found = told.to_owned();
-    let failed = told
-        .lines()
-        .find_map(|line| line.strip_prefix("error: patch failed: "));
+    let failed = told.lines().find_map(|line| line.strip_prefix("error: patch failed: "));
     if let Some((path, line)) = failed.and_then(|it| it.rsplit_once(':')) {
         let bytes = read_below(work, path)?.unwrap_or_default();
         let there = String::from_utf8_lossy(&bytes);
@@ -93,10 +95,7 @@ pub fn read_below(folder: &Path, path: &str) -> Result<Option<Vec<u8>>> {
 
 /// Replaces files of a tree, each in one step; those that are new come first, since the others may need them.
 pub fn replace(files: &Files, root: &Path) -> Result<()> {
-    let mut all: Vec<_> = files
-        .iter()
-        .map(|(path, bytes)| (root.join(path), bytes))
-        .collect();
+    let mut all: Vec<_> = files.iter().map(|(path, bytes)| (root.join(path), bytes)).collect();
     all.sort_by_key(|(path, _)| path.exists());
     for (path, bytes) in all {
         if let Some(bytes) = bytes {

@@ -19,9 +19,7 @@ pub struct Fixture {
 
 /// The header that the release ships.
 pub fn pristine() -> String {
-    (1..=30).fold(String::new(), |text, line| {
-        text + &format!("line number {line}\n")
-    })
+    (1..=30).fold(String::new(), |text, line| text + &format!("line number {line}\n"))
 }
 
 pub fn patched() -> String {
@@ -67,32 +65,20 @@ impl Fixture {
             Digest::of(pristine().as_bytes()).hex(),
             Digest::of(patched().as_bytes()).hex(),
         );
-        let fixture = Self {
-            folder,
-            versions: toml::from_str(&versions).unwrap(),
-        };
+        let fixture = Self { folder, versions: toml::from_str(&versions).unwrap() };
         fixture.write("ours/patches/versions.toml", &versions);
-        fixture.write(
-            "ours/patches/2.15.0/series",
-            "say_five.patch\nadd_a_half.patch\n",
-        );
+        fixture.write("ours/patches/2.15.0/series", "say_five.patch\nadd_a_half.patch\n");
         let first = format!(
             "diff --git a/{HEADER} b/{HEADER}\n--- a/{HEADER}\n+++ b/{HEADER}\n@@ -4,3 +4,3 @@\n line number 4\n-line number 5\n\
              +line number five\n line number 6\n"
         );
-        fixture.write(
-            "ours/patches/2.15.0/say_five.patch",
-            &patch("Say five", &first),
-        );
+        fixture.write("ours/patches/2.15.0/say_five.patch", &patch("Say five", &first));
         let second = format!(
             "--- a/{HEADER}\n+++ b/{HEADER}\n@@ -19,4 +19,5 @@\n line number 19\n line number 20\n\
              +line number 20.5\n line number 21\n line number 22\n\
              --- /dev/null\n+++ b/{ADDED}\n@@ -0,0 +1 @@\n+new\n"
         );
-        fixture.write(
-            "ours/patches/2.15.0/add_a_half.patch",
-            &patch("Add a half", &second),
-        );
+        fixture.write("ours/patches/2.15.0/add_a_half.patch", &patch("Add a half", &second));
         fixture.write("tree/version.txt", "2.15.0a0\n");
         fixture.write(&format!("tree/{HEADER}"), &pristine());
         fixture
@@ -108,10 +94,7 @@ impl Fixture {
     pub fn add_series(&self, name: &str, subject: &str, path: &str, hunk: &str) {
         let diff = format!("--- a/{path}\n+++ b/{path}\n{hunk}");
         self.write(&format!("ours/patches/{name}/series"), "one.patch\n");
-        self.write(
-            &format!("ours/patches/{name}/one.patch"),
-            &patch(subject, &diff),
-        );
+        self.write(&format!("ours/patches/{name}/one.patch"), &patch(subject, &diff));
     }
 
     pub fn header(&self, text: &str) {

@@ -63,9 +63,7 @@ fn neutral(command: Cmd<'_>) -> Cmd<'_> {
     let settings = SETTINGS.lines().filter_map(|line| line.split_once('='));
     let numbered = settings.enumerate();
     numbered.fold(command, |command, (number, (name, value))| {
-        command
-            .env(format!("GIT_CONFIG_KEY_{number}"), name)
-            .env(format!("GIT_CONFIG_VALUE_{number}"), value)
+        command.env(format!("GIT_CONFIG_KEY_{number}"), name).env(format!("GIT_CONFIG_VALUE_{number}"), value)
     })
 }
 

@@ -65,8 +65,7 @@ impl Versions {
     /// Reads the file in the checkout at `root`.
     pub fn read(root: &Path) -> Result<Self> {
         let path = root.join("patches/versions.toml");
-        let text =
-            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         Self::parse(&text).with_context(|| format!("in {}", path.display()))
     }
 
@@ -123,10 +122,7 @@ impl Versions {
 
 /// `2.15.0` as numbers, so that 2.15 comes after 2.9.
 pub fn numbers(version: &str) -> Vec<u32> {
-    version
-        .split('.')
-        .map(|part| part.parse().unwrap_or(0))
-        .collect()
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
 }
 
 #[cfg(test)]
@@ -138,10 +134,7 @@ mod tests {
         let versions = Versions::read(xtask_support::paths::root()).unwrap();
         let said = versions.cuda("11.8").unwrap_err().to_string();
         let known = versions.cuda.into_keys().collect::<Vec<_>>().join(", ");
-        assert!(
-            said.contains(&format!("expected  one of {known}\n")),
-            "{said}"
-        );
+        assert!(said.contains(&format!("expected  one of {known}\n")), "{said}");
     }
 
     #[test]

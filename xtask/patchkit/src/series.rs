@@ -39,11 +39,7 @@ pub fn read(folder: &Path) -> Result<Vec<Patch>> {
             list.display()
         );
         let path = folder.join(name);
-        ensure!(
-            !path.is_symlink(),
-            "{}: expected a patch, found a link",
-            path.display()
-        );
+        ensure!(!path.is_symlink(), "{}: expected a patch, found a link", path.display());
         Ok(Patch {
             name: name.to_owned(),
             sha256: Digest::of_file(&path)?.hex(),

@@ -57,10 +57,7 @@ fn a_wheels_headers_are_patched_exactly_and_give_what_is_pinned() {
     assert!(said.contains("say_five.patch does not apply"), "{said}");
     fixture.versions.releases[0].patched_sha256 = "a".repeat(64);
     let said = headers(&fixture, &pristine()).unwrap_err();
-    assert!(
-        said.contains("is not what patches/versions.toml pins"),
-        "{said}"
-    );
+    assert!(said.contains("is not what patches/versions.toml pins"), "{said}");
 }
 
 #[test]

@@ -28,14 +28,10 @@ pub struct Tree {
 impl Tree {
     /// Opens a folder; refuses one that is no PyTorch tree.
     pub fn open(root: &Path, versions: &Versions) -> Result<Self> {
-        let root = std::fs::canonicalize(root)
-            .map_err(|error| not_a_tree(root, &error.to_string(), versions))?;
+        let root = std::fs::canonicalize(root).map_err(|error| not_a_tree(root, &error.to_string(), versions))?;
         let read = |path| fit::read_below(&root, path);
         let version = read(VERSION)?.and_then(|it| {
-            let word = String::from_utf8_lossy(&it)
-                .split_whitespace()
-                .next()?
-                .to_owned();
+            let word = String::from_utf8_lossy(&it).split_whitespace().next()?.to_owned();
             Some(word)
         });
         let header = read(&versions.header)?;
@@ -43,11 +39,7 @@ impl Tree {
             let found = format!("neither {VERSION} nor {}", versions.header);
             return Err(not_a_tree(&root, &found, versions).into());
         }
-        Ok(Self {
-            root,
-            version,
-            header: header.map(|bytes| Digest::of(&bytes).hex()),
-        })
+        Ok(Self { root, version, header: header.map(|bytes| Digest::of(&bytes).hex()) })
     }
 
     /// The release of the tree. The header's hash decides, with the series or without it; version.txt decides where
@@ -60,14 +52,10 @@ impl Tree {
         let mut known: Vec<&Release> = versions.source_releases.iter().collect();
         known.extend(versions.sorted());
         let ours = |it: &Release| {
-            self.header
-                .as_ref()
-                .is_some_and(|hash| [&it.header_sha256, &it.patched_sha256].contains(&hash))
+            self.header.as_ref().is_some_and(|hash| [&it.header_sha256, &it.patched_sha256].contains(&hash))
         };
         let by_header = || known.iter().filter(|it| ours(it));
-        let found = by_header()
-            .find(|it| it.version == named)
-            .or(by_header().next_back());
+        let found = by_header().find(|it| it.version == named).or(by_header().next_back());
         let found = found.or_else(|| known.iter().find(|it| it.version == named));
         found.copied().with_context(|| self.unknown(versions))
     }
@@ -80,19 +68,14 @@ impl Tree {
             versions.header,
             self.header.as_deref().unwrap_or("not there"),
         );
-        refuse(format!(
-            "{} is no release that there is a series for",
-            self.root.display()
-        ))
-        .found(found)
-        .expected(format!(
-            "one of {known}, or a header that one of them ships"
-        ))
-        .remedy(format!(
-            "git checkout v{}, in a clone of pytorch; or see what moved: cargo xtask patch drift --source {}",
-            known.rsplit(", ").next().unwrap_or_default(),
-            self.root.display()
-        ))
+        refuse(format!("{} is no release that there is a series for", self.root.display()))
+            .found(found)
+            .expected(format!("one of {known}, or a header that one of them ships"))
+            .remedy(format!(
+                "git checkout v{}, in a clone of pytorch; or see what moved: cargo xtask patch drift --source {}",
+                known.rsplit(", ").next().unwrap_or_default(),
+                self.root.display()
+            ))
     }
 }
 

@@ -22,9 +22,8 @@ impl Environment {
     /// Opens the environment in `folder`.
     pub fn open(folder: &Path) -> Result<Self> {
         let lacks = |what: &str| {
-            refuse(format!("there is {what} in {}", folder.display())).remedy(
-                "cargo xtask venv, or with --stock, makes one with torch and prints its path",
-            )
+            refuse(format!("there is {what} in {}", folder.display()))
+                .remedy("cargo xtask venv, or with --stock, makes one with torch and prints its path")
         };
         if !folder.join("bin/python").exists() {
             return Err(lacks("no virtual environment").into());
@@ -36,10 +35,7 @@ impl Environment {
             .map(|python| python.path().join("site-packages/torch"))
             .find(|torch| torch.is_dir());
         let torch = torch.ok_or_else(|| lacks("no torch"))?;
-        Ok(Self {
-            folder: std::path::absolute(folder)?,
-            torch: std::path::absolute(torch)?,
-        })
+        Ok(Self { folder: std::path::absolute(folder)?, torch: std::path::absolute(torch)? })
     }
 
     /// Its interpreter.

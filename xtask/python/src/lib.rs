@@ -62,10 +62,7 @@ impl Python {
     /// Inspects `interpreter`, and refuses one that no CUDA wheel of torch supports.
     pub fn probe(interpreter: &Path) -> Result<Self> {
         let shell = Shell::new()?;
-        let output = cmd!(shell, "{interpreter} -I -c {PROBE}")
-            .quiet()
-            .ignore_status()
-            .output();
+        let output = cmd!(shell, "{interpreter} -I -c {PROBE}").quiet().ignore_status().output();
         let shown = interpreter.display();
         let answer = match output {
             Ok(output) if output.status.success() => output.stdout,
@@ -98,16 +95,9 @@ impl Python {
             return Ok(());
         }
         let (major, minor, _) = self.version;
-        let libc = if self.libc.is_empty() {
-            "no glibc"
-        } else {
-            &self.libc
-        };
+        let libc = if self.libc.is_empty() { "no glibc" } else { &self.libc };
         Err(refuse("torch has no CUDA wheel for this Python")
-            .found(format!(
-                "{} {major}.{minor} on {} {} ({libc})",
-                self.implementation, self.system, self.machine
-            ))
+            .found(format!("{} {major}.{minor} on {} {} ({libc})", self.implementation, self.system, self.machine))
             .expected("CPython 3.9 or newer on Linux x86_64 or aarch64 with glibc")
             .remedy("pass another interpreter with --python")
             .into())
@@ -132,11 +122,7 @@ impl Python {
 
     /// glibc's version: major and minor.
     pub fn glibc(&self) -> (u32, u32) {
-        let mut parts = self
-            .libc
-            .trim_start_matches("glibc ")
-            .split('.')
-            .map(|part| part.parse().unwrap_or(0));
+        let mut parts = self.libc.trim_start_matches("glibc ").split('.').map(|part| part.parse().unwrap_or(0));
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     }
 
@@ -174,27 +160,18 @@ mod tests {
     #[test]
     fn tags() {
         let mut python = python311();
-        assert_eq!(
-            (python.abi_tag().as_str(), python.glibc()),
-            ("cp311", (2, 36))
-        );
+        assert_eq!((python.abi_tag().as_str(), python.glibc()), ("cp311", (2, 36)));
         python.version = (3, 14, 0);
         python.free_threaded = true;
         assert_eq!(python.abi_tag(), "cp314t");
-        assert_eq!(
-            python.describe(),
-            "Python 3.14.0 (cp314-cp314t, glibc 2.36, x86_64)"
-        );
+        assert_eq!(python.describe(), "Python 3.14.0 (cp314-cp314t, glibc 2.36, x86_64)");
     }
 
     #[test]
     fn others_are_refused() {
         for (machine, fits) in [("x86_64", true), ("aarch64", true), ("ppc64le", false)] {
             let machine = machine.to_owned();
-            let python = Python {
-                machine,
-                ..python311()
-            };
+            let python = Python { machine, ..python311() };
             assert_eq!(python.check().is_ok(), fits, "{}", python.machine);
         }
         let mut python = python311();

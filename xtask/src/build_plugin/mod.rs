@@ -68,15 +68,11 @@ pub fn build(args: &cli::BuildPlugin, flavour: Flavour) -> Result<Summary> {
         let progress = Progress::new(prepare::STEPS + 1);
         let library = library(&plan, flavour, &progress)?;
         let torch = &library.provenance.torch_version;
-        steps.extend(progress.times().into_iter().map(|it| StepTime {
-            step: format!("torch {torch}: {}", it.step),
-            ..it
-        }));
+        steps.extend(
+            progress.times().into_iter().map(|it| StepTime { step: format!("torch {torch}: {}", it.step), ..it }),
+        );
         // A release may be requested twice, by its version and by its wheel.
-        if !libraries
-            .iter()
-            .any(|it| it.provenance.torch_version == *torch)
-        {
+        if !libraries.iter().any(|it| it.provenance.torch_version == *torch) {
             libraries.push(library);
         }
     }
@@ -107,10 +103,7 @@ fn wanted(args: &cli::BuildPlugin) -> Result<Vec<Wanted>> {
     for wheel in &args.wheel {
         let file = wheel.file_name().unwrap_or_default().to_string_lossy();
         let name = WheelName::parse(&file)?;
-        wanted.push(Wanted {
-            wheel: Some(wheel.clone()),
-            ..plain(Some(name.public_version()))
-        });
+        wanted.push(Wanted { wheel: Some(wheel.clone()), ..plain(Some(name.public_version())) });
     }
     if wanted.is_empty() {
         wanted.push(plain(None));
@@ -122,9 +115,7 @@ fn wanted(args: &cli::BuildPlugin) -> Result<Vec<Wanted>> {
 fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library> {
     let ready = prepare::prepare(plan, progress)?;
     let target = paths::target().join(flavour.target());
-    let path = progress.step("compile the library", |step| {
-        compile::compile(&target, &ready, flavour, step)
-    })?;
+    let path = progress.step("compile the library", |step| compile::compile(&target, &ready, flavour, step))?;
     let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     let floors = ready.require(&[(LIBRARY, &bytes)])?;
     Ok(Library {
@@ -137,12 +128,7 @@ fn library(plan: &Plan, flavour: Flavour, progress: &Progress) -> Result<Library
 }
 
 /// Writes the wheel and reads it back before it gets its name. Returns its path and SHA-256.
-fn write(
-    libraries: &[Library],
-    program: &[u8],
-    out: &Path,
-    progress: &Progress,
-) -> Result<(PathBuf, String)> {
+fn write(libraries: &[Library], program: &[u8], out: &Path, progress: &Progress) -> Result<(PathBuf, String)> {
     let name = WheelName {
         name: "pinbuddy".into(),
         version: version(libraries, program)?,
@@ -166,12 +152,7 @@ fn write(
 }
 
 /// Verifies every byte against RECORD and `contents`, and what the loader relies on.
-fn verify(
-    file: &Path,
-    name: &WheelName,
-    (count, contents): (usize, &Contents),
-    step: &Step,
-) -> Result<()> {
+fn verify(file: &Path, name: &WheelName, (count, contents): (usize, &Contents), step: &Step) -> Result<()> {
     let mut wheel = result::open(file, name, contents)?;
     let files = contents.files.keys();
     let libraries: Vec<&String> = files.filter(|it| it.ends_with(LIBRARY)).collect();
@@ -193,10 +174,7 @@ fn verify(
 fn version(libraries: &[Library], program: &[u8]) -> Result<String> {
     let known: Vec<&Provenance> = libraries.iter().map(|it| &it.provenance).collect();
     let inputs = serde_json::to_vec(&(known, Digest::of(program).hex()))?;
-    let releases: Vec<&str> = libraries
-        .iter()
-        .filter_map(|it| it.provenance.torch_version.split('+').next())
-        .collect();
+    let releases: Vec<&str> = libraries.iter().filter_map(|it| it.provenance.torch_version.split('+').next()).collect();
     let build = libraries.first().and_then(|it| it.provenance.inputs.build);
     Ok(format!(
         "{}+{}torch{}.h{}",
@@ -214,8 +192,6 @@ fn platform(libraries: &[Library]) -> Result<String> {
         name::glibc(first.strip_suffix(&format!("_{}", consts::ARCH))?)
     };
     let tags = libraries.iter().map(|it| &it.platform);
-    let newest = tags
-        .max_by_key(glibc)
-        .context("a plug-in for no torch at all")?;
+    let newest = tags.max_by_key(glibc).context("a plug-in for no torch at all")?;
     Ok(newest.clone())
 }

@@ -36,9 +36,7 @@ impl Libraries {
             bytes: it.bytes.len() as u64,
             needs: it.floors.to_string(),
         });
-        Self {
-            libraries: libraries.collect(),
-        }
+        Self { libraries: libraries.collect() }
     }
 }
 
@@ -48,9 +46,6 @@ impl Lines for Libraries {
             let kib = it.bytes.div_ceil(1024);
             format!("{} ({kib} KiB, needs {})", it.torch, it.needs)
         };
-        self.libraries
-            .iter()
-            .map(|it| ("torch", line(it)))
-            .collect()
+        self.libraries.iter().map(|it| ("torch", line(it))).collect()
     }
 }

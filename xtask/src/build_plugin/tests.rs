@@ -9,10 +9,7 @@ use crate::wheel::writer::NewFile;
 
 fn library(torch: &str, platform: &str) -> Library {
     let bytes = format!("a library for {torch}").into_bytes();
-    let named = |name: &str| Named {
-        name: name.into(),
-        sha256: "ab".repeat(32),
-    };
+    let named = |name: &str| Named { name: name.into(), sha256: "ab".repeat(32) };
     let inputs = Inputs {
         base_wheel: named("torch.whl"),
         series: "2.15.0".into(),
@@ -36,10 +33,7 @@ fn library(torch: &str, platform: &str) -> Library {
 }
 
 fn two() -> [Library; 2] {
-    [
-        library("2.8.0+cu128", "manylinux_2_28_x86_64"),
-        library("2.15.0+cu132", "manylinux_2_34_x86_64"),
-    ]
+    [library("2.8.0+cu128", "manylinux_2_28_x86_64"), library("2.15.0+cu132", "manylinux_2_34_x86_64")]
 }
 
 const TOOLS: &[u8] = b"a program";
@@ -56,9 +50,7 @@ fn name(libraries: &[Library]) -> WheelName {
 
 /// Whose versions change.
 fn without_crates(metadata: &str) -> String {
-    let lines = metadata
-        .lines()
-        .filter(|it| !it.starts_with("License-File: crates/"));
+    let lines = metadata.lines().filter(|it| !it.starts_with("License-File: crates/"));
     lines.map(|it| format!("{it}\n")).collect()
 }
 
@@ -80,12 +72,7 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
     );
     let licence = "crates/libc-";
     assert!(text(&format!("{info}/METADATA")).contains(&format!("\nLicense-File: {licence}")));
-    assert!(
-        contents
-            .files
-            .keys()
-            .any(|it| it.starts_with(&format!("{info}/licenses/{licence}")))
-    );
+    assert!(contents.files.keys().any(|it| it.starts_with(&format!("{info}/licenses/{licence}"))));
     let package = "pinbuddy/lib/2.8.0+cu128/libtorch_pinbuddy.so";
     assert!(contents.files[package].executable);
     assert!(contents.files["pinbuddy/bin/pinbuddy-tools"].executable);
@@ -114,10 +101,7 @@ fn a_plug_in_that_was_built_anew_has_another_version() {
 fn is_newer(version: &str, than: &str) -> bool {
     let parts = |version: &str| -> Vec<(Option<u32>, String)> {
         let (_, local) = version.split_once('+').unwrap();
-        local
-            .split('.')
-            .map(|part| (part.parse().ok(), part.to_owned()))
-            .collect()
+        local.split('.').map(|part| (part.parse().ok(), part.to_owned())).collect()
     };
     parts(version) > parts(than)
 }
@@ -146,10 +130,7 @@ fn a_plug_in_with_a_higher_number_is_newer_whatever_it_is_built_for() {
     for pair in versions.windows(2) {
         assert!(is_newer(&pair[1], &pair[0]), "{pair:?}");
     }
-    assert!(
-        versions[3].starts_with("0.1.0+10.torch2.8.0.2.15.0.h"),
-        "{versions:?}"
-    );
+    assert!(versions[3].starts_with("0.1.0+10.torch2.8.0.2.15.0.h"), "{versions:?}");
 }
 
 #[test]
@@ -168,17 +149,11 @@ fn what_is_no_library_is_noticed_before_the_wheel_has_its_name() {
     let said = refused_of(3, &contents);
     assert!(said.starts_with("3 libraries"), "one is missing: {said}");
     let said = refused(&contents);
-    assert!(
-        !said.contains("is not what was written"),
-        "no library: {said}"
-    );
+    assert!(!said.contains("is not what was written"), "no library: {said}");
     for path in contents.files.keys().cloned().collect::<Vec<_>>() {
         let written = contents.files[&path].clone();
         contents.files.insert(path.clone(), NewFile::text("other"));
-        assert_eq!(
-            refused(&contents),
-            format!("{path} is not what was written")
-        );
+        assert_eq!(refused(&contents), format!("{path} is not what was written"));
         contents.files.insert(path, written);
     }
 }
@@ -188,28 +163,13 @@ fn releases_and_wheels_are_asked_for_together() {
     let args = cli::BuildPlugin {
         torch: vec!["2.8.0".into()],
         wheel: vec!["w/torch-2.11.0+cu126-cp312-cp312-manylinux_2_28_x86_64.whl".into()],
-        options: Options {
-            build: Some(7),
-            ..Options::default()
-        },
+        options: Options { build: Some(7), ..Options::default() },
         ..cli::BuildPlugin::default()
     };
     let asked: Vec<_> = wanted(&args)
         .unwrap()
         .into_iter()
-        .map(|it| {
-            (
-                it.torch.unwrap_or_default(),
-                it.wheel.is_some(),
-                it.options.build,
-            )
-        })
+        .map(|it| (it.torch.unwrap_or_default(), it.wheel.is_some(), it.options.build))
         .collect();
-    assert_eq!(
-        asked,
-        [
-            ("2.8.0".into(), false, Some(7)),
-            ("2.11.0".into(), true, Some(7))
-        ]
-    );
+    assert_eq!(asked, [("2.8.0".into(), false, Some(7)), ("2.11.0".into(), true, Some(7))]);
 }

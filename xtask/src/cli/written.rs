@@ -26,9 +26,7 @@ fn commands(line: &str) -> impl Iterator<Item = Vec<String>> {
             };
             rest.replace_range(start..start + end + 2, VALUE);
         }
-        let end = rest
-            .find(['|', '>', '&', ';', ')', '`', '#'])
-            .unwrap_or(rest.len());
+        let end = rest.find(['|', '>', '&', ';', ')', '`', '#']).unwrap_or(rest.len());
         let words = rest[..end].split_whitespace();
         // A list of arguments, `"${more[@]}"`, may be empty.
         let words = words.filter(|it| !it.contains("[@]") && *it != "\"$@\"");
@@ -65,10 +63,7 @@ fn complaint(words: Vec<String>) -> Option<String> {
 fn files() -> Vec<String> {
     let shell = Shell::new().unwrap();
     shell.change_dir(paths::root());
-    let listed = git::text(git::unbound(cmd!(
-        shell,
-        "git ls-files *.md *.sh *.yml .ci/run"
-    )));
+    let listed = git::text(git::unbound(cmd!(shell, "git ls-files *.md *.sh *.yml .ci/run")));
     let listed = listed.unwrap();
     listed.lines().map(str::to_owned).collect()
 }

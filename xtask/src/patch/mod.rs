@@ -24,10 +24,7 @@ pub fn run(args: &Patch) -> Result<()> {
                 Some(version) => versions.find(Some(version))?,
                 None => tree.release(&versions)?,
             };
-            print!(
-                "{}",
-                apply::to_tree(&tree, &versions.header, release, &series_of(release)?)?
-            );
+            print!("{}", apply::to_tree(&tree, &versions.header, release, &series_of(release)?)?);
             Ok(())
         }
         Command::Header(args) => {

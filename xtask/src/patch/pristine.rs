@@ -47,8 +47,6 @@ pub fn header(versions: &Versions, release: &Release, python: &Path) -> Result<V
     let progress = Progress::new(3);
     let tools = progress.step("check the tools", |_| tools::ensure(&python))?;
     let what = format!("fetch the official wheel of torch {}", release.version);
-    let (path, name, _scratch) = progress.step(&what, |step| {
-        fetch::fetch(&cache, release, &python, &tools, step)
-    })?;
+    let (path, name, _scratch) = progress.step(&what, |step| fetch::fetch(&cache, release, &python, &tools, step))?;
     progress.step("keep its header", |_| read(&path, &name))
 }

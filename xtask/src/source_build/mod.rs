@@ -56,12 +56,7 @@ fi | tar --create --null --no-recursion --files-from=- |
 
 pub fn run(args: &cli::BuildWheel, source: &Path) -> Result<()> {
     let root = paths::root();
-    let plan = Plan::make(
-        root,
-        &Versions::read(root)?,
-        (source, args.keep),
-        &args.wanted.options,
-    )?;
+    let plan = Plan::make(root, &Versions::read(root)?, (source, args.keep), &args.wanted.options)?;
     // Whether the series apply is found out first, before the long work.
     patched(&plan, &plan.tree.root)?;
     let missing = plan.missing()?;
@@ -89,8 +84,7 @@ fn make(plan: &Plan, progress: &Progress) -> Result<Summary> {
     let built = progress.step("run PyTorch's own build", |step| build(plan, step))?;
     let summary = finish(plan, &built, progress)?;
     if !plan.keep {
-        fs::remove_dir_all(&plan.work)
-            .with_context(|| format!("removing {}", paths::show(&plan.work)))?;
+        fs::remove_dir_all(&plan.work).with_context(|| format!("removing {}", paths::show(&plan.work)))?;
     }
     Ok(summary)
 }
@@ -109,18 +103,12 @@ fn finish(plan: &Plan, built: &Path, progress: &Progress) -> Result<Summary> {
     let floors = Floors::of(&library)?;
     let mut tools = compile::compilers()?;
     tools.extend(plan.nvcc.iter().map(|it| ("nvcc".into(), it.1.clone())));
-    let base_wheel = Named {
-        name: file_name.into_owned(),
-        sha256: Digest::of_file(built)?.hex(),
-    };
+    let base_wheel = Named { name: file_name.into_owned(), sha256: Digest::of_file(built)?.hex() };
     let patches = plan.series.iter().chain(&plan.source_series);
     let inputs = inputs::of(base_wheel, &release.series, patches, tools)?;
     let fork = Fork {
         base: built,
-        name: WheelName {
-            version: plan.version.clone(),
-            ..name
-        },
+        name: WheelName { version: plan.version.clone(), ..name },
         made: BTreeMap::new(),
         provenance: Provenance::of(
             (&plan.version, &release.version),
@@ -150,10 +138,7 @@ fn patched(plan: &Plan, tree: &Path) -> Result<Files> {
             left.push(patch.clone());
         }
     }
-    let read = |path: &str| {
-        all.get(path)
-            .map_or_else(|| read(path), |it| Ok(it.clone()))
-    };
+    let read = |path: &str| all.get(path).map_or_else(|| read(path), |it| Ok(it.clone()));
     let what = || format!("the series for source builds and {shown}");
     let after = fit::apply(&left, &fit::read_all(&left, &read)?).with_context(what)?;
     all.extend(after);
@@ -170,12 +155,7 @@ fn lay_out(plan: &Plan) -> Result<()> {
         let copy = git::unbound(cmd!(shell, "bash -c {COPY} {build_tree}"));
         copy.quiet().run().context("copying the tree")?;
     }
-    let remedy = || {
-        format!(
-            "if an earlier run has left it so: rm -r {}",
-            paths::show(&plan.work)
-        )
-    };
+    let remedy = || format!("if an earlier run has left it so: rm -r {}", paths::show(&plan.work));
     let files = patched(plan, &build_tree).with_context(remedy)?;
     fit::replace(&files, &build_tree)
 }

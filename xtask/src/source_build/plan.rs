@@ -60,31 +60,16 @@ pub struct Plan {
 
 impl Plan {
     /// Makes the plan, or refuses what cannot be built. `root` is this project's checkout; a tree may be built in itself.
-    pub fn make(
-        root: &Path,
-        versions: &Versions,
-        (source, keep): (&Path, bool),
-        options: &Options,
-    ) -> Result<Self> {
+    pub fn make(root: &Path, versions: &Versions, (source, keep): (&Path, bool), options: &Options) -> Result<Self> {
         let tree = Tree::open(source, versions)?;
         let release = tree.release(versions)?.clone();
         let python = Python::probe(&options.python)?;
         let (packages, legacy) = entry(&tree)?;
         let read = |name: &String| series::read(&root.join("patches").join(name));
-        let source_series = release
-            .source_series
-            .iter()
-            .map(read)
-            .collect::<Result<Vec<_>>>()?;
+        let source_series = release.source_series.iter().map(read).collect::<Result<Vec<_>>>()?;
         let nvcc = nvcc();
-        let cuda = nvcc
-            .as_ref()
-            .map_or("<CUDA>".to_owned(), |(_, version)| version.replace('.', ""));
-        let version = format!(
-            "{}+cu{cuda}.pinbuddy.{}",
-            release.version,
-            env!("CARGO_PKG_VERSION")
-        );
+        let cuda = nvcc.as_ref().map_or("<CUDA>".to_owned(), |(_, version)| version.replace('.', ""));
+        let version = format!("{}+cu{cuda}.pinbuddy.{}", release.version, env!("CARGO_PKG_VERSION"));
         let digest = Digest::of(tree.root.as_os_str().as_encoded_bytes()).hex();
         let work = format!("{}-{}-{}", release.version, python.abi_tag(), &digest[..8]);
         let work = paths::target().join("source").join(work);
@@ -108,11 +93,7 @@ impl Plan {
 
     /// The tree that is built in.
     pub fn build_tree(&self) -> PathBuf {
-        if self.keep {
-            self.tree.root.clone()
-        } else {
-            self.work.join("tree")
-        }
+        if self.keep { self.tree.root.clone() } else { self.work.join("tree") }
     }
 
     /// The environment's interpreter.
@@ -144,17 +125,18 @@ impl Plan {
             missing.push(why.to_string());
         }
         if !self.python.headers {
-            missing.push(format!(
-                "Python.h of {}: install python3-dev",
-                self.python.describe()
-            ));
+            missing.push(format!("Python.h of {}: install python3-dev", self.python.describe()));
         }
         if self.nvcc.is_none() {
-            missing.push("nvcc (CUDACXX, CUDA_HOME, PATH, /usr/local/cuda): export CUDA_HOME=DIR, where a toolkit is".to_owned());
+            missing.push(
+                "nvcc (CUDACXX, CUDA_HOME, PATH, /usr/local/cuda): export CUDA_HOME=DIR, where a toolkit is".to_owned(),
+            );
         }
         let root = &self.tree.root;
         if self.source_series.is_empty() {
-            missing.push("the series of this release for source builds: nobody has made one (patches/versions.toml)".to_owned());
+            missing.push(
+                "the series of this release for source builds: nobody has made one (patches/versions.toml)".to_owned(),
+            );
         }
         if root.join(".gitmodules").exists() && root.join(".git").exists() {
             let shell = Shell::new()?;
@@ -183,21 +165,13 @@ impl Plan {
         commands.extend([
             format!("{python} -m venv {}", shown(&self.work.join("venv"))),
             format!("{inner} -m pip install {}", quote(&self.packages).join(" ")),
-            format!(
-                "cd {} && {}",
-                shown(&tree),
-                quote(&self.command()).join(" ")
-            ),
+            format!("cd {} && {}", shown(&tree), quote(&self.command()).join(" ")),
             format!("write {out}/torch-{version}-….whl, with our package and papers; read it back"),
         ]);
         let missing = missing.iter().map(|it| format!("missing  {it}"));
-        let variables = self
-            .variables
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"));
-        let listed = |lines: &mut dyn Iterator<Item = String>| -> String {
-            lines.map(|it| format!("  {it}\n")).collect()
-        };
+        let variables = self.variables.iter().map(|(name, value)| format!("{name}={value}"));
+        let listed =
+            |lines: &mut dyn Iterator<Item = String>| -> String { lines.map(|it| format!("  {it}\n")).collect() };
         format!(
             "torch {} from {} for {}\n{}\nCommands\n{}\nVariables\n{}\n\
              All others of the caller's reach the build, but for {REMOVED}.\nNothing was done (--dry-run).\n",
@@ -214,15 +188,12 @@ impl Plan {
 /// What the tree's own build needs, and whether it is `setup.py`'s, according to its pyproject.toml.
 fn entry(tree: &Tree) -> Result<(Vec<String>, bool)> {
     let shown = format!("{}/pyproject.toml", tree.root.display());
-    let text = fit::read_below(&tree.root, "pyproject.toml")?
-        .with_context(|| format!("there is no {shown}"))?;
-    let project: toml::Table = toml::from_str(&String::from_utf8_lossy(&text))
-        .with_context(|| format!("reading {shown}"))?;
+    let text = fit::read_below(&tree.root, "pyproject.toml")?.with_context(|| format!("there is no {shown}"))?;
+    let project: toml::Table =
+        toml::from_str(&String::from_utf8_lossy(&text)).with_context(|| format!("reading {shown}"))?;
     let of_build = |key| project.get("build-system")?.get(key).cloned();
     let packages = of_build("requires").with_context(|| format!("{shown} requires nothing"))?;
-    let mut packages: Vec<String> = packages
-        .try_into()
-        .with_context(|| format!("reading what {shown} requires"))?;
+    let mut packages: Vec<String> = packages.try_into().with_context(|| format!("reading what {shown} requires"))?;
     let legacy = of_build("build-backend").is_some_and(|it| it.as_str() == Some(LEGACY));
     for package in packages.iter_mut().filter(|_| legacy) {
         if let Some((_, bounded)) = OF_THEIR_TIME.iter().find(|(name, _)| package == name) {
@@ -240,9 +211,7 @@ fn nvcc() -> Option<(PathBuf, String)> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = homes.into_iter().flatten().chain(env::split_paths(&path));
     let usual = folders.chain(["/usr/local/cuda/bin".into()]);
-    let mut places = set("CUDACXX")
-        .into_iter()
-        .chain(usual.map(|it| it.join("nvcc")));
+    let mut places = set("CUDACXX").into_iter().chain(usual.map(|it| it.join("nvcc")));
     let shell = Shell::new().ok()?;
     places.find_map(|nvcc| {
         let command = cmd!(shell, "{nvcc} --version").quiet().ignore_stderr();
@@ -253,12 +222,7 @@ fn nvcc() -> Option<(PathBuf, String)> {
 }
 
 /// What is set in the build's environment.
-fn variables(
-    root: &Path,
-    version: &str,
-    nvcc: Option<&(PathBuf, String)>,
-    work: &Path,
-) -> Vec<(&'static str, String)> {
+fn variables(root: &Path, version: &str, nvcc: Option<&(PathBuf, String)>, work: &Path) -> Vec<(&'static str, String)> {
     let path = env::var("PATH").unwrap_or_default();
     let bin = work.join("venv/bin");
     let mut set = vec![
@@ -285,10 +249,6 @@ fn jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
     let limits = Limits::read(&Files::below(Path::new("/")));
     let left = [limits.available, limits.cgroup.as_ref().map(Cgroup::left)];
-    let fits = left
-        .into_iter()
-        .flatten()
-        .min()
-        .map_or(cores, |it| (it / PER_JOB).max(1));
+    let fits = left.into_iter().flatten().min().map_or(cores, |it| (it / PER_JOB).max(1));
     u32::try_from(cores.min(fits)).unwrap_or(1)
 }

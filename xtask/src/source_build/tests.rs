@@ -28,8 +28,7 @@ impl StandIn {
         let link = "@@ -1,2 +1,3 @@\n first\n+include(ours)\n last\n";
         fixture.add_series("source", "Link", CMAKE, link);
         fixture.write(&format!("tree/{CMAKE}"), "first\nlast\n");
-        let project =
-            "[build-system]\nrequires = []\nbuild-backend = \"setuptools.build_meta:__legacy__\"\n";
+        let project = "[build-system]\nrequires = []\nbuild-backend = \"setuptools.build_meta:__legacy__\"\n";
         fixture.write("tree/pyproject.toml", project);
         fixture.write("tree/setup.py", SETUP);
         Self(fixture)
@@ -64,18 +63,8 @@ fn what_fails_goes_on_where_it_was_and_the_tree_is_only_read() {
     fs::write(stand_in.path("tree/break"), "").unwrap();
     let error = make(&plan, &progress()).unwrap_err().to_string();
     assert!(error.contains("the stand-in was told to fail"), "{error}");
-    assert_eq!(
-        fs::read_to_string(build_tree.join(HEADER)).unwrap(),
-        fixture::patched()
-    );
-    let times = || {
-        [HEADER, CMAKE, "setup.py"].map(|it| {
-            fs::metadata(build_tree.join(it))
-                .unwrap()
-                .modified()
-                .unwrap()
-        })
-    };
+    assert_eq!(fs::read_to_string(build_tree.join(HEADER)).unwrap(), fixture::patched());
+    let times = || [HEADER, CMAKE, "setup.py"].map(|it| fs::metadata(build_tree.join(it)).unwrap().modified().unwrap());
     let first = times();
     fs::remove_file(stand_in.path("tree/break")).unwrap();
     fs::remove_file(build_tree.join("break")).unwrap();
@@ -88,16 +77,10 @@ fn what_fails_goes_on_where_it_was_and_the_tree_is_only_read() {
     assert_eq!(stand_in.tree(), before);
     assert!(!plan.work.exists(), "nothing is left of the build");
     let name = summary.path.file_name().unwrap().to_str().unwrap();
-    assert!(
-        name.starts_with(&format!("torch-{}-cp3", plan.version)),
-        "{name}"
-    );
+    assert!(name.starts_with(&format!("torch-{}-cp3", plan.version)), "{name}");
     let papers = Provenance::read(&summary.path).unwrap();
     let patches = papers.inputs.patches.iter().map(|it| it.name.as_str());
-    assert_eq!(
-        patches.collect::<Vec<_>>(),
-        ["say_five.patch", "add_a_half.patch", "one.patch"]
-    );
+    assert_eq!(patches.collect::<Vec<_>>(), ["say_five.patch", "add_a_half.patch", "one.patch"]);
     let seamed = Digest::of(fixture::patched().as_bytes());
     assert_eq!(papers.header_sha256.1, seamed.hex());
 }
@@ -131,15 +114,8 @@ fn a_tree_that_the_series_do_not_fit_is_refused_before_anything_is_done() {
     let refused = || format!("{:#}", patched(&plan, &plan.tree.root).unwrap_err());
     fs::write(stand_in.path("tree").join(CMAKE), "another\n").unwrap();
     let said = refused();
-    assert!(
-        said.contains("one.patch does not apply") && said.contains(CMAKE),
-        "{said}"
-    );
-    fs::write(
-        stand_in.path("tree").join(HEADER),
-        format!("{}more\n", pristine()),
-    )
-    .unwrap();
+    assert!(said.contains("one.patch does not apply") && said.contains(CMAKE), "{said}");
+    fs::write(stand_in.path("tree").join(HEADER), format!("{}more\n", pristine())).unwrap();
     assert!(refused().contains("as the release ships it; nothing was changed"));
     assert!(!plan.work.exists());
 }
@@ -161,15 +137,12 @@ fn the_dry_run_names_every_command_and_variable() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
-    let newer = "[build-system]\nrequires = [\"scikit-build-core>=1.0\"]\nbuild-backend = \"scikit_build_core.build\"\n";
+    let newer =
+        "[build-system]\nrequires = [\"scikit-build-core>=1.0\"]\nbuild-backend = \"scikit_build_core.build\"\n";
     fs::write(stand_in.path("tree/pyproject.toml"), newer).unwrap();
     let plan = stand_in.plan(false);
     assert_eq!(plan.packages, ["scikit-build-core>=1.0", "build"]);
-    assert!(
-        plan.command()
-            .join(" ")
-            .contains("-m build --wheel --no-isolation")
-    );
+    assert!(plan.command().join(" ").contains("-m build --wheel --no-isolation"));
 }
 
 fn progress() -> Progress {

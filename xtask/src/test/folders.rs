@@ -19,9 +19,7 @@ use crate::support::tally::Tally;
 /// Skipped where there is no npm. `source` is a tree of PyTorch's, with its memory_viz; without it Debian's package has one.
 pub fn in_a_browser(python: &Path, source: Option<&Path>) -> Result<Tally> {
     let mut command = pytest::command(Command::new(python), "tests/page");
-    command
-        .env("PINBUDDY_TOOLS", programs::tools()?)
-        .env("PYTHONPATH", pytest::packages(python, &pytest::TWO)?);
+    command.env("PINBUDDY_TOOLS", programs::tools()?).env("PYTHONPATH", pytest::packages(python, &pytest::TWO)?);
     if let Some(source) = source {
         command.arg("--source").arg(std::path::absolute(source)?);
     }
@@ -61,8 +59,6 @@ pub fn cmake(args: &Wanted) -> Result<Tally> {
         "version": ready.fork_version, "tools": tools,
     });
     let mut command = pytest::command(Command::new(&args.options.python), "tests/source-build");
-    command
-        .env("PINBUDDY_SOURCE_BUILD", needed.to_string())
-        .env("PYTHONPATH", tools);
+    command.env("PINBUDDY_SOURCE_BUILD", needed.to_string()).env("PYTHONPATH", tools);
     pytest::counted(&mut command)
 }

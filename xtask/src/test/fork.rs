@@ -55,12 +55,7 @@ pub fn environment(torch: Option<&str>, python: &Path) -> Result<Environment> {
 }
 
 /// pytest on `tests/python` in an environment with our library; `adjust` changes the command.
-pub fn run(
-    pass: Pass,
-    ready: &Ready<'_>,
-    environment: &Path,
-    adjust: impl FnOnce(&mut Command),
-) -> Result<Tally> {
+pub fn run(pass: Pass, ready: &Ready<'_>, environment: &Path, adjust: impl FnOnce(&mut Command)) -> Result<Tally> {
     let (runtime, all) = (&ready.runtime, ready.all);
     let python = runtime.command(environment.join("bin/python"))?;
     let real = if runtime.is_real() { "1" } else { "0" };

@@ -63,9 +63,7 @@ pub fn run(args: &cli::Test) -> Result<()> {
         eprintln!("\nonly rows with {only:?} in their names were run");
     }
     if let Some(only) = args.only.as_deref().filter(|_| !table.has_found()) {
-        return Err(refuse(format!("no row has {only:?} in its name"))
-            .remedy("cargo xtask test --help")
-            .into());
+        return Err(refuse(format!("no row has {only:?} in its name")).remedy("cargo xtask test --help").into());
     }
     let mut typed = typed::arguments();
     // It runs its few rows, and none alone.
@@ -100,10 +98,8 @@ fn whole(table: &mut Table, asked: &cli::Test) {
     }
     table.row("the simulator's headers", || simulator::headers(&args));
     let source = asked.source.as_deref();
-    let ready = table.beside(
-        |table| ready(table, &args, asked),
-        |table| table.row(PAGE, || folders::in_a_browser(python, source)),
-    );
+    let ready = table
+        .beside(|table| ready(table, &args, asked), |table| table.row(PAGE, || folders::in_a_browser(python, source)));
     with_torch(table, &args, asked, &ready);
     if asked.all {
         table.row(CMAKE, || folders::cmake(&args));
@@ -143,9 +139,7 @@ fn on_gpu(table: &mut Table, source: Option<&Path>) -> Result<()> {
     let runtime = runtime::choose(true)?;
     let ready = table.value(ENVIRONMENTS, || Ready::make(&args, runtime, true, source));
     if let Some(ready) = ready {
-        table.row("the fork on this machine", || {
-            fork::python_tests(Pass::Behaviour, &ready)
-        });
+        table.row("the fork on this machine", || fork::python_tests(Pass::Behaviour, &ready));
         if source.is_some() {
             table.row(UPSTREAM, || pytorch::own(&ready, &["test_pinned.py"]));
         }
@@ -168,12 +162,7 @@ struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    fn make(
-        args: &'a Wanted,
-        runtime: Runtime,
-        all: bool,
-        source: Option<&'a Path>,
-    ) -> Result<Self> {
+    fn make(args: &'a Wanted, runtime: Runtime, all: bool, source: Option<&'a Path>) -> Result<Self> {
         let (torch, python) = (args.torch.as_deref(), args.options.python.as_path());
         Ok(Self {
             fork: fork::environment(torch, python)?,
@@ -220,9 +209,7 @@ fn ready<'a>(table: &mut Table, args: &'a Wanted, asked: &'a cli::Test) -> Optio
     }
     table.given(&built, PLUGIN, |it| plugin::wheel(torch, python, it, all));
     built.and_then(|_| {
-        table.value(ENVIRONMENTS, || {
-            Ready::make(args, runtime::choose(false)?, all, asked.source.as_deref())
-        })
+        table.value(ENVIRONMENTS, || Ready::make(args, runtime::choose(false)?, all, asked.source.as_deref()))
     })
 }
 
@@ -245,10 +232,7 @@ fn with_torch(table: &mut Table, args: &Wanted, asked: &cli::Test, ready: &Optio
         }
     };
     // Programs of one thread, one after the other, while the compilers and tests of the plug-in leave a core idle at times.
-    table.beside(
-        |table| table.given(ready, ASSERTING, |it| plugin::python_tests(torch, it)),
-        own_tests,
-    );
+    table.beside(|table| table.given(ready, ASSERTING, |it| plugin::python_tests(torch, it)), own_tests);
     if newest && all {
         table.given(ready, GPU, folders::gpu_trial);
         table.given(ready, SEAM, |it| pytorch::own(it, &["test_seam.py"]));
@@ -277,9 +261,6 @@ mod tests {
             panic!("another command");
         };
         let error = run(&args).unwrap_err().to_string();
-        assert!(
-            error.contains("torch 2.99.0 is not a supported release"),
-            "{error}"
-        );
+        assert!(error.contains("torch 2.99.0 is not a supported release"), "{error}");
     }
 }

@@ -54,15 +54,9 @@ pub fn python_tests(torch: Option<&str>, ready: &Ready<'_>) -> Result<Tally> {
     let folder = stock.with_file_name(stock_name.replace("-stock-", &format!("-{name}-")));
     venv::share(stock, &folder)?;
     let wheel = plugin.path.display().to_string();
-    venv::require(
-        &folder,
-        python,
-        &[&wheel, "pytest", "pytest-xdist", "pyyaml"],
-    )?;
+    venv::require(&folder, python, &[&wheel, "pytest", "pytest-xdist", "pyyaml"])?;
     fork::run(Pass::Behaviour, ready, &folder, |command| {
-        command
-            .env("PINBUDDY_EXPECT_DEBUG", "1")
-            .env("PINBUDDY_FORK_PYTHON", ready.fork.python());
+        command.env("PINBUDDY_EXPECT_DEBUG", "1").env("PINBUDDY_FORK_PYTHON", ready.fork.python());
     })
 }
 

@@ -67,9 +67,7 @@ pub fn succeeds(command: &mut Command) -> Result<bool> {
 pub fn packages(python: &Path, names: &[&str]) -> Result<PathBuf> {
     let python = Python::probe(python)?;
     let tools = tools::ensure(&python)?;
-    let plain = names
-        .join("-")
-        .replace(|it: char| !it.is_ascii_alphanumeric(), "-");
+    let plain = names.join("-").replace(|it: char| !it.is_ascii_alphanumeric(), "-");
     let name = format!("{}-{plain}", python.abi_tag());
     let folder = paths::target().join("tools").join(name);
     if !folder.exists() {
@@ -96,8 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_not_counted_by_this_run_has_failed() {
-        let write =
-            "echo '<testsuites><testsuite tests=\"3\" failures=\"1\"/></testsuites>' >\"$1\"";
+        let write = "echo '<testsuites><testsuite tests=\"3\" failures=\"1\"/></testsuites>' >\"$1\"";
         assert_eq!(counts(&format!("{write}; exit 1")), (2, 1));
         assert_eq!(counts("exit 0"), (0, 1), "an earlier run's report");
         assert_eq!(counts("exit 2"), (0, 1));

@@ -12,11 +12,7 @@ use crate::support::{cargo, lock, paths};
 pub fn whole(explores: bool) -> Result<Tally> {
     let variables = explores.then(|| (fork::ALL, "1".to_owned()));
     let arguments = ["--workspace", "--no-fail-fast"];
-    if has_nextest() {
-        nextest(&arguments, variables.as_slice())
-    } else {
-        cargo_test(&arguments, variables.as_slice())
-    }
+    if has_nextest() { nextest(&arguments, variables.as_slice()) } else { cargo_test(&arguments, variables.as_slice()) }
 }
 
 /// Runs the ignored tests of one package, with the variables that they need.
@@ -46,9 +42,7 @@ fn nextest(arguments: &[&str], variables: &[(&str, String)]) -> Result<Tally> {
 
 /// Counts as one test, since cargo's runner has no report; as a failed one if it ran none.
 fn cargo_test(arguments: &[&str], variables: &[(&str, String)]) -> Result<Tally> {
-    eprintln!(
-        "counted as one test; `cargo install --locked cargo-nextest` has each of them counted, and is faster"
-    );
+    eprintln!("counted as one test; `cargo install --locked cargo-nextest` has each of them counted, and is faster");
     let mut command = command(&["test"], arguments, variables);
     let output = command.stderr(Stdio::inherit()).output()?;
     let said = String::from_utf8_lossy(&output.stdout);

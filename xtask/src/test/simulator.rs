@@ -38,10 +38,7 @@ pub fn headers(args: &Wanted) -> Result<Tally> {
             tree::ensure_cuda(&plan.cache, last_12, &tools, step)?,
         ))
     })?;
-    let variables = [
-        ("PINBUDDY_CUDA12_INCLUDE", joined(&cuda_12)?),
-        ("PINBUDDY_CUDA_INCLUDE", joined(&cuda_13)?),
-    ];
+    let variables = [("PINBUDDY_CUDA12_INCLUDE", joined(&cuda_12)?), ("PINBUDDY_CUDA_INCLUDE", joined(&cuda_13)?)];
     super::rust::ignored("pinbuddy-cuda-sim", &variables)
 }
 
@@ -70,10 +67,8 @@ pub fn under_stock(ready: &Ready<'_>) -> Result<Tally> {
 pub fn model_beside(ready: &Ready<'_>) -> Result<Tally> {
     let simulator = crate::sim::build()?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut variables = vec![
-        ("PINBUDDY_STOCK_PYTHON", text(&ready.stock.python())),
-        ("PINBUDDY_SIM_FOLDER", text(&simulator.0)),
-    ];
+    let mut variables =
+        vec![("PINBUDDY_STOCK_PYTHON", text(&ready.stock.python())), ("PINBUDDY_SIM_FOLDER", text(&simulator.0))];
     variables.extend(ready.all.then(|| (super::fork::ALL, "1".to_owned())));
     super::rust::ignored("pinbuddy-replay", &variables)
 }

@@ -57,13 +57,8 @@ fn checked(args: &Wanted, built: &Summary, options: &[&str]) -> Result<Tally> {
     let results: BTreeMap<String, Option<String>> = serde_json::from_slice(&output.stdout)?;
     let failed = results.iter().filter(|(_, problem)| problem.is_some());
     let names: Vec<_> = failed.map(|(name, _)| name.clone()).collect();
-    Ok(Tally {
-        passed: results.len() - names.len(),
-        failed: names.len(),
-        names,
-        ..Tally::default()
-    }
-    .checked(output.status.success()))
+    Ok(Tally { passed: results.len() - names.len(), failed: names.len(), names, ..Tally::default() }
+        .checked(output.status.success()))
 }
 
 /// Builds again from scratch, and compares.
@@ -85,8 +80,5 @@ pub fn same(what: &str, found: &str, expected: &str) -> Result<Tally> {
     if found == expected {
         return Ok(Tally::one());
     }
-    Err(refuse(what)
-        .found(format!("SHA-256 {found}"))
-        .expected(format!("SHA-256 {expected}"))
-        .into())
+    Err(refuse(what).found(format!("SHA-256 {found}")).expected(format!("SHA-256 {expected}")).into())
 }

@@ -39,9 +39,8 @@ pub fn messages(output: &Output, what: &str, expected: &str, command: &str) -> R
         Some(signal) => format!("the build of {what} was ended by signal {signal}: run it again"),
         None => format!("{what} does not compile"),
     };
-    let refusal = refuse(wrong)
-        .found(String::from_utf8_lossy(&output.stderr).trim())
-        .expected(format!("{expected} to compile"));
+    let refusal =
+        refuse(wrong).found(String::from_utf8_lossy(&output.stderr).trim()).expected(format!("{expected} to compile"));
     Err(match command {
         "" => refusal,
         _ => refusal.remedy(command),
@@ -60,8 +59,7 @@ pub fn built(messages: &str, name: &str) -> Result<PathBuf> {
     let lines = messages.lines();
     let all = lines.filter_map(|line| serde_json::from_str::<Message>(line).ok());
     let mut all = all.flat_map(|it| it.filenames);
-    all.find(|path| path.file_name().is_some_and(|it| it == name))
-        .with_context(|| format!("cargo built no {name}"))
+    all.find(|path| path.file_name().is_some_and(|it| it == name)).with_context(|| format!("cargo built no {name}"))
 }
 
 #[cfg(test)]
@@ -87,10 +85,7 @@ mod tests {
             let ended = Command::new("sh").args(["-c", script]).output().unwrap();
             messages(&ended, "it", "all", "").unwrap_err().to_string()
         };
-        assert!(
-            why("kill -15 $$")
-                .starts_with("the build of it was ended by signal 15: run it again\n")
-        );
+        assert!(why("kill -15 $$").starts_with("the build of it was ended by signal 15: run it again\n"));
         assert!(why("exit 101").starts_with("it does not compile\n"));
     }
 }

@@ -17,14 +17,11 @@ pub fn require(folder: &Path, bytes: u64, purpose: &str) -> Result<()> {
     if free >= bytes {
         return Ok(());
     }
-    Err(refuse(format!(
-        "not enough room in {} to {purpose}",
-        folder.display()
-    ))
-    .found(format!("{} MB free", free / 1_000_000))
-    .expected(format!("{} MB", bytes.div_ceil(1_000_000)))
-    .remedy("free some space, then run the same command again")
-    .into())
+    Err(refuse(format!("not enough room in {} to {purpose}", folder.display()))
+        .found(format!("{} MB free", free / 1_000_000))
+        .expected(format!("{} MB", bytes.div_ceil(1_000_000)))
+        .remedy("free some space, then run the same command again")
+        .into())
 }
 
 /// Refuses an unwritable output folder, or one that cannot be made, before the work starts. Leaves nothing.
@@ -47,9 +44,7 @@ pub fn require_writable(folder: &Path) -> Result<()> {
 /// Whether the error means that the disk is full.
 pub fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    let kind = error
-        .downcast_ref::<std::io::Error>()
-        .map(std::io::Error::kind);
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
     matches!(kind, Some(StorageFull | QuotaExceeded))
 }
 
@@ -60,13 +55,8 @@ mod tests {
     #[test]
     fn too_little_room() {
         require(Path::new("/tmp/not/there/yet"), 1, "test").unwrap();
-        let error = require(Path::new("/tmp"), u64::MAX, "test")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("not enough room in /tmp to test"),
-            "{error}"
-        );
+        let error = require(Path::new("/tmp"), u64::MAX, "test").unwrap_err().to_string();
+        assert!(error.starts_with("not enough room in /tmp to test"), "{error}");
     }
 
     #[test]

@@ -14,8 +14,7 @@ pub fn take(purpose: &str) -> Result<File> {
     let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
     if file.try_lock().is_err() {
         eprintln!("waiting for another cargo xtask in this checkout ({purpose})");
-        file.lock()
-            .with_context(|| format!("locking {}", path.display()))?;
+        file.lock().with_context(|| format!("locking {}", path.display()))?;
     }
     Ok(file)
 }

@@ -13,9 +13,7 @@ pub fn root() -> &'static Path {
         let xtask = manifest.filter(|path| path.ends_with("xtask"));
         let built = || PathBuf::from(env!("CARGO_MANIFEST_DIR").trim_end_matches("/support"));
         let xtask = xtask.unwrap_or_else(built);
-        xtask
-            .parent()
-            .map_or_else(|| xtask.clone(), Path::to_path_buf)
+        xtask.parent().map_or_else(|| xtask.clone(), Path::to_path_buf)
     })
 }
 
@@ -26,12 +24,10 @@ pub fn target() -> PathBuf {
 
 /// The user's cache of official wheels and extracted files, shared between checkouts.
 pub fn cache() -> PathBuf {
-    let base = env::var_os("XDG_CACHE_HOME")
-        .filter(|it| !it.is_empty())
-        .map_or_else(
-            || PathBuf::from(env::var_os("HOME").unwrap_or_else(|| "/tmp".into())).join(".cache"),
-            PathBuf::from,
-        );
+    let base = env::var_os("XDG_CACHE_HOME").filter(|it| !it.is_empty()).map_or_else(
+        || PathBuf::from(env::var_os("HOME").unwrap_or_else(|| "/tmp".into())).join(".cache"),
+        PathBuf::from,
+    );
     base.join("pinbuddy")
 }
 

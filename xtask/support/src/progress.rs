@@ -32,20 +32,14 @@ pub struct Step {
 impl Progress {
     /// For a command of `count` steps.
     pub fn new(count: usize) -> Self {
-        Self {
-            count,
-            terminal: std::io::stderr().is_terminal(),
-            times: RefCell::default(),
-        }
+        Self { count, terminal: std::io::stderr().is_terminal(), times: RefCell::default() }
     }
 
     /// Runs one step and reports it.
     pub fn step<T>(&self, what: &str, run: impl FnOnce(&Step) -> Result<T>) -> Result<T> {
         let number = self.times.borrow().len() + 1;
         let label = format!("[{number}/{}] {what}", self.count);
-        let step = Step {
-            bar: self.bar(&label),
-        };
+        let step = Step { bar: self.bar(&label) };
         let start = Instant::now();
         let result = run(&step);
         let took = start.elapsed();
@@ -53,10 +47,9 @@ impl Progress {
         let outcome = if result.is_ok() { "" } else { "failed after " };
         eprintln!("{label}: {outcome}{:.1} s", took.as_secs_f64());
         if result.is_ok() {
-            self.times.borrow_mut().push(StepTime {
-                step: what.to_owned(),
-                seconds: (took.as_secs_f64() * 1000.0).round() / 1000.0,
-            });
+            self.times
+                .borrow_mut()
+                .push(StepTime { step: what.to_owned(), seconds: (took.as_secs_f64() * 1000.0).round() / 1000.0 });
         }
         result
     }
@@ -85,9 +78,7 @@ fn style(template: &str) -> ProgressStyle {
 impl Step {
     /// Shows a bar of `bytes` bytes from now on.
     pub fn total(&self, bytes: u64) {
-        self.bar.set_style(style(
-            "{prefix} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {msg}",
-        ));
+        self.bar.set_style(style("{prefix} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {msg}"));
         self.bar.set_length(bytes);
     }
 
@@ -108,8 +99,6 @@ impl Step {
 
     /// A step without output, for tests.
     pub fn silent() -> Self {
-        Self {
-            bar: ProgressBar::hidden(),
-        }
+        Self { bar: ProgressBar::hidden() }
     }
 }

@@ -13,10 +13,7 @@ pub struct Refusal {
 
 /// Starts a refusal: `what` is the one line that says what is wrong.
 pub fn refuse(what: impl Into<String>) -> Refusal {
-    Refusal {
-        what: what.into(),
-        ..Refusal::default()
-    }
+    Refusal { what: what.into(), ..Refusal::default() }
 }
 
 impl Refusal {
@@ -42,11 +39,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
-        for (label, text) in [
-            ("found", &self.found),
-            ("expected", &self.expected),
-            ("to do", &self.remedy),
-        ] {
+        for (label, text) in [("found", &self.found), ("expected", &self.expected), ("to do", &self.remedy)] {
             let Some(text) = text else { continue };
             for (number, line) in text.trim_end().lines().enumerate() {
                 write!(f, "\n  {:<10}{line}", if number == 0 { label } else { "" })?;
@@ -64,10 +57,7 @@ mod tests {
 
     #[test]
     fn lines_up_under_the_labels() {
-        let refusal = refuse("the header drifted")
-            .found("aa\nbb")
-            .expected("cc")
-            .remedy("diff -u a b");
+        let refusal = refuse("the header drifted").found("aa\nbb").expected("cc").remedy("diff -u a b");
         assert_eq!(
             refusal.to_string(),
             "the header drifted\n  found     aa\n            bb\n  expected  cc\n  to do     diff -u a b"

@@ -21,8 +21,7 @@ static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes every live scratch path when the user or the system asks us to stop.
 pub fn clean_up_when_interrupted() -> Result<()> {
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGHUP]).context("installing the handler for Ctrl-C")?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("installing the handler for Ctrl-C")?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             clean_up(signal);
@@ -74,17 +73,10 @@ impl Scratch {
     }
 
     fn make(destination: &Path, mut make: impl FnMut(&Path) -> io::Result<()>) -> Result<Self> {
-        let parent = destination
-            .parent()
-            .filter(|it| !it.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        fs::create_dir_all(parent)
-            .with_context(|| format!("creating the folder {}", parent.display()))?;
+        let parent = destination.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::create_dir_all(parent).with_context(|| format!("creating the folder {}", parent.display()))?;
         sweep(parent);
-        let name = destination
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
+        let name = destination.file_name().unwrap_or_default().to_string_lossy();
         // Held meanwhile, so that a path is known to the handler of Ctrl-C as soon as it is there.
         let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut named = || {
@@ -121,31 +113,21 @@ impl Scratch {
             // A rename replaces a file, but not a folder with something in it.
             if destination.exists() {
                 let old = Self::make(destination, |_| Ok(()))?;
-                fs::rename(destination, &old.path)
-                    .with_context(|| format!("replacing {}", destination.display()))?;
+                fs::rename(destination, &old.path).with_context(|| format!("replacing {}", destination.display()))?;
             }
         } else {
-            let file = File::open(&self.path)
-                .with_context(|| format!("opening {}", self.path.display()))?;
-            file.sync_all()
-                .with_context(|| format!("flushing {} to disk", self.path.display()))?;
+            let file = File::open(&self.path).with_context(|| format!("opening {}", self.path.display()))?;
+            file.sync_all().with_context(|| format!("flushing {} to disk", self.path.display()))?;
         }
-        fs::rename(&self.path, destination).with_context(|| {
-            format!(
-                "renaming {} to {}",
-                self.path.display(),
-                destination.display()
-            )
-        })
+        fs::rename(&self.path, destination)
+            .with_context(|| format!("renaming {} to {}", self.path.display(), destination.display()))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         remove(&self.path);
-        LIVE.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|path| *path != self.path);
+        LIVE.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.path);
     }
 }
 
@@ -160,11 +142,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn remove(path: &Path) {
-    let _ = if path.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
+    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
 /// Removes what a run that was killed outright has left in `folder`.
@@ -209,10 +187,7 @@ mod tests {
                 scratch.publish(destination).unwrap();
             }
         }
-        let names: Vec<_> = fs::read_dir(&folder)
-            .unwrap()
-            .map(|it| it.unwrap().file_name())
-            .collect();
+        let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().file_name()).collect();
         assert_eq!(names, ["kept"]);
     }
 
@@ -244,11 +219,7 @@ mod tests {
         let scratch = Scratch::make(&folder.path().join("wheel"), |path| {
             made += 1;
             fs::create_dir(path)?;
-            if made == 1 {
-                fs::remove_dir(path)
-            } else {
-                Ok(())
-            }
+            if made == 1 { fs::remove_dir(path) } else { Ok(()) }
         });
         assert!(scratch.unwrap().path().exists() && made == 2);
     }

@@ -35,18 +35,11 @@ impl Table {
     /// A table that runs the rows whose names contain `only`, and every step with a result.
     pub fn of(only: Option<&str>) -> Self {
         let only = only.map(str::to_owned);
-        Self {
-            only,
-            ..Self::default()
-        }
+        Self { only, ..Self::default() }
     }
 
     /// Runs `second` on another thread while `first` runs; its rows come behind those of `first`.
-    pub fn beside<T>(
-        &mut self,
-        first: impl FnOnce(&mut Self) -> T,
-        second: impl FnOnce(&mut Self) + Send,
-    ) -> T {
+    pub fn beside<T>(&mut self, first: impl FnOnce(&mut Self) -> T, second: impl FnOnce(&mut Self) + Send) -> T {
         let mut other = Self::of(self.only.as_deref());
         let made = thread::scope(|scope| {
             let thread = thread::Builder::new().name(BESIDE.to_owned());
@@ -80,9 +73,7 @@ impl Table {
             return;
         }
         let mut tally = Tally::default();
-        if self
-            .value(name, || run().map(|counted| tally = counted))
-            .is_some()
+        if self.value(name, || run().map(|counted| tally = counted)).is_some()
             && let Some(row) = self.rows.last_mut()
         {
             row.tally = tally;
@@ -95,41 +86,24 @@ impl Table {
         self.found |= self.wants(name);
         let start = Instant::now();
         let result = run();
-        let mut row = Row {
-            name: name.to_owned(),
-            tally: Tally::one(),
-            took: start.elapsed(),
-            note: String::new(),
-        };
+        let mut row = Row { name: name.to_owned(), tally: Tally::one(), took: start.elapsed(), note: String::new() };
         if let Err(error) = &result {
             crate::failure::say(error);
             let said = error.to_string();
             row.note = said.lines().next().unwrap_or_default().to_owned();
-            row.tally = Tally {
-                failed: 1,
-                names: vec![row.note.clone()],
-                ..Tally::default()
-            };
+            row.tally = Tally { failed: 1, names: vec![row.note.clone()], ..Tally::default() };
         }
         self.rows.push(row);
         result.ok()
     }
 
     /// Adds a row for a step that needs what another one has made; a failed one if that has failed.
-    pub fn given<T>(
-        &mut self,
-        made: &Option<T>,
-        name: &str,
-        run: impl FnOnce(&T) -> Result<Tally>,
-    ) {
+    pub fn given<T>(&mut self, made: &Option<T>, name: &str, run: impl FnOnce(&T) -> Result<Tally>) {
         match made {
             Some(made) => self.row(name, || run(made)),
             None if self.wants(name) => self.rows.push(Row {
                 name: name.to_owned(),
-                tally: Tally {
-                    failed: 1,
-                    ..Tally::default()
-                },
+                tally: Tally { failed: 1, ..Tally::default() },
                 took: Duration::ZERO,
                 note: "not run: what it needs has failed".to_owned(),
             }),
@@ -140,9 +114,7 @@ impl Table {
     /// All rows together.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
-        self.rows
-            .iter()
-            .for_each(|row| total.add(row.tally.clone()));
+        self.rows.iter().for_each(|row| total.add(row.tally.clone()));
         total
     }
 
@@ -173,18 +145,11 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.rows.iter().map(|row| row.name.chars().count()).max();
         let width = longest.unwrap_or(0).max(27) + 1;
-        writeln!(
-            f,
-            "{:<width$}{:>7}{:>7}{:>8}{:>9}",
-            "", "passed", "failed", "skipped", "seconds"
-        )?;
+        writeln!(f, "{:<width$}{:>7}{:>7}{:>8}{:>9}", "", "passed", "failed", "skipped", "seconds")?;
         for row in &self.rows {
             let (name, it, note) = (&row.name, &row.tally, &row.note);
             let (passed, failed, seconds) = (it.passed, it.failed, row.took.as_secs_f64());
-            let line = format!(
-                "{name:<width$}{passed:>7}{failed:>7}{:>8}{seconds:>9.1}  {note}",
-                it.skipped
-            );
+            let line = format!("{name:<width$}{passed:>7}{failed:>7}{:>8}{seconds:>9.1}  {note}", it.skipped);
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
@@ -198,14 +163,7 @@ mod tests {
     #[test]
     fn failures_and_what_was_not_run_count() {
         let mut table = Table::default();
-        table.row("Rust tests", || {
-            Ok(Tally {
-                passed: 40,
-                failed: 0,
-                skipped: 2,
-                ..Tally::default()
-            })
-        });
+        table.row("Rust tests", || Ok(Tally { passed: 40, failed: 0, skipped: 2, ..Tally::default() }));
         table.row("PyTorch's own tests", || {
             Ok(Tally {
                 failed: 23,
@@ -214,9 +172,7 @@ mod tests {
             })
         });
         assert_eq!(table.value("wheel", || Ok(7)), Some(7));
-        table.row("same bytes twice", || {
-            anyhow::bail!("two builds differ\n  found x")
-        });
+        table.row("same bytes twice", || anyhow::bail!("two builds differ\n  found x"));
         table.given(&None::<u32>, "three clients", |_| Ok(Tally::one()));
         for row in &mut table.rows {
             row.took = Duration::from_millis(1234);

@@ -18,10 +18,7 @@ pub struct Tally {
 impl Tally {
     /// One passed test.
     pub fn one() -> Self {
-        Self {
-            passed: 1,
-            ..Self::default()
-        }
+        Self { passed: 1, ..Self::default() }
     }
 
     /// A runner that failed without naming a test has failed once.
@@ -29,13 +26,8 @@ impl Tally {
         let count = self.passed + self.failed + self.skipped;
         if count == 0 || !success && self.failed == 0 {
             self.failed = 1;
-            let what = if count == 0 {
-                "counted nothing"
-            } else {
-                "failed"
-            };
-            self.names
-                .push(format!("the runner {what}, and named no test"));
+            let what = if count == 0 { "counted nothing" } else { "failed" };
+            self.names.push(format!("the runner {what}, and named no test"));
         }
         self
     }

@@ -12,9 +12,7 @@ pub fn arguments() -> Vec<String> {
 pub fn with(arguments: &[String], option: &str, value: &str) -> String {
     let mut words = arguments.to_vec();
     let typed = words.iter().position(|it| it == option);
-    let joined = words
-        .iter()
-        .position(|it| it.starts_with(&format!("{option}=")));
+    let joined = words.iter().position(|it| it.starts_with(&format!("{option}=")));
     match (typed, joined) {
         (Some(at), _) if at + 1 < words.len() => words[at + 1] = value.to_owned(),
         (_, Some(at)) => words[at] = format!("{option}={value}"),
@@ -45,18 +43,9 @@ mod tests {
     #[test]
     fn an_option_is_set_whether_it_was_there_or_not() {
         for (typed, expected) in [
-            (
-                "venv /a'b",
-                r"cargo xtask venv '/a'\''b' --python python3.13",
-            ),
-            (
-                "venv --python python3.9 --stock",
-                "cargo xtask venv --python python3.13 --stock",
-            ),
-            (
-                "venv --python=python3.9",
-                "cargo xtask venv --python=python3.13",
-            ),
+            ("venv /a'b", r"cargo xtask venv '/a'\''b' --python python3.13"),
+            ("venv --python python3.9 --stock", "cargo xtask venv --python python3.13 --stock"),
+            ("venv --python=python3.9", "cargo xtask venv --python=python3.13"),
         ] {
             assert_eq!(with(&words(typed), "--python", "python3.13"), expected);
         }

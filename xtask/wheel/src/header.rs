@@ -11,9 +11,7 @@ use xtask_support::scratch;
 
 /// The path in upstream's tree of a file under `torch/include/` in a wheel.
 pub fn in_wheel(upstream: &str) -> Option<String> {
-    let plain = !upstream
-        .split('/')
-        .any(|part| matches!(part, "" | "." | ".."));
+    let plain = !upstream.split('/').any(|part| matches!(part, "" | "." | ".."));
     let inside = upstream.strip_prefix("aten/src/").or_else(|| {
         let public = upstream.starts_with("c10/") || upstream.starts_with("torch/csrc/");
         public.then_some(upstream)
@@ -30,18 +28,15 @@ pub fn check(text: &str, expected: &Expected<'_>, shown: &str) -> Result<String>
     if found == pinned {
         return Ok(found);
     }
-    Err(refuse(format!(
-        "{} in {shown} is not the one that the series was written against",
-        expected.header
-    ))
-    .found(format!("SHA-256 {found}"))
-    .expected(format!("SHA-256 {pinned} (patches/versions.toml)"))
-    .remedy(format!(
-        "compare {} with the header of upstream's tag v{}; the official wheel of the release is what is supported",
-        kept.display(),
-        expected.release
-    ))
-    .into())
+    Err(refuse(format!("{} in {shown} is not the one that the series was written against", expected.header))
+        .found(format!("SHA-256 {found}"))
+        .expected(format!("SHA-256 {pinned} (patches/versions.toml)"))
+        .remedy(format!(
+            "compare {} with the header of upstream's tag v{}; the official wheel of the release is what is supported",
+            kept.display(),
+            expected.release
+        ))
+        .into())
 }
 
 /// The cache path of a copy of `header` with that hash.
@@ -57,20 +52,9 @@ mod tests {
     #[test]
     fn only_public_headers_have_a_place() {
         let header = in_wheel("aten/src/ATen/core/CachingHostAllocator.h");
-        assert_eq!(
-            header.as_deref(),
-            Some("torch/include/ATen/core/CachingHostAllocator.h")
-        );
-        assert_eq!(
-            in_wheel("c10/core/Seam.h").as_deref(),
-            Some("torch/include/c10/core/Seam.h")
-        );
-        for elsewhere in [
-            "aten/src/../../x.h",
-            "setup.py",
-            "aten/src/ATen/core/x.cpp",
-            "/etc/x.h",
-        ] {
+        assert_eq!(header.as_deref(), Some("torch/include/ATen/core/CachingHostAllocator.h"));
+        assert_eq!(in_wheel("c10/core/Seam.h").as_deref(), Some("torch/include/c10/core/Seam.h"));
+        for elsewhere in ["aten/src/../../x.h", "setup.py", "aten/src/ATen/core/x.cpp", "/etc/x.h"] {
             assert_eq!(in_wheel(elsewhere), None);
         }
     }

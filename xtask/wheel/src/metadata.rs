@@ -16,14 +16,8 @@ pub struct TorchVersion {
 impl TorchVersion {
     /// Reads torch/version.py.
     pub fn parse(text: &str) -> Result<Self> {
-        let version = assigned(text, "__version__")
-            .and_then(string)
-            .context("torch/version.py sets no __version__")?;
-        Ok(Self {
-            version,
-            cuda: assigned(text, "cuda").and_then(string),
-            hip: assigned(text, "hip").and_then(string),
-        })
+        let version = assigned(text, "__version__").and_then(string).context("torch/version.py sets no __version__")?;
+        Ok(Self { version, cuda: assigned(text, "cuda").and_then(string), hip: assigned(text, "hip").and_then(string) })
     }
 }
 
@@ -45,10 +39,7 @@ fn assigned<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// A Python string literal without escapes.
 fn string(literal: &str) -> Option<String> {
-    let quote = literal
-        .chars()
-        .next()
-        .filter(|it| matches!(it, '\'' | '"'))?;
+    let quote = literal.chars().next().filter(|it| matches!(it, '\'' | '"'))?;
     let inner = literal[1..].strip_suffix(quote)?;
     (!inner.contains([quote, '\\'])).then(|| inner.to_owned())
 }
@@ -68,20 +59,12 @@ pub fn rewrite_version_py(text: &str, version: &str) -> Result<String> {
             format!("__version__ = '{version}'{end}")
         })
         .collect();
-    ensure!(
-        found == 1,
-        "torch/version.py does not set __version__ once, to a text"
-    );
+    ensure!(found == 1, "torch/version.py does not set __version__ once, to a text");
     Ok(lines.concat())
 }
 
 /// METADATA with another version, with our licence files if its format lists them, and with more `Project-URL` lines.
-pub fn rewrite_metadata(
-    text: &str,
-    version: &str,
-    licences: &[String],
-    links: &str,
-) -> Result<String> {
+pub fn rewrite_metadata(text: &str, version: &str, licences: &[String], links: &str) -> Result<String> {
     let old = header(text, "Version").context("METADATA has no Version")?;
     let (old, new) = (format!("Version: {old}"), format!("Version: {version}"));
     let (head, body) = match text.split_once("\n\n") {
@@ -140,27 +123,17 @@ pub fn rewrite_wheel(text: &str, tags: &[String]) -> Result<String> {
         }
     }
     ensure!(written, "WHEEL has no Tag");
-    Ok(lines.join("\n")
-        + if text.ends_with("\n\n") || !text.ends_with('\n') {
-            "\n\n"
-        } else {
-            "\n"
-        })
+    Ok(lines.join("\n") + if text.ends_with("\n\n") || !text.ends_with('\n') { "\n\n" } else { "\n" })
 }
 
 /// The first value of a field in the header part of METADATA or WHEEL.
 pub fn header<'a>(text: &'a str, field: &str) -> Option<&'a str> {
-    text.lines()
-        .take_while(|line| !line.is_empty())
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(": "))
+    text.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix(field)?.strip_prefix(": "))
 }
 
 /// Every tag in WHEEL.
 pub fn tags(wheel: &str) -> Vec<&str> {
-    wheel
-        .lines()
-        .filter_map(|line| line.strip_prefix("Tag: "))
-        .collect()
+    wheel.lines().filter_map(|line| line.strip_prefix("Tag: ")).collect()
 }
 
 #[cfg(test)]
@@ -180,15 +153,9 @@ mod tests {
         let add = |text: &str| add_entry_point(text, "console_scripts", script);
         let torch = "[console_scripts]\ntorchrun = torch.distributed.run:main\n\n[torchrun.logs_specs]\na = b:C\n";
         let with = format!("[console_scripts]\n{script}\n");
-        assert_eq!(
-            add(torch),
-            Some(torch.replacen("[console_scripts]\n", &with, 1))
-        );
+        assert_eq!(add(torch), Some(torch.replacen("[console_scripts]\n", &with, 1)));
         assert_eq!(add(""), Some(with.clone()));
-        assert_eq!(
-            add("[a]\nb = c:D\n"),
-            Some(format!("[a]\nb = c:D\n\n{with}"))
-        );
+        assert_eq!(add("[a]\nb = c:D\n"), Some(format!("[a]\nb = c:D\n\n{with}")));
         // It has one, or a form that is not known here.
         assert_eq!(add(&with), None);
         assert_eq!(add("[console_scripts]\npinbuddy=x:y\n"), None);
@@ -210,24 +177,12 @@ mod tests {
     fn reads_what_a_build_is() {
         let read = TorchVersion::parse(VERSION_PY).unwrap();
         assert_eq!(
-            (
-                read.version.as_str(),
-                read.cuda.as_deref(),
-                read.hip.as_deref()
-            ),
+            (read.version.as_str(), read.cuda.as_deref(), read.hip.as_deref()),
             ("2.15.0+cu132", Some("13.2"), None)
         );
-        assert_eq!(
-            TorchVersion::parse("__version__ = '2.6.0+cpu'\ncuda: Optional[str] = None\n")
-                .unwrap()
-                .cuda,
-            None
-        );
+        assert_eq!(TorchVersion::parse("__version__ = '2.6.0+cpu'\ncuda: Optional[str] = None\n").unwrap().cuda, None);
         assert!(TorchVersion::parse("__version__ = make_version()\n").is_err());
-        assert_eq!(
-            fork_version(&read.version, "0.1.0"),
-            "2.15.0+cu132.pinbuddy.0.1.0"
-        );
+        assert_eq!(fork_version(&read.version, "0.1.0"), "2.15.0+cu132.pinbuddy.0.1.0");
     }
 
     #[test]
@@ -235,10 +190,7 @@ mod tests {
         let fork = "2.15.0+cu132.pinbuddy.0.1.0";
         insta::assert_snapshot!("version_py", rewrite_version_py(VERSION_PY, fork).unwrap());
         let licences = ["pinbuddy/LICENSE", "pinbuddy/NOTICE"].map(str::to_owned);
-        insta::assert_snapshot!(
-            "metadata",
-            rewrite_metadata(METADATA, fork, &licences, "").unwrap()
-        );
+        insta::assert_snapshot!("metadata", rewrite_metadata(METADATA, fork, &licences, "").unwrap());
         let wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-manylinux_2_28_x86_64\n\n";
         let tags = ["cp311-cp311-manylinux_2_34_x86_64".to_owned()];
         insta::assert_snapshot!("wheel", rewrite_wheel(wheel, &tags).unwrap());

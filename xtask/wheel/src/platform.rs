@@ -31,8 +31,7 @@ impl Floors {
     /// Of a shared library.
     pub fn read(path: &Path) -> Result<Self> {
         let data = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-        Self::of(&data)
-            .with_context(|| format!("reading the symbol versions of {}", path.display()))
+        Self::of(&data).with_context(|| format!("reading the symbol versions of {}", path.display()))
     }
 
     /// Of a shared library's bytes.
@@ -54,11 +53,7 @@ impl Floors {
     /// Adds one version such as `GLIBC_2.34`. Symbol sets of other libraries are ignored.
     fn add(&mut self, need: &str) -> Result<()> {
         // Packed relative relocations, which glibc reads from 2.36 on.
-        let need = if need == "GLIBC_ABI_DT_RELR" {
-            "GLIBC_2.36"
-        } else {
-            need
-        };
+        let need = if need == "GLIBC_ABI_DT_RELR" { "GLIBC_2.36" } else { need };
         let Some((set, number)) = need.split_once('_') else {
             return Ok(());
         };
@@ -91,14 +86,12 @@ impl Floors {
     pub fn require(&self, what: &str, tag: &str, torch: &Self) -> Result<()> {
         let first = tag.split('.').next().unwrap_or(tag);
         let kind = first.strip_suffix(&format!("_{}", consts::ARCH));
-        let kind =
-            kind.with_context(|| format!("the platform tag {tag} is not for {}", consts::ARCH))?;
+        let kind = kind.with_context(|| format!("the platform tag {tag} is not for {}", consts::ARCH))?;
         // A wheel with a plain `linux` tag promises nothing.
         if kind == "linux" {
             return Ok(());
         }
-        let (major, minor) =
-            name::glibc(kind).with_context(|| format!("an unknown platform tag: {tag}"))?;
+        let (major, minor) = name::glibc(kind).with_context(|| format!("an unknown platform tag: {tag}"))?;
         let (glibc, rust) = (Version(vec![major, minor]), Version(vec![4, 2, 0]));
         let most = |set: &str| match set {
             "GLIBC" => Some(&glibc),
@@ -127,11 +120,7 @@ impl Floors {
 
 impl fmt::Display for Floors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all: Vec<_> = self
-            .newest
-            .iter()
-            .map(|(set, version)| format!("{set} {version}"))
-            .collect();
+        let all: Vec<_> = self.newest.iter().map(|(set, version)| format!("{set} {version}")).collect();
         f.write_str(&all.join(", "))
     }
 }
@@ -139,10 +128,7 @@ impl fmt::Display for Floors {
 impl Version {
     /// `2.28`.
     pub fn parse(text: &str) -> Option<Self> {
-        text.split('.')
-            .map(|part| part.parse().ok())
-            .collect::<Option<_>>()
-            .map(Self)
+        text.split('.').map(|part| part.parse().ok()).collect::<Option<_>>().map(Self)
     }
 }
 
@@ -249,13 +235,7 @@ mod tests {
         ] {
             assert!(fits(needs, BASE), "{needs:?}");
         }
-        for newer in [
-            "GLIBC_2.29",
-            "GLIBC_ABI_DT_RELR",
-            "GLIBCXX_3.4.23",
-            "CXXABI_1.3.12",
-            "GCC_12.0.0",
-        ] {
+        for newer in ["GLIBC_2.29", "GLIBC_ABI_DT_RELR", "GLIBCXX_3.4.23", "CXXABI_1.3.12", "GCC_12.0.0"] {
             assert!(!fits(&["GLIBC_2.17", newer], BASE), "{newer}");
             assert!(fits(&[newer], "linux_x86_64"), "{newer}");
         }

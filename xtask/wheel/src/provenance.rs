@@ -88,9 +88,7 @@ impl Provenance {
             header_sha256,
             library_sha256: Digest::of(library).hex(),
             program_sha256: None,
-            floors: newest
-                .map(|(set, version)| (set.clone(), version.to_string()))
-                .collect(),
+            floors: newest.map(|(set, version)| (set.clone(), version.to_string())).collect(),
         }
     }
 

@@ -43,11 +43,7 @@ pub struct Entry {
 impl Archive {
     /// Opens and checks the list of entries.
     pub fn open(path: &Path) -> Result<Self> {
-        let shown = path
-            .file_name()
-            .unwrap_or(path.as_os_str())
-            .to_string_lossy()
-            .into_owned();
+        let shown = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
         let bytes = file.metadata()?.len();
         // The zip crate's raw copies are unreliable beyond 32-bit offsets.
@@ -62,14 +58,8 @@ impl Archive {
             let found = format!("{bytes} bytes, and: {error}");
             corrupt(&shown, &found, "a whole zip archive")
         })?;
-        let mut archive = Self {
-            zip,
-            entries: Vec::new(),
-            shown,
-        };
-        archive
-            .check()
-            .map_err(|reason| archive.corrupt(&reason, "a wheel as pip would take it"))?;
+        let mut archive = Self { zip, entries: Vec::new(), shown };
+        archive.check().map_err(|reason| archive.corrupt(&reason, "a wheel as pip would take it"))?;
         Ok(archive)
     }
 
@@ -92,25 +82,15 @@ impl Archive {
             if file.encrypted() {
                 return Err(format!("an encrypted entry: {name:?}"));
             }
-            if !matches!(
-                file.compression(),
-                CompressionMethod::Stored | CompressionMethod::Deflated
-            ) {
-                return Err(format!(
-                    "a compression that wheels do not use: {} in {name:?}",
-                    file.compression()
-                ));
+            if !matches!(file.compression(), CompressionMethod::Stored | CompressionMethod::Deflated) {
+                return Err(format!("a compression that wheels do not use: {} in {name:?}", file.compression()));
             }
             total = total.saturating_add(file.size());
             if file.size() > LARGEST_ENTRY || total > LARGEST_TOTAL {
                 return Err(format!("{name:?} unpacks to {} bytes", file.size()));
             }
             let folder = name.ends_with('/');
-            self.entries.push(Entry {
-                name,
-                size: file.size(),
-                folder,
-            });
+            self.entries.push(Entry { name, size: file.size(), folder });
         }
         self.check_no_file_is_a_folder()
     }
@@ -146,9 +126,7 @@ impl Archive {
     pub fn stream(&mut self, index: usize, sink: &mut dyn Write) -> Result<(Digest, u64)> {
         let Entry { name, size, .. } = self.entries[index].clone();
         let shown = &self.shown;
-        let unsound = |error: &dyn fmt::Display| {
-            corrupt(shown, &format!("{name}: {error}"), "an entry that unpacks")
-        };
+        let unsound = |error: &dyn fmt::Display| corrupt(shown, &format!("{name}: {error}"), "an entry that unpacks");
         let file = self.zip.by_index(index).map_err(|error| unsound(&error))?;
         let (mut hasher, mut bytes, mut buffer) = (Hasher::default(), 0, vec![0; 256 << 10]);
         // Reads at most one byte more than announced, which is enough to refuse it.
@@ -160,8 +138,7 @@ impl Archive {
                 read => read.map_err(|error| unsound(&error))?,
             };
             let part = &buffer[..read];
-            sink.write_all(part)
-                .with_context(|| format!("extracting {name}"))?;
+            sink.write_all(part).with_context(|| format!("extracting {name}"))?;
             hasher.write_all(part)?;
             bytes += read as u64;
         }
@@ -194,8 +171,8 @@ impl Archive {
         let Some(bytes) = self.bytes(name)? else {
             return Ok(None);
         };
-        let text = String::from_utf8(bytes)
-            .map_err(|_| self.corrupt(&format!("{name} in another encoding"), "UTF-8"))?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| self.corrupt(&format!("{name} in another encoding"), "UTF-8"))?;
         Ok(Some(text))
     }
 }
@@ -210,13 +187,7 @@ fn check_name(name: &str) -> Result<(), String> {
         || path.contains(['\\', '\0', '\n', '\r'])
         || path.split('/').any(|part| matches!(part, "" | "." | ".."))
         || path.as_bytes().get(1) == Some(&b':');
-    if bad {
-        Err(format!(
-            "a path that leaves the wheel's folder or is not plain: {name:?}"
-        ))
-    } else {
-        Ok(())
-    }
+    if bad { Err(format!("a path that leaves the wheel's folder or is not plain: {name:?}")) } else { Ok(()) }
 }
 
 fn corrupt(shown: &str, found: &str, expected: &str) -> Refusal {

@@ -87,11 +87,8 @@ mod tests {
 
     #[test]
     fn names_with_commas_and_quotes_survive() {
-        let rows = [
-            row("torch/a,b.py", b"x"),
-            row("torch/say \"hi\".py", b""),
-            ("torch-1.dist-info/RECORD".into(), None),
-        ];
+        let rows =
+            [row("torch/a,b.py", b"x"), row("torch/say \"hi\".py", b""), ("torch-1.dist-info/RECORD".into(), None)];
         let text = format(&rows);
         insta::assert_snapshot!(text);
         let read = parse(&text).unwrap();

@@ -29,29 +29,17 @@ pub struct Promise<'a> {
 pub fn open(path: &Path, name: &WheelName, contents: &Contents) -> Result<verify::Checked> {
     let mut wheel = verify::open(path)?;
     let (info, version) = (format!("{}.dist-info", wheel.stem), &name.version);
-    ensure!(
-        wheel.stem == format!("{}-{version}", name.name),
-        "the .dist-info is {info}"
-    );
+    ensure!(wheel.stem == format!("{}-{version}", name.name), "the .dist-info is {info}");
     let metadata = wheel.text(&format!("{info}/METADATA"))?;
     let found = metadata::header(&metadata, "Version");
-    ensure!(
-        found == Some(version),
-        "METADATA has the version {found:?} instead of {version}"
-    );
+    ensure!(found == Some(version), "METADATA has the version {found:?} instead of {version}");
     let tags = wheel.text(&format!("{info}/WHEEL"))?;
-    ensure!(
-        metadata::tags(&tags) == name.tags(),
-        "WHEEL's tags are not those of {name}"
-    );
+    ensure!(metadata::tags(&tags) == name.tags(), "WHEEL's tags are not those of {name}");
     for needed in [provenance::NAME, sbom::NAME] {
         wheel.text(&format!("{info}/{needed}"))?;
     }
     for (path, file) in &contents.files {
-        ensure!(
-            wheel.bytes(path)? == file.bytes,
-            "{path} is not what was written"
-        );
+        ensure!(wheel.bytes(path)? == file.bytes, "{path} is not what was written");
     }
     Ok(wheel)
 }
@@ -61,11 +49,7 @@ pub fn verify(path: &Path, promise: &Promise<'_>, contents: &Contents, step: &St
     let mut wheel = open(path, promise.name, contents)?;
     let version = &promise.name.version;
     let torch = TorchVersion::parse(&wheel.text("torch/version.py")?)?;
-    ensure!(
-        torch.version == *version,
-        "torch/version.py has {} instead of {version}",
-        torch.version
-    );
+    ensure!(torch.version == *version, "torch/version.py has {} instead of {version}", torch.version);
     let (ours, library) = promise.library;
     let ours_path = format!("torch/lib/{ours}");
     for (path, expected) in [promise.header, (&ours_path, library)] {
@@ -74,10 +58,7 @@ pub fn verify(path: &Path, promise: &Promise<'_>, contents: &Contents, step: &St
     }
     let asks = promise.asks;
     let (names, _) = needed(&wheel.bytes(asks)?)?;
-    ensure!(
-        names.iter().any(|name| name == ours),
-        "{asks} needs {names:?}, not {ours}"
-    );
+    ensure!(names.iter().any(|name| name == ours), "{asks} needs {names:?}, not {ours}");
     check_soname(&mut wheel, &ours_path, ours)?;
     wheel.verify_all(step, |_| Ok(None))
 }
@@ -85,9 +66,6 @@ pub fn verify(path: &Path, promise: &Promise<'_>, contents: &Contents, step: &St
 /// Refuses a library that programs would not find loaded under its name.
 pub fn check_soname(wheel: &mut verify::Checked, path: &str, name: &str) -> Result<()> {
     let (_, own) = needed(&wheel.bytes(path)?)?;
-    ensure!(
-        own.as_deref() == Some(name),
-        "the SONAME of {path} is {own:?}"
-    );
+    ensure!(own.as_deref() == Some(name), "the SONAME of {path} is {own:?}");
     Ok(())
 }

@@ -58,26 +58,17 @@ pub fn document(
         })
     });
     let torch_purl = torch.as_ref().map(|it| it["purl"].clone());
-    let components: Vec<Value> = torch
-        .into_iter()
-        .chain(crates.iter().map(component))
-        .collect();
-    let roots = crates
-        .iter()
-        .filter(|it| ROOTS.contains(&it.name.as_str()))
-        .map(|it| Value::from(purl(&it.name, &it.version)));
+    let components: Vec<Value> = torch.into_iter().chain(crates.iter().map(component)).collect();
+    let roots =
+        crates.iter().filter(|it| ROOTS.contains(&it.name.as_str())).map(|it| Value::from(purl(&it.name, &it.version)));
     let direct: Vec<Value> = torch_purl.clone().into_iter().chain(roots).collect();
     let mut dependencies = vec![json!({ "ref": root, "dependsOn": direct })];
     dependencies.extend(torch_purl.map(|it| json!({ "ref": it, "dependsOn": [] })));
-    dependencies.extend(
-        crates
-            .iter()
-            .map(|it| json!({ "ref": purl(&it.name, &it.version), "dependsOn": it.depends_on })),
-    );
+    dependencies
+        .extend(crates.iter().map(|it| json!({ "ref": purl(&it.name, &it.version), "dependsOn": it.depends_on })));
     let mut about = json!({ "type": "library", "bom-ref": root, "name": name, "version": version, "purl": root });
     if !defaults.is_empty() {
-        let one =
-            |(name, value)| json!({ "name": format!("pinbuddy:default:{name}"), "value": value });
+        let one = |(name, value)| json!({ "name": format!("pinbuddy:default:{name}"), "value": value });
         about["properties"] = defaults.iter().map(one).collect();
     }
     json!({
@@ -130,11 +121,7 @@ mod tests {
     #[test]
     fn a_whole_document() {
         let crates = [one("libc", &[]), one("pinbuddy-bridge", &["libc"])];
-        let base = (
-            "torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl",
-            "2.15.0",
-            &*"ab".repeat(32),
-        );
+        let base = ("torch-2.15.0-cp311-cp311-manylinux_2_28_x86_64.whl", "2.15.0", &*"ab".repeat(32));
         let document = document(
             ("torch", "2.15.0+cu132.pinbuddy.0.1.0"),
             Some(base),

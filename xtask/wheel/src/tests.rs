@@ -37,23 +37,11 @@ impl Made {
             ("torch/a,b.py", "untouched = 1\n"),
             ("torch/lib/libc10.so", "not really a library"),
             (HEADER, "upstream's header\n"),
-            (
-                &format!("{INFO}/METADATA"),
-                "Metadata-Version: 2.4\nName: torch\nVersion: 2.15.0\n\n",
-            ),
-            (
-                &format!("{INFO}/WHEEL"),
-                "Wheel-Version: 1.0\nTag: cp311-cp311-manylinux_2_28_x86_64\n",
-            ),
+            (&format!("{INFO}/METADATA"), "Metadata-Version: 2.4\nName: torch\nVersion: 2.15.0\n\n"),
+            (&format!("{INFO}/WHEEL"), "Wheel-Version: 1.0\nTag: cp311-cp311-manylinux_2_28_x86_64\n"),
         ];
-        let files = files
-            .map(|(name, text)| (name.to_owned(), text.into()))
-            .into();
-        Self {
-            files,
-            record: None,
-            folder: tempfile::tempdir().unwrap(),
-        }
+        let files = files.map(|(name, text)| (name.to_owned(), text.into())).into();
+        Self { files, record: None, folder: tempfile::tempdir().unwrap() }
     }
 
     fn set(mut self, name: &str, text: &str) -> Self {
@@ -63,11 +51,7 @@ impl Made {
     }
 
     fn true_record(&self) -> String {
-        let mut rows: Vec<Row> = self
-            .files
-            .iter()
-            .map(|(name, bytes)| record::row(name, bytes))
-            .collect();
+        let mut rows: Vec<Row> = self.files.iter().map(|(name, bytes)| record::row(name, bytes)).collect();
         rows.push((format!("{INFO}/RECORD"), None));
         record::format(&rows)
     }
@@ -119,16 +103,10 @@ impl Made {
 fn a_good_wheel_is_verified_and_extracted() {
     let made = Made::good();
     let facts = made.verify_bytes(&made.bytes()).unwrap();
-    assert_eq!(
-        (facts.torch_version.as_str(), facts.cuda.as_str()),
-        ("2.15.0+cu132", "13.2")
-    );
+    assert_eq!((facts.torch_version.as_str(), facts.cuda.as_str()), ("2.15.0+cu132", "13.2"));
     let tree = made.folder.path().join("tree");
     assert!(tree.join(HEADER).exists() && tree.join("torch/lib/libc10.so").exists());
-    assert!(
-        !tree.join("torch/version.py").exists(),
-        "not needed to compile"
-    );
+    assert!(!tree.join("torch/version.py").exists(), "not needed to compile");
 }
 
 #[test]
@@ -143,18 +121,13 @@ fn what_record_does_not_bear_out() {
         let row = text.lines().find(|it| it.contains("a,b")).unwrap();
         text.replace(row, "\"torch/a,b.py\",,")
     };
-    let changes: [(&str, &dyn Fn(String) -> String); 4] = [
-        ("no_hash", &unhashed),
-        ("wrong_hash", &swapped),
-        ("unlisted", &without),
-        ("missing", &more),
-    ];
+    let changes: [(&str, &dyn Fn(String) -> String); 4] =
+        [("no_hash", &unhashed), ("wrong_hash", &swapped), ("unlisted", &without), ("missing", &more)];
     for (name, change) in changes {
         insta::assert_snapshot!(name, Made::good().record(change).refusal());
     }
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    zip.start_file("torch/version.py", SimpleFileOptions::default())
-        .unwrap();
+    zip.start_file("torch/version.py", SimpleFileOptions::default()).unwrap();
     let bytes = zip.finish().unwrap().into_inner();
     insta::assert_snapshot!("no_record", Made::good().verify_bytes(&bytes).unwrap_err());
 }
@@ -165,10 +138,7 @@ fn truncated_or_changed_bytes() {
     let bytes = made.bytes();
     for length in [0, 10, bytes.len() / 2, bytes.len() - 1] {
         let error = made.verify_bytes(&bytes[..length]).unwrap_err();
-        assert!(
-            error.contains("is corrupt, truncated or tampered with"),
-            "{length}: {error}"
-        );
+        assert!(error.contains("is corrupt, truncated or tampered with"), "{length}: {error}");
     }
 }
 
@@ -206,21 +176,10 @@ fn unpacked(path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
 
 #[test]
 fn names_that_leave_the_folder() {
-    for name in [
-        "../evil.py",
-        "/etc/evil",
-        "torch/../../evil",
-        "torch\\evil.py",
-        "C:evil",
-        "torch//x.py",
-        "./x",
-    ] {
+    for name in ["../evil.py", "/etc/evil", "torch/../../evil", "torch\\evil.py", "C:evil", "torch//x.py", "./x"] {
         let made = Made::good().set(name, "x");
         let error = made.refusal();
-        assert!(
-            error.contains("a path that leaves the wheel's folder"),
-            "{name}: {error}"
-        );
+        assert!(error.contains("a path that leaves the wheel's folder"), "{name}: {error}");
         assert!(!made.folder.path().join("evil.py").exists());
     }
     let error = Made::good().set("torch/version.py/x", "x").refusal();
@@ -232,10 +191,7 @@ fn more_than_four_gigabytes() {
     let made = Made::good();
     fs::write(made.path(), made.bytes()).unwrap();
     // A hole in the file, not 5 GiB of disk.
-    let file = fs::OpenOptions::new()
-        .write(true)
-        .open(made.path())
-        .unwrap();
+    let file = fs::OpenOptions::new().write(true).open(made.path()).unwrap();
     file.set_len(5 << 30).unwrap();
     insta::assert_snapshot!("too_large", verify::open(&made.path()).err().unwrap());
 }
@@ -244,8 +200,7 @@ fn more_than_four_gigabytes() {
 fn a_symbolic_link() {
     let made = Made::good();
     let mut zip = ZipWriter::new_append(Cursor::new(made.bytes())).unwrap();
-    zip.add_symlink("torch/link", "/etc/passwd", SimpleFileOptions::default())
-        .unwrap();
+    zip.add_symlink("torch/link", "/etc/passwd", SimpleFileOptions::default()).unwrap();
     let bytes = zip.finish().unwrap().into_inner();
     insta::assert_snapshot!("symlink", made.verify_bytes(&bytes).unwrap_err());
 }
@@ -253,9 +208,7 @@ fn a_symbolic_link() {
 #[test]
 fn another_build_or_release_or_a_header_that_drifted() {
     let torch = |version: &str, cuda: &str, hip: &str| {
-        format!(
-            "__version__ = '{version}'\ncuda: Optional[str] = {cuda}\nhip: Optional[str] = {hip}\n"
-        )
+        format!("__version__ = '{version}'\ncuda: Optional[str] = {cuda}\nhip: Optional[str] = {hip}\n")
     };
     let (version, none) = ("torch/version.py", "None");
     let [tags, metadata] = ["WHEEL", "METADATA"].map(|it| format!("{INFO}/{it}"));
@@ -282,10 +235,7 @@ fn the_fork_is_complete_in_order_and_the_same_every_time() {
     let made = Made::good();
     fs::write(made.path(), made.bytes()).unwrap();
     let stem = "torch-2.15.0+cu132.pinbuddy.0.1.0";
-    let mut contents = Contents {
-        stem: stem.into(),
-        ..Contents::default()
-    };
+    let mut contents = Contents { stem: stem.into(), ..Contents::default() };
     for (name, text) in [
         ("torch/version.py", "new"),
         ("torch/include/pinbuddy/x.h", "ours"),

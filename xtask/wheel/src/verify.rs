@@ -55,8 +55,8 @@ pub fn open(path: &Path) -> Result<Checked> {
     })?;
     let own = format!("{stem}.dist-info/RECORD");
     let text = archive.text(&own)?.unwrap_or_default();
-    let rows = record::parse(&text)
-        .map_err(|error| archive.corrupt(&format!("{error:#}"), "a RECORD that can be read"))?;
+    let rows =
+        record::parse(&text).map_err(|error| archive.corrupt(&format!("{error:#}"), "a RECORD that can be read"))?;
     for entry in archive.files() {
         // Only RECORD's signatures may be missing from it.
         if !rows.contains_key(&entry.name) && !is_signature(&entry.name) {
@@ -64,24 +64,17 @@ pub fn open(path: &Path) -> Result<Checked> {
             return Err(archive.corrupt(&found, "every file listed").into());
         }
     }
-    let unhashed = rows
-        .iter()
-        .find(|(path, row)| row.is_none() && **path != own && !is_signature(path));
+    let unhashed = rows.iter().find(|(path, row)| row.is_none() && **path != own && !is_signature(path));
     if let Some((path, _)) = unhashed {
         let found = format!("{path} has no hash in RECORD");
         return Err(archive.corrupt(&found, "a hash for every file").into());
     }
-    let present: std::collections::HashSet<&str> =
-        archive.files().map(|entry| entry.name.as_str()).collect();
+    let present: std::collections::HashSet<&str> = archive.files().map(|entry| entry.name.as_str()).collect();
     if let Some(missing) = rows.keys().find(|path| !present.contains(path.as_str())) {
         let found = format!("{missing} is in RECORD, but not in the archive");
         return Err(archive.corrupt(&found, "every listed file").into());
     }
-    Ok(Checked {
-        archive,
-        rows,
-        stem,
-    })
+    Ok(Checked { archive, rows, stem })
 }
 
 /// `RECORD.jws` and `RECORD.p7s` sign a RECORD that a fork no longer has.
@@ -120,8 +113,7 @@ impl Checked {
             }
             let mut sink = sink_for(&entry.name)?.unwrap_or_else(|| Box::new(io::sink()));
             let (digest, size) = self.archive.stream(index, &mut sink)?;
-            sink.flush()
-                .with_context(|| format!("extracting {}", entry.name))?;
+            sink.flush().with_context(|| format!("extracting {}", entry.name))?;
             self.compare(&entry.name, digest, size)?;
             step.advance(size);
         }
@@ -189,19 +181,11 @@ fn check_identity(wheel: &mut Checked, expected: &Expected<'_>) -> Result<Facts>
     let (torch_version, cuda) = check_official(wheel, expected.name, expected.release)?;
     let header = wheel.text(expected.header)?;
     let header_sha256 = header::check(&header, expected, &wheel.archive.shown)?;
-    Ok(Facts {
-        torch_version,
-        cuda,
-        header_sha256,
-    })
+    Ok(Facts { torch_version, cuda, header_sha256 })
 }
 
 /// Returns the versions of torch and of CUDA.
-fn check_official(
-    wheel: &mut Checked,
-    name: &WheelName,
-    release: &str,
-) -> Result<(String, String)> {
+fn check_official(wheel: &mut Checked, name: &WheelName, release: &str) -> Result<(String, String)> {
     let shown = wheel.archive.shown.clone();
     let dist_info = format!("{}.dist-info", wheel.stem);
     let metadata = wheel.text(&format!("{dist_info}/METADATA"))?;
@@ -221,54 +205,36 @@ fn check_official(
     let fork = torch.version.contains("pinbuddy");
     if torch.version.split('+').next() != Some(release) || fork {
         let remedy = match fork {
-            true => {
-                "it is a fork already: pass the official wheel, or leave --wheel out to fetch it"
-            }
+            true => "it is a fork already: pass the official wheel, or leave --wheel out to fetch it",
             false => "pass --torch with the wheel's own version, or another wheel",
         };
-        return Err(
-            refuse(format!("{shown} is not the official torch {release}"))
-                .found(format!("torch {} (torch/version.py)", torch.version))
-                .expected(format!("torch {release}"))
-                .remedy(remedy)
-                .into(),
-        );
+        return Err(refuse(format!("{shown} is not the official torch {release}"))
+            .found(format!("torch {} (torch/version.py)", torch.version))
+            .expected(format!("torch {release}"))
+            .remedy(remedy)
+            .into());
     }
     let Some(cuda) = torch.cuda.clone() else {
-        let kind = torch.hip.as_ref().map_or("the CPU build".into(), |hip| {
-            format!("the ROCm {hip} build")
-        });
-        return Err(refuse(format!(
-            "{shown} is a build without CUDA, which has no pinned memory to serve"
-        ))
-        .found(format!("torch {}, {kind}", torch.version))
-        .expected("a CUDA build")
-        .remedy("leave --wheel out to fetch the CUDA build, or pass a wheel of one")
-        .into());
+        let kind = torch.hip.as_ref().map_or("the CPU build".into(), |hip| format!("the ROCm {hip} build"));
+        return Err(refuse(format!("{shown} is a build without CUDA, which has no pinned memory to serve"))
+            .found(format!("torch {}, {kind}", torch.version))
+            .expected("a CUDA build")
+            .remedy("leave --wheel out to fetch the CUDA build, or pass a wheel of one")
+            .into());
     };
     Ok((torch.version, cuda))
 }
 
 fn renamed(shown: &str, outside: &str, inside: &str, file: &str) -> Refusal {
-    refuse(format!(
-        "{shown} was renamed: its name and its {file} file disagree"
-    ))
-    .found(outside)
-    .expected(format!("{inside} ({file})"))
-    .remedy("give the file its original name back, or fetch it again")
+    refuse(format!("{shown} was renamed: its name and its {file} file disagree"))
+        .found(outside)
+        .expected(format!("{inside} ({file})"))
+        .remedy("give the file its original name back, or fetch it again")
 }
 
 /// Whether compiling needs this file: headers, and the libraries to link against.
 fn needed_to_compile(name: &str) -> bool {
-    const LIBRARIES: [&str; 5] = [
-        "libc10.so",
-        "libc10_cuda.so",
-        "libtorch_cpu.so",
-        "libtorch_cuda.so",
-        "libtorch.so",
-    ];
+    const LIBRARIES: [&str; 5] = ["libc10.so", "libc10_cuda.so", "libtorch_cpu.so", "libtorch_cuda.so", "libtorch.so"];
     name.starts_with("torch/include/")
-        || name
-            .strip_prefix("torch/lib/")
-            .is_some_and(|library| LIBRARIES.contains(&library))
+        || name.strip_prefix("torch/lib/").is_some_and(|library| LIBRARIES.contains(&library))
 }

@@ -29,10 +29,7 @@ pub struct NewFile {
 impl NewFile {
     /// An ordinary file.
     pub fn text(contents: impl Into<Vec<u8>>) -> Self {
-        Self {
-            bytes: contents.into(),
-            executable: false,
-        }
+        Self { bytes: contents.into(), executable: false }
     }
 
     /// A value as JSON, for people, too.
@@ -44,10 +41,7 @@ impl NewFile {
 
     /// A shared library.
     pub fn library(contents: Vec<u8>) -> Self {
-        Self {
-            bytes: contents,
-            executable: true,
-        }
+        Self { bytes: contents, executable: true }
     }
 }
 
@@ -61,12 +55,7 @@ pub struct Contents {
 }
 
 /// Writes `out` from `base`, if there is one, and `contents`.
-pub fn write(
-    mut base: Option<&mut Checked>,
-    contents: &Contents,
-    out: &Path,
-    step: &Step,
-) -> Result<()> {
+pub fn write(mut base: Option<&mut Checked>, contents: &Contents, out: &Path, step: &Step) -> Result<()> {
     if let Some(base) = &base {
         step.total(base.archive.entries.iter().map(|entry| entry.size).sum());
     }
@@ -102,13 +91,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn base_entries(
-        &mut self,
-        base: &mut Checked,
-        stem: &str,
-        metadata: bool,
-        step: &Step,
-    ) -> Result<()> {
+    fn base_entries(&mut self, base: &mut Checked, stem: &str, metadata: bool, step: &Step) -> Result<()> {
         for index in 0..base.archive.entries.len() {
             let entry = base.archive.entries[index].clone();
             let name = renamed(&entry.name, &base.stem, stem);
@@ -121,9 +104,7 @@ impl Writer {
             } else {
                 step.say(name.as_str());
                 let raw = base.archive.zip.by_index_raw(index)?;
-                self.zip
-                    .raw_copy_file_rename(raw, &name)
-                    .with_context(|| format!("copying {name}"))?;
+                self.zip.raw_copy_file_rename(raw, &name).with_context(|| format!("copying {name}"))?;
                 if let Some(fingerprint) = base.rows.get(&entry.name) {
                     self.rows.push((name, fingerprint.clone()));
                 }
@@ -153,9 +134,7 @@ impl Writer {
             .last_modified_time(DateTime::default())
             .unix_permissions(mode);
         self.zip.start_file(name, options)?;
-        self.zip
-            .write_all(&file.bytes)
-            .with_context(|| format!("writing {name}"))
+        self.zip.write_all(&file.bytes).with_context(|| format!("writing {name}"))
     }
 
     fn finish(mut self) -> Result<()> {
@@ -163,11 +142,7 @@ impl Writer {
         self.rows.push((name.clone(), None));
         let text = record::format(&self.rows);
         self.add(&name, &NewFile::text(text))?;
-        let file = self
-            .zip
-            .finish()?
-            .into_inner()
-            .map_err(std::io::IntoInnerError::into_error)?;
+        let file = self.zip.finish()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.sync_all().context("flushing the wheel to disk")
     }
 }
@@ -188,17 +163,8 @@ mod tests {
 
     #[test]
     fn only_the_two_folders_with_the_version_in_their_name() {
-        assert_eq!(
-            renamed("torch-2.0.dist-info/RECORD", "torch-2.0", "torch-2.0+x"),
-            "torch-2.0+x.dist-info/RECORD"
-        );
-        assert_eq!(
-            renamed("torch-2.0.data/scripts/x", "torch-2.0", "torch-2.0+x"),
-            "torch-2.0+x.data/scripts/x"
-        );
-        assert_eq!(
-            renamed("torch/version.py", "torch-2.0", "torch-2.0+x"),
-            "torch/version.py"
-        );
+        assert_eq!(renamed("torch-2.0.dist-info/RECORD", "torch-2.0", "torch-2.0+x"), "torch-2.0+x.dist-info/RECORD");
+        assert_eq!(renamed("torch-2.0.data/scripts/x", "torch-2.0", "torch-2.0+x"), "torch-2.0+x.data/scripts/x");
+        assert_eq!(renamed("torch/version.py", "torch-2.0", "torch-2.0+x"), "torch/version.py");
     }
 }

@@ -65,8 +65,8 @@ fn by_toml(text: &str) -> Option<BTreeMap<String, String>> {
 fn file() -> impl Strategy<Value = String> {
     let names = ["BUDDY_MAX_MB", "BUDDY_LOG", "BUDDY_LIVE"];
     let others = [
-        "=", "=", "=", " ", "\n", "\n", "\r\n", "\"", "\"", "'", "'", "\\", "\\\"", "#", "1", "0",
-        "-", "true", "false", "x", "[", "]", ".", "_", ",", "\t", "ü", "\u{1}", "\u{7f}", "\u{85}",
+        "=", "=", "=", " ", "\n", "\n", "\r\n", "\"", "\"", "'", "'", "\\", "\\\"", "#", "1", "0", "-", "true",
+        "false", "x", "[", "]", ".", "_", ",", "\t", "ü", "\u{1}", "\u{7f}", "\u{85}",
     ];
     let pieces: Vec<&str> = names.into_iter().chain(others).collect();
     prop::collection::vec(prop::sample::select(pieces), 0..24).prop_map(|it| it.concat())
@@ -82,8 +82,7 @@ fn lines() -> impl Strategy<Value = String> {
         "\"([ !#-\\[\\]-~ü]|\\\\\"|\\\\\\\\){0,9}\"",
     ];
     let comment = prop::sample::select(vec!["", " # one", "#"]);
-    let line =
-        (name, value, comment).prop_map(|(name, value, end)| format!("{name} = {value}{end}\n"));
+    let line = (name, value, comment).prop_map(|(name, value, end)| format!("{name} = {value}{end}\n"));
     prop::collection::vec(line, 0..6).prop_map(|it| it.concat())
 }
 
@@ -149,16 +148,10 @@ proptest! {
 
 #[test]
 fn an_empty_value_turns_off_what_a_site_or_a_wheel_sets_and_says_nothing() {
-    let all: String = VARIABLES
-        .iter()
-        .map(|it| format!("{} = \"1\"\n", it.name))
-        .collect();
+    let all: String = VARIABLES.iter().map(|it| format!("{} = \"1\"\n", it.name)).collect();
     let (built_in, _) = Config::read(|_| None);
     for (environment, file) in [(Some(" "), &*all), (None, &all.replace('1', ""))] {
-        let layers = [
-            site(file).0,
-            Layer::parse(Origin::Wheel, "wheel.toml", &all).0,
-        ];
+        let layers = [site(file).0, Layer::parse(Origin::Wheel, "wheel.toml", &all).0];
         let (config, warnings) = Config::layered(|_| environment.map(Into::into), &layers);
         assert_eq!((config, warnings), (built_in.clone(), vec![]));
     }
@@ -177,9 +170,7 @@ fn an_unusable_value_says_where_it_is_and_what_counts_instead() {
 
 #[test]
 fn a_build_refuses_what_a_program_would_warn_of() {
-    let refused = |name: &str, value: &str| {
-        refusals(&BTreeMap::from([(name.to_owned(), value.to_owned())])).join("; ")
-    };
+    let refused = |name: &str, value: &str| refusals(&BTreeMap::from([(name.to_owned(), value.to_owned())])).join("; ");
     assert_eq!(refused("BUDDY_LOG", "info"), "");
     let all = [
         ("BUDDY_LOG", "loud"),

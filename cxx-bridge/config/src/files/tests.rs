@@ -38,19 +38,9 @@ fn the_sites_file_is_read_before_the_wheels() {
     write(&path, b"BUDDY_MAX_MB = 8\n", 0o644);
     let library = folder.path().join("libtorch_pinbuddy.so");
     // What a permissive umask gives a wheel's files is as good as the library.
-    write(
-        &folder.path().join(BESIDE_LIBRARY),
-        b"BUDDY_MAX_MB = 9\n",
-        0o664,
-    );
+    write(&folder.path().join(BESIDE_LIBRARY), b"BUDDY_MAX_MB = 9\n", 0o664);
     let (sets, warnings) = found(user, Some(&library), &path);
-    assert_eq!(
-        sets,
-        [
-            (Origin::Site, "8".to_owned()),
-            (Origin::Wheel, "9".to_owned())
-        ]
-    );
+    assert_eq!(sets, [(Origin::Site, "8".to_owned()), (Origin::Wheel, "9".to_owned())]);
     assert_eq!(warnings, [] as [String; 0]);
     let (sets, warnings) = found(user, Some(&library), Path::new(""));
     assert_eq!(sets, [(Origin::Wheel, "9".to_owned())]);
@@ -64,20 +54,14 @@ fn a_file_that_others_may_change_is_refused_in_one_line() {
         write(&path, b"BUDDY_MAX_MB = 8\n", mode);
         let (sets, warnings) = found(user, None, &path);
         assert_eq!(sets, []);
-        assert!(
-            warnings.len() == 1 && warnings[0].contains(&format!("mode {mode:o}")),
-            "{warnings:?}"
-        );
+        assert!(warnings.len() == 1 && warnings[0].contains(&format!("mode {mode:o}")), "{warnings:?}");
     }
     write(&path, b"BUDDY_MAX_MB = 8\n", 0o600);
     assert_eq!(found(user, None, &path).0.len(), 1);
     let owner = File::open(&path).unwrap();
     // Root's is everybody's to use.
     let expected = usize::from(user != 0);
-    assert_eq!(
-        usize::from(check(&owner, Some(user + 1)).is_err()),
-        expected
-    );
+    assert_eq!(usize::from(check(&owner, Some(user + 1)).is_err()), expected);
 }
 
 #[test]
@@ -103,10 +87,7 @@ fn what_is_no_file_of_text_is_refused_in_one_line() {
 
 #[test]
 fn a_place_where_nothing_is_says_nothing() {
-    let surroundings = Surroundings {
-        user: 0,
-        library: Some("/nowhere/libtorch_pinbuddy.so".into()),
-    };
+    let surroundings = Surroundings { user: 0, library: Some("/nowhere/libtorch_pinbuddy.so".into()) };
     // The usual place may have a file on this machine, so the variable is empty.
     let (layers, warnings) = surroundings.layers(|_| Some("".into()));
     assert_eq!((layers, warnings), (vec![], vec![]));

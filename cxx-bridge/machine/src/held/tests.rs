@@ -27,13 +27,7 @@ fn made() -> impl Strategy<Value = Made> {
     let command = option::of(vec(any::<u8>(), 0..300));
     let status = option::of([kib(), kib(), kib()]);
     let made = (status, name, command, any::<bool>(), 0..1_u64 << 20);
-    made.prop_map(|(status, name, command, gpu, claim)| Made {
-        status,
-        name,
-        command,
-        gpu,
-        claim,
-    })
+    made.prop_map(|(status, name, command, gpu, claim)| Made { status, name, command, gpu, claim })
 }
 
 impl Made {
@@ -42,21 +36,15 @@ impl Made {
         if let Some([locked, pinned, shared]) = self.status {
             let mut text = [b"Name:\t", &*self.name].concat();
             text.extend(
-                format!(
-                    "\nUid:\t7\t7\t7\t7\nVmLck:\t{locked:8} kB\nVmPin:\t{pinned:8} kB\nRssShmem:\t{shared:8} kB\n"
-                )
-                .into_bytes(),
+                format!("\nUid:\t7\t7\t7\t7\nVmLck:\t{locked:8} kB\nVmPin:\t{pinned:8} kB\nRssShmem:\t{shared:8} kB\n")
+                    .into_bytes(),
             );
             fs::write(folder.join("status"), text).unwrap();
         }
         if let Some(command) = &self.command {
             fs::write(folder.join("cmdline"), command).unwrap();
         }
-        let target = if self.gpu {
-            "/dev/nvidia0"
-        } else {
-            "/dev/null"
-        };
+        let target = if self.gpu { "/dev/nvidia0" } else { "/dev/null" };
         symlink(target, folder.join("fd/3")).unwrap();
     }
 
@@ -126,11 +114,6 @@ fn a_process_that_cannot_be_read_is_counted_and_one_that_has_ended_is_not() {
     for kind in [ErrorKind::PermissionDenied, ErrorKind::NotFound] {
         held.add(Err(kind.into()));
     }
-    let expected = Held {
-        unreadable: 1,
-        mlocked_bytes: Some(8192),
-        unevictable_bytes: Some(9216),
-        ..Held::default()
-    };
+    let expected = Held { unreadable: 1, mlocked_bytes: Some(8192), unevictable_bytes: Some(9216), ..Held::default() };
     assert_eq!(held, expected);
 }

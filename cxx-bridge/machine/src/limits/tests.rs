@@ -45,18 +45,9 @@ fn a_process_may_allocate_what_its_tightest_limit_leaves() {
     let group = "proc/self/cgroup =0::/\nsys/fs/cgroup/memory.max =4096\nsys/fs/cgroup/memory.current =1096\n";
     for (machine, left) in [
         (none.to_owned(), None),
-        (
-            none.to_owned() + data,
-            Some((100 << 10, "RLIMIT_DATA (ulimit -d)")),
-        ),
-        (
-            space.to_owned() + none,
-            Some((50 << 10, "RLIMIT_AS (ulimit -v)")),
-        ),
-        (
-            space.to_owned() + none + data + group,
-            Some((3000, "the control group")),
-        ),
+        (none.to_owned() + data, Some((100 << 10, "RLIMIT_DATA (ulimit -d)"))),
+        (space.to_owned() + none, Some((50 << 10, "RLIMIT_AS (ulimit -v)"))),
+        (space.to_owned() + none + data + group, Some((3000, "the control group"))),
     ] {
         let root = tempfile::tempdir().unwrap();
         crate::made_up(root.path(), &machine);

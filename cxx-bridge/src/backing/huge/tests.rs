@@ -7,13 +7,7 @@ use super::*;
 const GIB: usize = 1 << 30;
 
 fn wanted(pages: HugePages, bytes: usize) -> Wanted {
-    Wanted {
-        pages,
-        fork: Fork::Hide,
-        bytes,
-        ahead: 8 * GIB,
-        stalls: false,
-    }
+    Wanted { pages, fork: Fork::Hide, bytes, ahead: 8 * GIB, stalls: false }
 }
 
 /// A machine with so many free pages of 1 GiB and 2 MiB, ten more of each in use, and this mode.
@@ -24,10 +18,7 @@ fn machine(giant: Option<usize>, large: Option<usize>, mode: &str) -> (Machine, 
 }
 
 /// A machine with these pools, by the KiB of a page: free pages, and pages in use.
-fn with_pools(
-    pools: impl IntoIterator<Item = (usize, usize, usize)>,
-    mode: &str,
-) -> (Machine, tempfile::TempDir) {
+fn with_pools(pools: impl IntoIterator<Item = (usize, usize, usize)>, mode: &str) -> (Machine, tempfile::TempDir) {
     let mut files = vec![(ENABLED.to_owned(), mode.to_owned())];
     for (kib, free, used) in pools {
         files.push((pool(kib, "nr_hugepages"), (free + used).to_string()));
@@ -97,11 +88,7 @@ fn a_small_region_does_not_take_a_page_that_it_would_waste() {
     let of = |bytes| plan(wanted(HugePages::Giant, bytes), &machine).chain[0].pages;
     assert_eq!(of(GIB - GIB / 16), Pages::Giant);
     assert_eq!(of(GIB + GIB / 16), Pages::Large);
-    assert_eq!(
-        of(7 << 20),
-        Pages::Transparent,
-        "rounding up adds a seventh"
-    );
+    assert_eq!(of(7 << 20), Pages::Transparent, "rounding up adds a seventh");
     assert_eq!(of(17 << 20), Pages::Large);
 }
 
@@ -123,23 +110,14 @@ fn pages_that_the_kernel_would_make_are_not_set_aside() {
         (&pool(2048, "nr_overcommit_hugepages"), "1000"),
     ]);
     let plan = plan(wanted(HugePages::Large, GIB), &machine);
-    assert_eq!(
-        plan.chain[0],
-        Link {
-            pages: Pages::Large,
-            set_aside: false
-        }
-    );
+    assert_eq!(plan.chain[0], Link { pages: Pages::Large, set_aside: false });
     assert_eq!(set_aside(HugePages::Large, GIB, &machine), 0);
 }
 
 #[test]
 fn a_pool_is_not_touched_where_a_control_group_could_end_the_program() {
     let (machine, _folder) = machine(None, Some(2048), HERE);
-    let old = Machine {
-        populates: false,
-        ..machine
-    };
+    let old = Machine { populates: false, ..machine };
     let plan = plan(wanted(HugePages::Large, GIB), &old);
     assert_eq!(pages(&plan), [Pages::Transparent, Pages::Small]);
     assert!(plan.left_out[0].contains("5.14"), "{:?}", plan.left_out);
@@ -153,15 +131,9 @@ fn shared_memory_has_huge_pages_as_the_kernel_can() {
         let mut files = vec![(ENABLED, HERE)];
         files.extend(mode.as_deref().map(|it| (shared, it)));
         let (machine, _folder) = made_up(&files);
-        let machine = Machine {
-            collapses,
-            ..machine
-        };
+        let machine = Machine { collapses, ..machine };
         let fork = Fork::Share;
-        let wanted = Wanted {
-            fork,
-            ..wanted(HugePages::Transparent, GIB)
-        };
+        let wanted = Wanted { fork, ..wanted(HugePages::Transparent, GIB) };
         let plan = plan(wanted, &machine);
         (pages(&plan), plan.left_out.join("\n"))
     };
@@ -194,10 +166,7 @@ fn shared_memory_has_huge_pages_as_the_kernel_can() {
 #[test]
 fn transparent_pages_that_stalled_are_not_tried_again() {
     let (machine, _folder) = machine(None, None, HERE);
-    let wanted = Wanted {
-        stalls: true,
-        ..wanted(HugePages::Transparent, GIB)
-    };
+    let wanted = Wanted { stalls: true, ..wanted(HugePages::Transparent, GIB) };
     assert_eq!(pages(&plan(wanted, &machine)), [Pages::Small]);
 }
 
@@ -222,11 +191,7 @@ fn a_pool_of_2_mib_serves_where_the_machines_huge_pages_are_larger() {
             assert_eq!(of(whole, 64, 64), once);
             continue;
         }
-        let both = (
-            vec![Large, Medium, Transparent, Small],
-            none.clone(),
-            32 + 1,
-        );
+        let both = (vec![Large, Medium, Transparent, Small], none.clone(), 32 + 1);
         assert_eq!(of(whole, 64, whole >> 21), both, "{sizes:?}");
         let one = (vec![Medium, Transparent, Small], none.clone(), 1);
         assert_eq!(of(ragged, 64, ragged >> 21), one, "{sizes:?}");
@@ -236,8 +201,7 @@ fn a_pool_of_2_mib_serves_where_the_machines_huge_pages_are_larger() {
         let (_, left_out, _) = of(whole, 64, 3);
         assert!(
             left_out[0].starts_with("3 of 3 huge pages of 2 MiB free and")
-                && left_out[0]
-                    .ends_with("> /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)"),
+                && left_out[0].ends_with("> /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)"),
             "{left_out:?}"
         );
     }
@@ -252,16 +216,8 @@ fn a_region_that_is_smaller_than_a_huge_page_of_the_machine_takes_none() {
         use Pages::{Large, Small, Transparent};
         assert_eq!(of(sizes.large / 8), [Small], "{sizes:?}");
         assert_eq!(of(sizes.large - sizes.page), [Large, Small], "{sizes:?}");
-        assert_eq!(
-            of(sizes.large + sizes.page),
-            [Transparent, Small],
-            "{sizes:?}"
-        );
-        assert_eq!(
-            of(2 * sizes.large),
-            [Large, Transparent, Small],
-            "{sizes:?}"
-        );
+        assert_eq!(of(sizes.large + sizes.page), [Transparent, Small], "{sizes:?}");
+        assert_eq!(of(2 * sizes.large), [Large, Transparent, Small], "{sizes:?}");
         assert_eq!(set_aside(HugePages::Large, 2 * sizes.large, &machine), 32);
         assert_eq!(set_aside(HugePages::Large, sizes.large / 8, &machine), 0);
     }

@@ -59,12 +59,7 @@ impl Maker {
         )
     }
 
-    fn fill_transparent(
-        &self,
-        mapping: &Mapping,
-        pages: Pages,
-        toucher: Toucher<'_>,
-    ) -> Result<(), Unfilled> {
+    fn fill_transparent(&self, mapping: &Mapping, pages: Pages, toucher: Toucher<'_>) -> Result<(), Unfilled> {
         let filled = self.stalls.fill(mapping, pages, toucher)?;
         if let Some(it) = toucher.tally.in_small_pages() {
             self.said.scattered.say(self.is_asked_for(), || {
@@ -99,9 +94,7 @@ impl Maker {
             self.said.misplaced(|| {
                 let size = Bytes(mapping.len() as u64);
                 let (percent, node) = (lies.percent, lies.node);
-                format!(
-                    "{percent} % of a region of {size} came to lie on node {node}, not {wanted}"
-                )
+                format!("{percent} % of a region of {size} came to lie on node {node}, not {wanted}")
             });
         } else {
             log::debug(|| format!("all of a region lies on node {wanted}"));

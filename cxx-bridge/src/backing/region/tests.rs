@@ -41,21 +41,13 @@ fn flags(address: usize) -> Option<String> {
 const SHARED: &str = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
 fn made(maker: &Maker, bytes: usize) -> Mapping {
-    maker
-        .make(bytes, Source::Ordinary, &Foreground, || None)
-        .unwrap()
-        .mapping
+    maker.make(bytes, Source::Ordinary, &Foreground, || None).unwrap().mapping
 }
 
 #[test]
 fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
     let (machine, _folder) = made_up(&[(ENABLED, "always [madvise] never")]);
-    for (asked, fork) in [
-        ("off", "share"),
-        ("thp", "share"),
-        ("off", "hide"),
-        ("thp", "hide"),
-    ] {
+    for (asked, fork) in [("off", "share"), ("thp", "share"), ("off", "hide"), ("thp", "hide")] {
         let asks = [("BUDDY_HUGE_PAGES", asked), ("BUDDY_FORK", fork)];
         let maker = maker(&asks, machine.clone());
         let mapping = made(&maker, 5 * MIB + 1);
@@ -85,10 +77,7 @@ fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
 fn a_kernel_that_puts_nothing_together_gives_shared_memory_in_pages_of_4_kib() {
     let never = [(ENABLED, "[madvise]"), (SHARED, "[never]")];
     let (machine, _folder) = made_up(&never);
-    let old = Machine {
-        collapses: false,
-        ..machine.clone()
-    };
+    let old = Machine { collapses: false, ..machine.clone() };
     let small = made(&maker(&[], old), 6 * MIB);
     assert_eq!(pages(&small, 6 * MIB), (sizes().page, 0));
     small.unmap().unwrap();
@@ -97,10 +86,7 @@ fn a_kernel_that_puts_nothing_together_gives_shared_memory_in_pages_of_4_kib() {
         // The kernel collapses all of it, or a part if memory is fragmented.
         let huge = made(&maker, 64 * MIB + sizes().page);
         let (_, bytes) = pages(&huge, 64 * MIB + sizes().page);
-        assert!(
-            bytes == 64 * MIB || !maker.said.has_said_nothing(),
-            "{bytes}"
-        );
+        assert!(bytes == 64 * MIB || !maker.said.has_said_nothing(), "{bytes}");
         huge.unmap().unwrap();
     }
 }
@@ -120,9 +106,7 @@ fn neighbours_stay_areas_of_their_own() {
 #[test]
 fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
     let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
-    let real = Machine::here()
-        .pool(Pages::Large)
-        .map_or(0, |it| it.free + it.more);
+    let real = Machine::here().pool(Pages::Large).map_or(0, |it| it.free + it.more);
     let said = (real + 100_000).to_string();
     let (total, free) = (pool("nr_hugepages"), pool("free_hugepages"));
     let (machine, _folder) = made_up(&[(&total, &said), (&free, &said), (ENABLED, "[never]")]);
@@ -133,11 +117,7 @@ fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
         assert_eq!(pages(&mapping, bytes), (sizes().page, 0));
         mapping.unmap().unwrap();
     }
-    assert!(
-        maker
-            .make(bytes, Source::SetAside, &Foreground, || None)
-            .is_err()
-    );
+    assert!(maker.make(bytes, Source::SetAside, &Foreground, || None).is_err());
 }
 
 #[test]
@@ -150,16 +130,9 @@ fn more_than_there_is_is_not_touched() {
         ("sys/fs/cgroup/job/memory.current", "41943040\n"),
     ]);
     let maker = maker(&[], machine);
-    let why = maker
-        .make(24 * MIB, Source::Ordinary, &Foreground, || None)
-        .unwrap_err();
-    let Refusal::Short(why) = why else {
-        panic!("{why:?}")
-    };
-    assert_eq!(
-        why,
-        "24 MiB is left of memory that the control group leaves"
-    );
+    let why = maker.make(24 * MIB, Source::Ordinary, &Foreground, || None).unwrap_err();
+    let Refusal::Short(why) = why else { panic!("{why:?}") };
+    assert_eq!(why, "24 MiB is left of memory that the control group leaves");
     made(&maker, 16 * MIB).unmap().unwrap();
 }
 
@@ -180,9 +153,7 @@ fn a_node_that_does_not_exist_leaves_memory_where_it_is() {
 fn huge_pages_go_back_to_the_pool() {
     let free = || -> Option<usize> {
         let text = fs::read_to_string(Path::new("/proc/meminfo")).ok()?;
-        let line = text
-            .lines()
-            .find_map(|it| it.strip_prefix("HugePages_Free:"))?;
+        let line = text.lines().find_map(|it| it.strip_prefix("HugePages_Free:"))?;
         line.trim().parse().ok()
     };
     let Some(before) = free().filter(|it| *it >= 4) else {

@@ -25,12 +25,7 @@ impl<D: Driver> Chain<D> {
     }
 
     /// Has CUDA allocate a region, which cannot be stopped.
-    pub(super) fn allocate(
-        &self,
-        bytes: usize,
-        device: Device,
-        control: &dyn Control,
-    ) -> Result<Pinned, Unpinned> {
+    pub(super) fn allocate(&self, bytes: usize, device: Device, control: &dyn Control) -> Result<Pinned, Unpinned> {
         if !control.may_register(bytes) {
             return Err(Unpinned::Stopped);
         }
@@ -43,11 +38,7 @@ impl<D: Driver> Chain<D> {
         let registering = start.elapsed();
         let region = Region { base, bytes };
         self.remember(region, None, region, Source::Ordinary);
-        Ok(Pinned {
-            base,
-            filling: Duration::ZERO,
-            registering,
-        })
+        Ok(Pinned { base, filling: Duration::ZERO, registering })
     }
 
     /// Has CUDA allocate a region that could be mapped here, unless it refuses to.
@@ -68,11 +59,7 @@ impl<D: Driver> Chain<D> {
                 });
                 // What is pinned behind the program is registered here, and its length is chosen by how long that takes.
                 let registering = self.paces.registering(bytes).min(all);
-                Some(Ok(Pinned {
-                    filling: all - registering,
-                    registering,
-                    ..pinned
-                }))
+                Some(Ok(Pinned { filling: all - registering, registering, ..pinned }))
             }
             Err(Unpinned::Stopped) => Some(Err(Unpinned::Stopped)),
             Err(Unpinned::Refused(_)) => {
@@ -107,10 +94,7 @@ mod tests {
     /// How many of four regions CUDA allocates, which takes no time here, on a machine without huge pages.
     fn allocated(variables: &[(&str, &str)], bytes: usize) -> usize {
         let chain = chain(&[variables, &[THREADS]].concat());
-        let regions = [(); 4].map(|()| Region {
-            base: pin(&chain, bytes),
-            bytes,
-        });
+        let regions = [(); 4].map(|()| Region { base: pin(&chain, bytes), bytes });
         let allocated = chain.driver.allocated();
         for region in regions {
             chain.unpin(region).unwrap();
@@ -134,12 +118,8 @@ mod tests {
 
     #[test]
     fn what_cuda_would_not_do_as_asked_is_mapped_here() {
-        for setting in [
-            ("BUDDY_BACKING", "pages"),
-            ("BUDDY_FORK", "hide"),
-            ("BUDDY_NUMA", "auto"),
-            ("BUDDY_NUMA", "0"),
-        ] {
+        for setting in [("BUDDY_BACKING", "pages"), ("BUDDY_FORK", "hide"), ("BUDDY_NUMA", "auto"), ("BUDDY_NUMA", "0")]
+        {
             assert_eq!(allocated(&[setting], BYTES), 0, "{setting:?}");
         }
     }
@@ -165,10 +145,7 @@ mod tests {
         let base = pin(&chain, BYTES);
         chain.unpin(Region { base, bytes: BYTES }).unwrap();
         ours_took_long(&chain);
-        assert!(
-            !chain.is_sooner_by_cuda(BYTES, Source::Ordinary),
-            "it is not asked each time"
-        );
+        assert!(!chain.is_sooner_by_cuda(BYTES, Source::Ordinary), "it is not asked each time");
         let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 2048 kB\n")]);
         let chain = Chain::on(machine, &of_pairs(&[THREADS]).0, Fake::default());
         ours_took_long(&chain);
@@ -179,15 +156,8 @@ mod tests {
     #[test]
     fn what_cuda_allocates_sooner_says_how_long_a_registration_takes() {
         let chain = chain(&[THREADS]);
-        chain.timed(
-            By::Us,
-            BYTES,
-            Duration::from_secs(1),
-            Duration::from_nanos(8),
-        );
-        let pinned = chain
-            .pin(BYTES, Device(0), Source::Ordinary, &Foreground)
-            .unwrap();
+        chain.timed(By::Us, BYTES, Duration::from_secs(1), Duration::from_nanos(8));
+        let pinned = chain.pin(BYTES, Device(0), Source::Ordinary, &Foreground).unwrap();
         assert_eq!(chain.driver.allocated(), 1);
         assert_eq!(pinned.registering, Duration::from_nanos(8));
         let base = pinned.base;

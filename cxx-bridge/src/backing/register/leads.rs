@@ -7,10 +7,7 @@ use crate::config::MIB;
 #[test]
 fn each_region_lies_in_one_registration_that_begins_before_it() {
     let chain = chain(&[("BUDDY_BACKING", "pages")]);
-    let regions = [4096, MIB, 4 * MIB + 4096, 96 * MIB].map(|bytes| Region {
-        base: pin(&chain, bytes),
-        bytes,
-    });
+    let regions = [4096, MIB, 4 * MIB + 4096, 96 * MIB].map(|bytes| Region { base: pin(&chain, bytes), bytes });
     let registered = || chain.driver.registered.lock().unwrap().clone();
     for Region { base, bytes } in regions {
         let holds = |it: &&Region| it.base < base && base + bytes <= it.base + it.bytes;

@@ -22,19 +22,11 @@ struct Until {
 
 impl Until {
     fn asked(times: usize) -> Self {
-        Self {
-            left: Dial::at(times),
-            registers: true,
-            takes: Duration::ZERO,
-            stopped: Mutex::default(),
-        }
+        Self { left: Dial::at(times), registers: true, takes: Duration::ZERO, stopped: Mutex::default() }
     }
 
     fn registered() -> Self {
-        Self {
-            registers: false,
-            ..Self::asked(usize::MAX)
-        }
+        Self { registers: false, ..Self::asked(usize::MAX) }
     }
 }
 
@@ -113,10 +105,7 @@ fn waits_delay_a_pin_and_are_no_part_of_its_pace() {
     let chain = chain(&[]);
     let bytes = 12 * MIB + ODD;
     let takes = Duration::from_millis(40);
-    let until = Until {
-        takes,
-        ..Until::asked(usize::MAX)
-    };
+    let until = Until { takes, ..Until::asked(usize::MAX) };
     let start = Instant::now();
     let pinned = chain.pin(bytes, DEVICE, Source::Ordinary, &until).unwrap();
     let taken = start.elapsed();
@@ -134,9 +123,7 @@ fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
     let (first, second) = (pin(&chain, MIB), pin(&chain, MIB));
     let bytes = MIB + ODD;
     let refused = chain.pin(bytes, DEVICE, Source::Ordinary, &Foreground);
-    let Err(Unpinned::Refused(why)) = refused else {
-        panic!("{refused:?}")
-    };
+    let Err(Unpinned::Refused(why)) = refused else { panic!("{refused:?}") };
     assert!(why.contains("6 of this process's 12 memory areas"), "{why}");
     assert_eq!(chain.driver.allocated(), 0);
     assert_eq!(areas(bytes), 0);

@@ -56,10 +56,7 @@ impl Driver for Fake {
 
     fn unpin(&self, region: Region) -> Result<(), String> {
         let mut allocated = self.allocated.lock().unwrap();
-        let at = allocated
-            .iter()
-            .position(|it| *it == region)
-            .ok_or("never allocated")?;
+        let at = allocated.iter().position(|it| *it == region).ok_or("never allocated")?;
         allocated.swap_remove(at);
         Ok(())
     }
@@ -86,10 +83,7 @@ impl Driver for Fake {
             return Err("CUDA error: unspecified launch failure".to_owned());
         }
         let mut registered = self.registered.lock().unwrap();
-        let at = registered
-            .iter()
-            .position(|it| *it == region)
-            .ok_or("not registered")?;
+        let at = registered.iter().position(|it| *it == region).ok_or("not registered")?;
         registered.swap_remove(at);
         Ok(())
     }
@@ -155,8 +149,7 @@ fn refusal(chain: &Chain<Fake>, bytes: usize, source: Source) -> String {
 
 pub(super) fn is_mapped(base: usize) -> bool {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    maps.lines()
-        .any(|line| line.starts_with(&format!("{base:x}-")))
+    maps.lines().any(|line| line.starts_with(&format!("{base:x}-")))
 }
 
 pub(in crate::backing) const DEVICE: Device = Device(0);
@@ -182,20 +175,13 @@ fn memory_is_mapped_registered_and_unpinned_whole() {
         let bytes = 2 * MIB;
         let base = pin(&chain, bytes);
         let region = Region { base, bytes };
-        let registered = Region {
-            base: base - lead(),
-            bytes: bytes + lead(),
-        };
+        let registered = Region { base: base - lead(), bytes: bytes + lead() };
         assert_eq!(*chain.driver.registered.lock().unwrap(), [registered]);
         assert_eq!(*chain.driver.segments.lock().unwrap(), [region]);
         let (placement, again) = (chain.placements(&[region]), chain.placements(&[region]));
         assert_eq!(placement, again);
         assert_eq!(placement[0].backing, "pages");
-        assert_eq!(
-            placement[0].page_bytes,
-            Some(4096),
-            "the made-up machine has no others"
-        );
+        assert_eq!(placement[0].page_bytes, Some(4096), "the made-up machine has no others");
         assert!(is_mapped(base));
         chain.unpin(region).unwrap();
         assert!(!is_mapped(base) && chain.driver.registered.lock().unwrap().is_empty());
@@ -262,9 +248,7 @@ fn what_cannot_be_unregistered_stays_mapped() {
 #[test]
 fn memory_that_cannot_be_mapped_is_refused_like_a_region_too_long() {
     let made = chain(&[]).make(1 << 50, DEVICE, Source::Ordinary, &Foreground);
-    let Err(Refusal::NotThis(why)) = made else {
-        panic!("{made:?}")
-    };
+    let Err(Refusal::NotThis(why)) = made else { panic!("{made:?}") };
     assert!(why.contains("could not map 1"), "{why}");
 }
 
@@ -296,10 +280,7 @@ fn memory_that_is_not_there_is_not_asked_of_cuda_either() {
 #[test]
 fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
     let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
-    let (machine, _folder) = made_up(&[
-        (&pool("nr_hugepages"), "1024"),
-        (&pool("free_hugepages"), "1024"),
-    ]);
+    let (machine, _folder) = made_up(&[(&pool("nr_hugepages"), "1024"), (&pool("free_hugepages"), "1024")]);
     let offered = |variables: &[(&str, &str)]| {
         let config = read(variables);
         let chain = Chain::on(machine.clone(), &config.0, Fake::default());
@@ -322,10 +303,7 @@ fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
 fn a_pool_that_does_not_keep_its_promise_is_left_alone_for_a_moment() {
     let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-1048576kB/{name}");
     let many = (1_usize << 40).to_string();
-    let (machine, _folder) = made_up(&[
-        (&pool("nr_hugepages"), &many),
-        (&pool("free_hugepages"), &many),
-    ]);
+    let (machine, _folder) = made_up(&[(&pool("nr_hugepages"), &many), (&pool("free_hugepages"), &many)]);
     let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
     // More than any machine has.
     let bytes = 1 << 46;

@@ -14,11 +14,8 @@ fn heard(by: &Claims, of: &Claims) -> Option<Claim> {
     let listed_as = of.0.lock().file.as_ref().map(listed_as)?;
     let others = by.of_others(HERE.as_ref());
     // Found by its name in the list, which has other tests' claims, too.
-    let only: String = text
-        .lines()
-        .filter(|it| it.contains(&format!(" {listed_as} ")))
-        .map(|it| format!("{it}\n"))
-        .collect();
+    let only: String =
+        text.lines().filter(|it| it.contains(&format!(" {listed_as} "))).map(|it| format!("{it}\n")).collect();
     let claim = claims(&only, None).first().copied()?;
     others.contains(&claim).then_some(claim)
 }
@@ -76,24 +73,16 @@ fn a_child_has_no_lock() {
     }
     let mine: Vec<&str> = text.lines().filter(|it| it.contains(&listed_as)).collect();
     let id = format!(" {} ", std::process::id());
-    assert!(
-        mine.len() == 2 && mine.iter().all(|it| it.contains(&id)),
-        "{text}"
-    );
+    assert!(mine.len() == 2 && mine.iter().all(|it| it.contains(&id)), "{text}");
     assert_eq!(heard(&Claims::default(), &one).unwrap().bytes, 7 << 20);
 }
 
 #[test]
 fn what_others_write_is_read_with_distrust() {
-    let line =
-        |start: i128, end: &str| format!("1: POSIX  ADVISORY  READ 7 00:01:5 {start} {end}\n");
+    let line = |start: i128, end: &str| format!("1: POSIX  ADVISORY  READ 7 00:01:5 {start} {end}\n");
     let held = i128::from(HELD);
     let heard = |text: &str| claims(text, Some("00:01:99"));
-    let claim = Claim {
-        process: 7,
-        bytes: 3 << 20,
-        grew: 0,
-    };
+    let claim = Claim { process: 7, bytes: 3 << 20, grew: 0 };
     assert_eq!(heard(&line(held, &(held + 2).to_string())), [claim]);
     for nonsense in [
         line(held, "EOF"),

@@ -38,11 +38,8 @@ fn streams_are_numbered_by_their_first_requests() {
     record(&recording, 20);
     recording.close();
     let plans = DevicePlan::read(&fs::read_to_string(path).unwrap()).unwrap();
-    let mut found: Vec<_> = plans
-        .plans
-        .iter()
-        .map(|(it, plan)| ((it.device, it.number), plan.reserved() as usize / MIB))
-        .collect();
+    let mut found: Vec<_> =
+        plans.plans.iter().map(|(it, plan)| ((it.device, it.number), plan.reserved() as usize / MIB)).collect();
     found.sort_unstable();
     assert_eq!(found, [((0, 0), 22), ((0, 1), 24), ((1, 0), 26)]);
 }
@@ -174,10 +171,7 @@ fn the_file_says_that_a_program_searches_if_it_asks_for_much() {
     record(&recording, 1000);
     recording.close();
     let text = fs::read_to_string(path).unwrap();
-    assert!(
-        text.contains("pinbuddy-no-plan") && text.contains("the program went on"),
-        "{text}"
-    );
+    assert!(text.contains("pinbuddy-no-plan") && text.contains("the program went on"), "{text}");
 }
 
 #[test]
@@ -213,20 +207,13 @@ fn a_run_of_many_requests_of_which_none_comes_again_is_not_recorded_twice() {
     recording.close();
     let choose = |update: bool| {
         let update = update.then_some("1");
-        let named = |name: &str| {
-            update
-                .filter(|_| name == "BUDDY_PLAN_UPDATE")
-                .map(Into::into)
-        };
+        let named = |name: &str| update.filter(|_| name == "BUDDY_PLAN_UPDATE").map(Into::into);
         let (config, _) = Config::read(named);
         crate::device::choose(path.to_str(), &config, "2.15.0")
     };
     let (choice, _, said) = choose(false);
     assert!(matches!(choice, Choice::Nothing), "{choice:?}");
-    assert!(
-        said.unwrap()
-            .contains("of 4096 requests too few came again")
-    );
+    assert!(said.unwrap().contains("of 4096 requests too few came again"));
     let (choice, _, said) = choose(true);
     assert!(matches!(choice, Choice::Record(_)) && said.is_none());
 }

@@ -58,11 +58,7 @@ impl StreamPlan {
     /// request that finds no other memory.
     pub fn reserved(&self, region: usize, base: usize, held: usize, is_oversize: bool) {
         let mut state = self.state.lock();
-        let held = Length {
-            bytes: held,
-            requested: state.regions[region].bytes,
-            is_oversize,
-        };
+        let held = Length { bytes: held, requested: state.regions[region].bytes, is_oversize };
         state.places.reserved(region, base);
         state.counted.region_came(held);
         (state.regions[region].base, state.regions[region].held) = (base, held);
@@ -190,11 +186,7 @@ impl State {
         let idle = |region: usize| {
             let it = &mut self.regions[region];
             it.is_wanted = !it.has_slots;
-            IdleRegion {
-                region,
-                base: mem::take(&mut it.base),
-                held: mem::take(&mut it.held),
-            }
+            IdleRegion { region, base: mem::take(&mut it.base), held: mem::take(&mut it.held) }
         };
         numbers.into_iter().map(idle).collect()
     }

@@ -21,19 +21,11 @@ fn reserve(plan: &StreamPlan) {
 }
 
 fn ask(bytes: usize) -> Ask {
-    Ask {
-        bytes,
-        rounded: bytes,
-        oversize_from: 6 * MIB,
-        borrows: false,
-        needs: -1,
-        after: Step::Begin,
-    }
+    Ask { bytes, rounded: bytes, oversize_from: 6 * MIB, borrows: false, needs: -1, after: Step::Begin }
 }
 
 fn request(plan: &StreamPlan) -> Result<usize, Step> {
-    plan.request(&mut ask(4 * MIB - 1), Step::Peaks)
-        .map(|it| it.address)
+    plan.request(&mut ask(4 * MIB - 1), Step::Peaks).map(|it| it.address)
 }
 
 /// A plan whose first region is there, and a block in it.
@@ -51,11 +43,7 @@ fn begun(device: i8) -> (StreamPlan, Place) {
 fn free(plan: &StreamPlan, address: usize) -> (bool, usize) {
     let freed = plan.free(address).unwrap();
     assert_eq!(freed.bytes, 4 * MIB, "whole steps");
-    let idle = if freed.is_last {
-        plan.take_dropped()
-    } else {
-        Vec::new()
-    };
+    let idle = if freed.is_last { plan.take_dropped() } else { Vec::new() };
     (freed.waits, idle.len())
 }
 
@@ -66,8 +54,7 @@ fn a_request_waits_for_what_comes_before_it() {
     reserve(&plan);
     let mut ask = ask(4 * MIB - 1);
     assert_eq!(plan.request(&mut ask, Step::Begin), Err(Step::Peaks));
-    plan.tally
-        .read(super::super::tally::device_passed(), &[GIB as i64; 3]);
+    plan.tally.read(super::super::tally::device_passed(), &[GIB as i64; 3]);
     let given = plan.request(&mut ask, Step::Begin);
     assert_eq!(given.map(|it| it.address), Ok(GIB));
     assert!(plan.uses(GIB, 7 << 8) && !plan.uses(GIB + 1, 7 << 8));
@@ -122,22 +109,13 @@ fn a_region_that_is_refused_stays_away_and_others_serve_on() {
     assert!(plan.begin_reserve() && plan.lacks(1));
     assert!(!plan.refused(), "the first one holds a block");
     assert_eq!(plan.end_reserve(false), []);
-    assert_eq!(
-        plan.request(&mut second, Step::Reserve),
-        Err(Step::Unserved)
-    );
+    assert_eq!(plan.request(&mut second, Step::Reserve), Err(Step::Unserved));
     plan.free(held.address).unwrap();
     for _ in 1..FEWEST {
-        assert_eq!(
-            plan.request(&mut ask(MIB), Step::Begin),
-            Err(Step::Unserved)
-        );
+        assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Unserved));
     }
     assert!(!plan.is_dropped());
-    assert_eq!(
-        plan.request(&mut ask(MIB), Step::Begin),
-        Err(Step::Unserved)
-    );
+    assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Unserved));
     assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Reserve));
 }
 
@@ -157,11 +135,7 @@ fn a_place_is_free_once_all_events_are_complete() {
     let plan = plan(2);
     reserve(&plan);
     let first = request(&plan).unwrap();
-    let _ = [
-        plan.uses(first, 7),
-        plan.uses(first, 8),
-        plan.uses(first, 7),
-    ];
+    let _ = [plan.uses(first, 7), plan.uses(first, 8), plan.uses(first, 7)];
     free(&plan, first);
     assert_eq!(plan.to_record(), Some((first, vec![7, 8])));
     plan.recorded(first, &[70, 80]);
@@ -187,10 +161,7 @@ fn regions_come_back_at_once_or_an_iteration_later_and_later_each_time() {
         reserve(&plan);
         assert_eq!(plan.give_back(GiveBack::Short).len(), 2);
         for _ in 0..FEWEST << doublings {
-            assert_eq!(
-                plan.request(&mut ask(MIB), Step::Begin),
-                Err(Step::Unserved)
-            );
+            assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Unserved));
         }
         assert_eq!(plan.request(&mut ask(MIB), Step::Begin), Err(Step::Reserve));
     }
@@ -237,9 +208,5 @@ fn what_lies_idle_is_borrowed_for_an_iteration() {
     plan.free(long.address).unwrap();
     assert!(plan.request(&mut ask(8 * MIB), Step::Peaks).is_ok());
     plan.give_back(GiveBack::Cleared);
-    assert_eq!(
-        plan.request(&mut ask(8 * MIB), Step::Peaks),
-        Err(Step::Unserved),
-        "until the cache is emptied"
-    );
+    assert_eq!(plan.request(&mut ask(8 * MIB), Step::Peaks), Err(Step::Unserved), "until the cache is emptied");
 }

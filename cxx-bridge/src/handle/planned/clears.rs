@@ -57,11 +57,7 @@ impl State {
         self.left != Some(self.slots.counts()) && self.slots.foresees_a_clear()
     }
 
-    pub(super) fn returned(
-        &mut self,
-        planned: &Planned,
-        idle: Vec<(usize, Range<usize>)>,
-    ) -> Vec<Region> {
+    pub(super) fn returned(&mut self, planned: &Planned, idle: Vec<(usize, Range<usize>)>) -> Vec<Region> {
         let idle: Vec<Region> = idle.into_iter().map(region).collect();
         for region in &idle {
             self.stats.region_unpinned(region.bytes as u64, false);
@@ -86,8 +82,5 @@ impl State {
 }
 
 fn region((_, at): (usize, Range<usize>)) -> Region {
-    Region {
-        base: at.start,
-        bytes: at.end - at.start,
-    }
+    Region { base: at.start, bytes: at.end - at.start }
 }

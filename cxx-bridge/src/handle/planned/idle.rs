@@ -67,19 +67,11 @@ impl State {
         let (counts, blocks) = (self.slots.counts(), self.stats.active_blocks.current);
         if (counts, blocks) != (self.unused.counts, self.unused.blocks) {
             let since = now;
-            self.unused = Unused {
-                counts,
-                blocks,
-                since,
-            };
+            self.unused = Unused { counts, blocks, since };
             return None;
         }
         let was_left = self.left == Some(counts);
-        let after = if was_left {
-            after.min(AFTER_CLEAR)
-        } else {
-            after
-        };
+        let after = if was_left { after.min(AFTER_CLEAR) } else { after };
         let is_ready = counts.hits + counts.borrowed == 0;
         if is_ready || self.phase == Phase::Pinning || now - self.unused.since < after {
             return None;

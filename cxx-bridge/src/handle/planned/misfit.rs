@@ -54,11 +54,7 @@ impl<M: Memory> Handle<M> {
     pub(in crate::handle) fn say_misfit(&self, planned: &Planned) {
         let served = planned.served();
         let is_known = |it: &AtomicBool| it.load(Ordering::Relaxed);
-        let known = [
-            &planned.refused,
-            &planned.given_up,
-            &planned.judged_elsewhere,
-        ];
+        let known = [&planned.refused, &planned.given_up, &planned.judged_elsewhere];
         if !served.is_misfit() || known.into_iter().any(is_known) || self.room_is_enough() {
             return;
         }

@@ -194,29 +194,15 @@ impl State {
     fn grant(&mut self, taken: Taken) -> Grant {
         let bytes = self.slots.bytes_of(taken.slot);
         self.stats.block_lent(bytes as u64);
-        let block = Block {
-            segment: SLOT,
-            offset: taken.slot as usize,
-            bytes,
-        };
-        Grant {
-            address: taken.address,
-            block,
-        }
+        let block = Block { segment: SLOT, offset: taken.slot as usize, bytes };
+        Grant { address: taken.address, block }
     }
 
     fn borrow(&mut self, bytes: usize) -> Option<Grant> {
         let borrowed = self.slots.borrow(bytes)?;
         self.stats.block_lent(borrowed.bytes as u64);
-        let block = Block {
-            segment: BORROWED,
-            offset: borrowed.address,
-            bytes: borrowed.bytes,
-        };
-        Some(Grant {
-            address: borrowed.address,
-            block,
-        })
+        let block = Block { segment: BORROWED, offset: borrowed.address, bytes: borrowed.bytes };
+        Some(Grant { address: borrowed.address, block })
     }
 
     /// Whether the block was in use.
@@ -252,12 +238,7 @@ impl<M: Memory> Handle<M> {
     /// is one. It is passed on under the lock, so that nothing of it is stored twice: a load of several fields would wait
     /// for the stores of each.
     #[inline]
-    pub fn place_planned(
-        &'static self,
-        thread: u32,
-        bytes: usize,
-        put: impl FnOnce(Grant),
-    ) -> bool {
+    pub fn place_planned(&'static self, thread: u32, bytes: usize, put: impl FnOnce(Grant)) -> bool {
         let Some(planned) = self.planned.as_ref() else {
             return false;
         };

@@ -104,23 +104,13 @@ impl<M: Memory> Handle<M> {
     /// A request before all regions are pinned. A function of its own, so that grants are not copied on the usual way.
     #[cold]
     #[inline(never)]
-    pub(super) fn request_and_pin(
-        &'static self,
-        planned: &Planned,
-        thread: u32,
-        bytes: usize,
-    ) -> Option<Grant> {
+    pub(super) fn request_and_pin(&'static self, planned: &Planned, thread: u32, bytes: usize) -> Option<Grant> {
         let grant = self.request_or_pin(planned, thread, bytes);
         self.wake_plan(planned);
         grant
     }
 
-    fn request_or_pin(
-        &'static self,
-        planned: &Planned,
-        thread: u32,
-        bytes: usize,
-    ) -> Option<Grant> {
+    fn request_or_pin(&'static self, planned: &Planned, thread: u32, bytes: usize) -> Option<Grant> {
         let mut state = planned.state.lock();
         if !state.pins_singly() {
             drop(state);
@@ -206,9 +196,7 @@ impl<M: Memory> Handle<M> {
             });
         };
         if let Err(why) = sync::start("pinbuddy-plan", work) {
-            self.once(&self.notices.no_thread, || {
-                format!("no thread for the plan's memory: {why}")
-            });
+            self.once(&self.notices.no_thread, || format!("no thread for the plan's memory: {why}"));
             if let Some(planned) = &self.planned {
                 // Requests that wait for the plan's memory pin it themselves.
                 if !planned.waits {

@@ -11,18 +11,10 @@ fn a_panic_retires_the_engine_and_goes_no_further() {
     numbers(handle).panics.set(true);
     assert_eq!(handle.request(100 * MIB), None);
     assert!(is_retired(handle));
-    assert_eq!(
-        handle.request(8 * MIB),
-        None,
-        "everything is upstream's now"
-    );
+    assert_eq!(handle.request(8 * MIB), None, "everything is upstream's now");
     handle.release(live.block);
     handle.empty_cache();
-    assert_eq!(
-        pinned(handle),
-        [64],
-        "a live block's memory is never unpinned after that"
-    );
+    assert_eq!(pinned(handle), [64], "a live block's memory is never unpinned after that");
     assert!(!handle.is_on() && !handle.warm_up(true));
     assert_eq!(handle.state_line(), "pinbuddy: the engine is retired");
     assert!(handle.counters(|| live::NOTHING).retired);
@@ -46,10 +38,7 @@ fn a_panic_under_the_lock_leaves_live_blocks_alone() {
 fn a_panic_in_what_is_planned_retires_the_engine_too() {
     let handle = planned::planned();
     let live = handle.request_planned(0, 32 * MIB).unwrap();
-    let no_slot = Block {
-        offset: 1 << 20,
-        ..live.block
-    };
+    let no_slot = Block { offset: 1 << 20, ..live.block };
     handle.defer(no_slot);
     assert!(is_retired(handle));
     assert_eq!(handle.request_planned(0, 32 * MIB), None);

@@ -12,11 +12,7 @@ fn only_wholly_idle_segments_and_cached_regions_go() {
     handle.release(large.block);
     handle.defer(live.block);
     handle.empty_cache();
-    assert_eq!(
-        pinned(handle),
-        [64],
-        "a pending block keeps its segment too"
-    );
+    assert_eq!(pinned(handle), [64], "a pending block keeps its segment too");
     handle.release(live.block);
     handle.empty_cache();
     assert_eq!(pinned(handle), NONE);
@@ -35,31 +31,17 @@ fn regions_are_whole_pages_and_count_as_such_until_they_are_unpinned() {
         let odd = 100 * MIB + 4096;
         let grant = handle.request(odd).unwrap();
         settled(handle);
-        let regions: Vec<usize> = memory
-            .pinned
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|it| it.bytes)
-            .collect();
+        let regions: Vec<usize> = memory.pinned.lock().unwrap().iter().map(|it| it.bytes).collect();
         assert!(regions.contains(&odd.next_multiple_of(page)), "{regions:?}");
         let sum = regions.iter().sum::<usize>();
         let counted = handle.stats().unwrap().pinned_bytes.current;
         let claimed = || memory.claimed.get();
-        assert_eq!(
-            (sum % page, counted, claimed()),
-            (0, sum as u64, sum),
-            "{page}"
-        );
+        assert_eq!((sum % page, counted, claimed()), (0, sum as u64, sum), "{page}");
         assert_eq!(handle.pinner.quota().taken(), sum);
         handle.release(grant.block);
         handle.empty_cache();
         let counted = handle.stats().unwrap().pinned_bytes.current;
-        assert_eq!(
-            (counted, claimed(), handle.pinner.quota().taken()),
-            (0, 0, 0),
-            "{page}"
-        );
+        assert_eq!((counted, claimed(), handle.pinner.quota().taken()), (0, 0, 0), "{page}");
     }
 }
 
@@ -105,10 +87,7 @@ fn what_was_in_the_drivers_hands_at_a_clear_is_unpinned_after_it() {
     handle.warm_up(false);
     until("it pins", || asked(handle) == [64]);
     handle.empty_cache();
-    assert!(
-        handle.cell.even_if_retired().unwrap().is_pinning(),
-        "it waits for nothing"
-    );
+    assert!(handle.cell.even_if_retired().unwrap().is_pinning(), "it waits for nothing");
     drop(endless);
     settled(handle);
     assert_eq!((asked(handle), pinned(handle)), (vec![64], vec![]));

@@ -48,10 +48,6 @@ fn what_the_plans_room_holds_beside_the_slots_is_no_misfit() {
         }
         handle.say_misfit_at_the_end();
         let planned = handle.planned.as_ref().unwrap();
-        assert_eq!(
-            planned.is_misfit(),
-            is_said,
-            "{live} beside {regions} regions of the engine's"
-        );
+        assert_eq!(planned.is_misfit(), is_said, "{live} beside {regions} regions of the engine's");
     }
 }

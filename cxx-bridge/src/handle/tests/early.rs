@@ -41,12 +41,7 @@ fn it_is_pinned_once_however_often_the_program_says_that_cuda_is_up() {
 
 #[test]
 fn nothing_is_pinned_early_without_a_plan_or_where_warm_ups_are_off() {
-    for handle in [
-        sync(2),
-        ahead(2),
-        off(),
-        on(&layout(), WarmUp::Off, 1 << 20),
-    ] {
+    for handle in [sync(2), ahead(2), off(), on(&layout(), WarmUp::Off, 1 << 20)] {
         handle.warm_up_early(|| panic!("nobody may ask"));
         thread::sleep(Duration::from_millis(5));
         assert_eq!(pinned(handle), NONE);

@@ -21,10 +21,7 @@ fn two_homes(budget: usize, variables: &[(&str, &str)]) -> Tested {
 fn home_at(handle: Tested, grant: Grant) -> Home {
     let provisioner = handle.cell.provisioner().unwrap();
     let mut segments = provisioner.engine().segments();
-    segments
-        .find(|it| it.id == grant.block.segment)
-        .unwrap()
-        .home
+    segments.find(|it| it.id == grant.block.segment).unwrap().home
 }
 
 /// For which devices regions were pinned.
@@ -46,9 +43,7 @@ fn a_request_pins_on_the_node_of_its_device_and_finds_it_there_again() {
             assert_eq!(home_at(handle, grant), home);
             handle.release(grant.block);
             let first = handle.request_at(8 * MIB, home).unwrap();
-            let beside = handle
-                .request_beside(8 * MIB, home, Cached::default())
-                .unwrap();
+            let beside = handle.request_beside(8 * MIB, home, Cached::default()).unwrap();
             assert_eq!(home_at(handle, beside), home);
             handle.release(first.block);
             handle.release(beside.block);
@@ -66,10 +61,7 @@ fn a_request_pins_on_the_node_of_its_device_and_finds_it_there_again() {
 fn with_a_full_budget_the_other_node_serves_and_nothing_is_unpinned() {
     let handle = two_homes(64 * MIB, &OFF);
     let near = handle.request_at(64 * MIB, NEAR).unwrap();
-    assert!(
-        handle.request_at(32 * MIB, FAR).is_none(),
-        "all of it is in use"
-    );
+    assert!(handle.request_at(32 * MIB, FAR).is_none(), "all of it is in use");
     handle.release(near.block);
     let far = handle.request_at(32 * MIB, FAR).unwrap();
     assert_eq!((home_at(handle, far), pinned(handle)), (NEAR, vec![64]));

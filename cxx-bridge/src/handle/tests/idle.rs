@@ -12,10 +12,7 @@ fn planned(warm_up: WarmUp, idle_s: &str) -> Tested {
 }
 
 fn returned(handle: Tested) -> usize {
-    handle.report()["engine"]["returned_bytes"]
-        .as_u64()
-        .unwrap() as usize
-        / MIB
+    handle.report()["engine"]["returned_bytes"].as_u64().unwrap() as usize / MIB
 }
 
 #[test]
@@ -85,9 +82,7 @@ fn a_plan_that_runs_or_has_not_begun_stays() {
         pinned(handle) == [64]
     });
     let next = handle.request_planned(0, 32 * MIB).unwrap();
-    until("the other comes before it is needed", || {
-        pinned(handle) == [32, 64]
-    });
+    until("the other comes before it is needed", || pinned(handle) == [32, 64]);
     [live, next].iter().for_each(|it| handle.release(it.block));
     handle.close();
 }

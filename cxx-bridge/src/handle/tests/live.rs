@@ -7,10 +7,7 @@ use pinbuddy_slots::{Lane, Layout, Slot};
 use super::*;
 use crate::ffi::Caches;
 
-pub(super) const NOTHING: Caches = Caches {
-    bytes: 0,
-    served: 0,
-};
+pub(super) const NOTHING: Caches = Caches { bytes: 0, served: 0 };
 
 fn counters(handle: Tested) -> Counters {
     handle.counters(|| NOTHING)
@@ -20,24 +17,15 @@ fn counters(handle: Tested) -> Counters {
 fn a_page_says_what_the_statistics_say() {
     let handle = exact("1000");
     assert_eq!(counters(handle), Counters::default(), "and decides nothing");
-    let (one, two) = (
-        handle.request(8 * MIB).unwrap(),
-        handle.request(8 * MIB).unwrap(),
-    );
+    let (one, two) = (handle.request(8 * MIB).unwrap(), handle.request(8 * MIB).unwrap());
     handle.defer(one.block);
     let now = counters(handle);
     let mib = MIB as u64;
-    assert_eq!(
-        (now.pinned, now.live, now.pending),
-        (16 * mib, 8 * mib, 8 * mib)
-    );
+    assert_eq!((now.pinned, now.live, now.pending), (16 * mib, 8 * mib, 8 * mib));
     assert_eq!((now.served, now.misses, now.segments), (2, 2, 2));
     assert_eq!(now.budget, Budget::Bytes(1000 * mib));
     handle.release(two.block);
-    assert_eq!(
-        (counters(handle).live, counters(handle).peak_pinned),
-        (0, 16 * mib)
-    );
+    assert_eq!((counters(handle).live, counters(handle).peak_pinned), (0, 16 * mib));
 }
 
 #[test]
@@ -48,10 +36,7 @@ fn cached_blocks_are_idle_and_what_they_served_counts() {
     let now = handle.counters(|| Caches { bytes, served: 5 });
     assert_eq!((now.pinned, now.live, now.served), (bytes, 0, 6));
     // Caches change while they are read.
-    let now = handle.counters(|| Caches {
-        bytes: u64::MAX,
-        served: 0,
-    });
+    let now = handle.counters(|| Caches { bytes: u64::MAX, served: 0 });
     assert_eq!((now.live, now.pending), (0, 0));
 }
 
@@ -63,11 +48,7 @@ fn only_requests_that_wait_count_and_for_as_long() {
     assert_eq!(first.waits, 1);
     handle.release(grant.block);
     handle.request(8 * MIB).unwrap();
-    assert_eq!(
-        (counters(handle).waits, counters(handle).waited),
-        (1, first.waited),
-        "a hit"
-    );
+    assert_eq!((counters(handle).waits, counters(handle).waited), (1, first.waited), "a hit");
     let endless = endless(handle, MIB);
     thread::scope(|scope| {
         let request = scope.spawn(|| handle.request(4 * MIB));
@@ -77,11 +58,7 @@ fn only_requests_that_wait_count_and_for_as_long() {
     });
     let then = counters(handle);
     assert_eq!(then.waits, 2);
-    assert!(
-        then.waited - first.waited >= 20_000_000,
-        "{}",
-        then.waited - first.waited
-    );
+    assert!(then.waited - first.waited >= 20_000_000, "{}", then.waited - first.waited);
 }
 
 #[test]
@@ -118,23 +95,13 @@ fn the_allocator_hears_of_waits_for_pins_and_unpins_of_the_programs_threads() {
 fn a_plan_counts_what_it_serves_and_what_it_does_not() {
     let layout = Layout {
         regions: vec![8 * MIB],
-        slots: vec![Slot {
-            bytes: 8 * MIB,
-            region: 0,
-            offset: 0,
-        }],
-        lanes: vec![Lane {
-            period: vec![0],
-            ..Lane::default()
-        }],
+        slots: vec![Slot { bytes: 8 * MIB, region: 0, offset: 0 }],
+        lanes: vec![Lane { period: vec![0], ..Lane::default() }],
     };
     let handle = planned::on(&layout, WarmUp::Sync, 1 << 20);
     handle.request_planned(0, 8 * MIB).unwrap();
     let now = counters(handle);
-    assert_eq!(
-        (now.planned, now.unplanned, now.served, now.waits),
-        (1, 0, 1, 1)
-    );
+    assert_eq!((now.planned, now.unplanned, now.served, now.waits), (1, 0, 1, 1));
     assert_eq!((now.pinned, now.live), (8 * MIB as u64, 8 * MIB as u64));
     assert!(handle.request_planned(0, 8 * MIB).is_none());
     assert_eq!(counters(handle).unplanned, 1);

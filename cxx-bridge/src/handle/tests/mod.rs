@@ -62,10 +62,7 @@ fn ahead(count: usize) -> Tested {
 }
 
 fn sync(count: usize) -> Tested {
-    with(&[
-        ("BUDDY_WARMUP", "sync"),
-        ("BUDDY_BLOCK_COUNT", &count.to_string()),
-    ])
+    with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", &count.to_string())])
 }
 
 fn off() -> Tested {
@@ -74,11 +71,7 @@ fn off() -> Tested {
 
 /// A handle with nothing pinned ahead, exact growth and so many MiB at most.
 fn exact(max_mb: &str) -> Tested {
-    with(&[
-        ("BUDDY_WARMUP", "off"),
-        ("BUDDY_GROWTH", "exact"),
-        ("BUDDY_MAX_MB", max_mb),
-    ])
+    with(&[("BUDDY_WARMUP", "off"), ("BUDDY_GROWTH", "exact"), ("BUDDY_MAX_MB", max_mb)])
 }
 
 /// What is pinned, in MiB, in ascending order.

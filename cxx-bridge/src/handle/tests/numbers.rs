@@ -161,11 +161,7 @@ impl Numbers {
     fn made(&self, base: usize, bytes: usize) -> Pinned {
         assert!(!self.closed.get(), "a pin ends after the end");
         self.pinned.lock().unwrap().push(Region { base, bytes });
-        Pinned {
-            base,
-            filling: Self::took(bytes, &self.filling),
-            registering: Self::took(bytes, &self.registering),
-        }
+        Pinned { base, filling: Self::took(bytes, &self.filling), registering: Self::took(bytes, &self.registering) }
     }
 }
 
@@ -223,24 +219,14 @@ impl Memory for &'static Numbers {
     }
 
     fn source(&self, bytes: usize) -> Source {
-        if self.set_aside.get() >= bytes {
-            Source::SetAside
-        } else {
-            Source::Ordinary
-        }
+        if self.set_aside.get() >= bytes { Source::SetAside } else { Source::Ordinary }
     }
 
     fn set_aside(&self, bytes: usize) -> usize {
         self.set_aside.get() / bytes * bytes
     }
 
-    fn pin(
-        &self,
-        bytes: usize,
-        device: Device,
-        source: Source,
-        control: &dyn Control,
-    ) -> Result<Pinned, Unpinned> {
+    fn pin(&self, bytes: usize, device: Device, source: Source, control: &dyn Control) -> Result<Pinned, Unpinned> {
         if source == Source::SetAside {
             let base = SET_ASIDE + self.set_aside.get();
             self.set_aside.take(bytes);

@@ -18,21 +18,11 @@ pub(crate) fn with(layout: &Layout, warm_up: WarmUp, variables: &[(&str, &str)])
 }
 
 /// The same with so many regions without slots.
-pub(super) fn beside(
-    count: usize,
-    layout: &Layout,
-    warm_up: WarmUp,
-    variables: &[(&str, &str)],
-) -> Tested {
+pub(super) fn beside(count: usize, layout: &Layout, warm_up: WarmUp, variables: &[(&str, &str)]) -> Tested {
     let variables = [&[("BUDDY_THRESHOLD_MB", "0")], variables].concat();
     let (config, warnings) = read(&variables);
     assert!(warnings.is_empty(), "{warnings:?}");
-    let settings = Settings {
-        count: Some(count),
-        growth: Growth::Exact,
-        warm_up,
-        ..config.of_the_provisioner()
-    };
+    let settings = Settings { count: Some(count), growth: Growth::Exact, warm_up, ..config.of_the_provisioner() };
     let slots = Slots::new(layout).unwrap();
     let world: &'static Numbers = Box::leak(Box::new(Numbers::new(1 << 50)));
     let plan = Some((settings, slots));
@@ -42,23 +32,11 @@ pub(super) fn beside(
 
 /// Regions of 64 and of 32 MiB, each with two slots of half its length, asked for in this order by one thread.
 pub(super) fn layout() -> Layout {
-    let slot = |mib: usize, region, at: usize| Slot {
-        bytes: mib * MIB,
-        region,
-        offset: at * MIB,
-    };
+    let slot = |mib: usize, region, at: usize| Slot { bytes: mib * MIB, region, offset: at * MIB };
     Layout {
         regions: vec![64 * MIB, 32 * MIB],
-        slots: vec![
-            slot(32, 0, 0),
-            slot(32, 0, 32),
-            slot(16, 1, 0),
-            slot(16, 1, 16),
-        ],
-        lanes: vec![Lane {
-            period: vec![0, 1, 2, 3],
-            ..Lane::default()
-        }],
+        slots: vec![slot(32, 0, 0), slot(32, 0, 32), slot(16, 1, 0), slot(16, 1, 16)],
+        lanes: vec![Lane { period: vec![0, 1, 2, 3], ..Lane::default() }],
     }
 }
 
@@ -87,11 +65,7 @@ fn active(handle: Tested) -> usize {
 #[test]
 fn requests_find_their_places_again_and_regions_are_pinned_once() {
     let handle = planned();
-    assert_eq!(
-        pinned(handle),
-        NONE,
-        "nothing is pinned before it is needed"
-    );
+    assert_eq!(pinned(handle), NONE, "nothing is pinned before it is needed");
     let mut before = Vec::new();
     for round in 0..3 {
         let grants = [32, 32, 16, 16].map(|mib| handle.request_planned(0, mib * MIB - 5).unwrap());

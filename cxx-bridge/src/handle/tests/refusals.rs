@@ -9,11 +9,7 @@ fn a_warm_up_that_fails_stops_and_keeps_what_it_pinned() {
     assert!(handle.request(60 * MIB).is_some());
     assert_eq!(asked(handle), [64, 64, 64], "the fourth is not tried");
     assert!(handle.request(60 * MIB).is_some());
-    assert_eq!(
-        handle.request(60 * MIB),
-        None,
-        "upstream's path, when nothing can be pinned"
-    );
+    assert_eq!(handle.request(60 * MIB), None, "upstream's path, when nothing can be pinned");
     assert_eq!(pinned(handle), [64, 64]);
     assert_eq!(handle.report()["warm_up"]["stopped"], "no more");
     assert!(!is_retired(handle));
@@ -34,17 +30,10 @@ fn a_background_warm_up_that_fails_leaves_requests_to_themselves() {
     let before = segments();
     numbers(handle).largest.set(usize::MAX);
     handle.empty_cache();
-    assert_eq!(
-        handle.report()["warm_up"]["stopped"],
-        serde_json::Value::Null
-    );
+    assert_eq!(handle.report()["warm_up"]["stopped"], serde_json::Value::Null);
     assert_eq!(segments(), before, "nothing was unpinned");
     handle.warm_up(true);
-    assert_eq!(
-        segments(),
-        before + 2,
-        "who asks for it gets what is missing"
-    );
+    assert_eq!(segments(), before + 2, "who asks for it gets what is missing");
 }
 
 #[test]
@@ -62,19 +51,11 @@ fn completed_events_come_before_anything_else() {
 
 #[test]
 fn then_idle_memory_is_unpinned_for_a_region_of_the_request() {
-    let handle = with(&[
-        ("BUDDY_WARMUP", "sync"),
-        ("BUDDY_BLOCK_COUNT", "4"),
-        ("BUDDY_MAX_MB", "256"),
-    ]);
+    let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", "4"), ("BUDDY_MAX_MB", "256")]);
     let kept = handle.request(8 * MIB).unwrap();
     assert_eq!(pinned(handle), [64; 4]);
     assert!(handle.request(140 * MIB).is_some());
-    assert_eq!(
-        pinned(handle),
-        [64, 140],
-        "three idle ones went, the live one stays"
-    );
+    assert_eq!(pinned(handle), [64, 140], "three idle ones went, the live one stays");
     assert_eq!(handle.pinner.quota().left(), (256 - 64 - 140) * MIB);
     handle.release(kept.block);
 }

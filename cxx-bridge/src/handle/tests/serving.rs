@@ -28,10 +28,7 @@ fn the_report_is_what_people_read() {
     let freed = handle.request(16 * MIB).unwrap();
     handle.defer(freed.block);
     insta::assert_snapshot!(serde_json::to_string_pretty(&handle.report()).unwrap());
-    insta::assert_snapshot!(
-        "segments",
-        serde_json::to_string_pretty(&handle.segments()).unwrap()
-    );
+    insta::assert_snapshot!("segments", serde_json::to_string_pretty(&handle.segments()).unwrap());
     assert_eq!(
         handle.state_line(),
         "pinbuddy: 64 MiB pinned (8 MiB live, 16 MiB pending, 40 MiB idle, the longest free run \

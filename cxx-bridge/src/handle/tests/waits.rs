@@ -32,9 +32,7 @@ fn what_is_soon_over_is_waited_for() {
     let misses = handle.stats().unwrap().misses;
     thread::scope(|scope| {
         let request = scope.spawn(|| handle.request(4 * MIB).unwrap());
-        until("the request misses", || {
-            handle.stats().unwrap().misses > misses
-        });
+        until("the request misses", || handle.stats().unwrap().misses > misses);
         drop(endless);
         let grant = request.join().unwrap();
         let served = asked(handle).iter().all(|mib| *mib == 64);

@@ -6,11 +6,7 @@ use crate::backing::Memory;
 #[test]
 fn in_sync_the_first_request_pins_all_and_no_later_one_any() {
     let handle = sync(4);
-    assert_eq!(
-        pinned(handle),
-        NONE,
-        "nothing is pinned before it is needed"
-    );
+    assert_eq!(pinned(handle), NONE, "nothing is pinned before it is needed");
     let first = handle.request(5 * MIB).unwrap();
     assert_eq!(pinned(handle), [64; 4]);
     for _ in 0..100 {
@@ -120,10 +116,7 @@ fn a_warm_up_shrinks_to_the_budget() {
     assert_eq!(pinned(handle), [64, 64]);
     assert_eq!(handle.pinner.quota().left(), 22 * MIB);
     let progress = handle.progress().unwrap();
-    assert_eq!(
-        (progress.phase, progress.pinned, progress.deficit),
-        ("done", 2, 0)
-    );
+    assert_eq!((progress.phase, progress.pinned, progress.deficit), ("done", 2, 0));
 }
 
 #[test]
@@ -166,11 +159,7 @@ fn other_processes_are_told_of_ordinary_memory_and_of_no_other() {
     let claimed = || world.claimed.get();
     world.set_aside.set(64 * MIB);
     assert!(handle.request(64 * MIB).is_some());
-    assert_eq!(
-        claimed(),
-        0,
-        "other processes do not use pages that are set aside"
-    );
+    assert_eq!(claimed(), 0, "other processes do not use pages that are set aside");
     assert!(handle.request(64 * MIB).is_some());
     let meanwhile = world.claimed_meanwhile.get();
     assert_eq!((claimed(), meanwhile), (64 * MIB, 1));

@@ -13,11 +13,7 @@ use super::*;
 /// Any layout with this many MiB in two regions: slots lie where they like.
 fn wrong(granules: usize) -> impl Strategy<Value = Layout> {
     let slot = (1..12_usize, 0..2_u32, 0..granules - 12);
-    let slot = slot.prop_map(|(bytes, region, at)| Slot {
-        bytes: bytes * GRANULE,
-        region,
-        offset: at * GRANULE,
-    });
+    let slot = slot.prop_map(|(bytes, region, at)| Slot { bytes: bytes * GRANULE, region, offset: at * GRANULE });
     let lane = (vec(0..30_u32, 0..10), vec(0..30_u32, 0..30));
     let comes_once = prop::bool::weighted(0.3);
     (vec(slot, 1..30), vec(lane, 0..3), comes_once).prop_map(move |(slots, lanes, comes_once)| {
@@ -30,11 +26,7 @@ fn wrong(granules: usize) -> impl Strategy<Value = Layout> {
             clears: (0..most).step_by(2).collect(),
             turns: 1,
         };
-        Layout {
-            regions: vec![granules * GRANULE; 2],
-            slots,
-            lanes: lanes.into_iter().map(lane).collect(),
-        }
+        Layout { regions: vec![granules * GRANULE; 2], slots, lanes: lanes.into_iter().map(lane).collect() }
     })
 }
 
@@ -74,10 +66,7 @@ impl Model {
             assert!(other + block.bytes <= grant.address, "two have {grant:?}");
         }
         let mut regions = pinned.iter().map(|it| it.base..it.base + it.bytes);
-        assert!(
-            regions.any(|it| it.start <= grant.address && end <= it.end),
-            "{grant:?} is not pinned"
-        );
+        assert!(regions.any(|it| it.start <= grant.address && end <= it.end), "{grant:?} is not pinned");
         self.0.insert(grant.address, (grant.block, false));
     }
 

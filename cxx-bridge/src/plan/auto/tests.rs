@@ -35,10 +35,7 @@ pub(in crate::plan) fn decided(place: &Place) -> (Choice<Plan>, Option<String>) 
 /// The text of a plan that was made at this place.
 pub(in crate::plan) fn text(place: &Place) -> String {
     let mut text = place.head().into_bytes();
-    let plan = Plan {
-        made_for: place.run(this_run("2.15.0", 0)),
-        ..Plan::default()
-    };
+    let plan = Plan { made_for: place.run(this_run("2.15.0", 0)), ..Plan::default() };
     plan.write(&mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
@@ -54,10 +51,7 @@ fn a_first_run_is_recorded_in_a_folder_that_it_makes_and_later_ones_of_its_role_
             matches!(choice, Choice::Record(it) if it.run.rank == u32::from(role == Role::Other) && it.run.world_size == 16)
         );
         assert_eq!(said, None);
-        assert!(
-            role == Role::Other || !above.path().join("a").exists(),
-            "nothing is written yet"
-        );
+        assert!(role == Role::Other || !above.path().join("a").exists(), "nothing is written yet");
         place.prepare().unwrap();
         let long_ago = std::time::SystemTime::UNIX_EPOCH;
         fs::write(&place.path, text(&place)).unwrap();
@@ -65,10 +59,7 @@ fn a_first_run_is_recorded_in_a_folder_that_it_makes_and_later_ones_of_its_role_
         file.set_modified(long_ago).unwrap();
         let (choice, said) = decided(&place);
         assert!(matches!(choice, Choice::Use(_)), "{said:?}");
-        assert!(
-            file.metadata().unwrap().modified().unwrap() > long_ago,
-            "its use is noted"
-        );
+        assert!(file.metadata().unwrap().modified().unwrap() > long_ago, "its use is noted");
     }
 }
 
@@ -176,10 +167,7 @@ fn a_folder_that_others_may_write_or_own_is_neither_read_nor_written() {
         let (choice, place, said) = choose(&config, "2.15.0");
         assert!(matches!(choice, Choice::Nothing) && place.is_none());
         let said = said.unwrap();
-        assert!(
-            said.contains("BUDDY_PLAN=auto has no effect: its folder") && said.contains(in_it),
-            "{said}"
-        );
+        assert!(said.contains("BUDDY_PLAN=auto has no effect: its folder") && said.contains(in_it), "{said}");
         assert_eq!(said.lines().count(), 1);
         // It was made so after it was chosen.
         let place = at(&folder, Role::First);
@@ -208,10 +196,7 @@ fn a_named_file_is_as_it_was_and_an_exported_one_can_be_named() {
     assert_eq!((named.head().as_str(), named.is_kept()), ("", false));
     let mut kept = at(folder.path(), Role::First).head().into_bytes();
     let made_for = this_run("2.15.0", 0);
-    let plan = Plan {
-        made_for,
-        ..Plan::default()
-    };
+    let plan = Plan { made_for, ..Plan::default() };
     plan.write(&mut kept).unwrap();
     fs::write(&path, kept).unwrap();
     assert!(matches!(decided(&named).0, Choice::Use(_)));
@@ -228,29 +213,10 @@ fn disabled_nothing_is_chosen() {
 fn this_process_has_a_file_of_its_own_for_each_memory() {
     let folder = tempfile::tempdir().unwrap();
     let (config, _) = read(&[("BUDDY_PLAN_DIR", folder.path().to_str().unwrap())]);
-    let of = |memory| {
-        Place::of(Some(AUTO), memory, &config, "2.15.0")
-            .unwrap()
-            .unwrap()
-    };
-    let name = |memory| {
-        of(memory)
-            .path
-            .file_name()
-            .unwrap()
-            .to_string_lossy()
-            .into_owned()
-    };
-    assert!(
-        name(Memory::Pinned).starts_with("pinbuddy_bridge"),
-        "{}",
-        name(Memory::Pinned)
-    );
+    let of = |memory| Place::of(Some(AUTO), memory, &config, "2.15.0").unwrap().unwrap();
+    let name = |memory| of(memory).path.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name(Memory::Pinned).starts_with("pinbuddy_bridge"), "{}", name(Memory::Pinned));
     assert_ne!(name(Memory::Pinned), name(Memory::Device));
     assert_eq!(name(Memory::Pinned), name(Memory::Pinned));
-    assert_eq!(
-        fs::read_dir(folder.path()).unwrap().count(),
-        0,
-        "choosing writes nothing"
-    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "choosing writes nothing");
 }

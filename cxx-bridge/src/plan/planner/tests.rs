@@ -19,12 +19,7 @@ fn record(requests: u64) -> Record {
 }
 
 fn run() -> MadeFor {
-    MadeFor {
-        torch: "2.15.0".to_owned(),
-        world_size: 1,
-        rank: 0,
-        threshold: 1 << 20,
-    }
+    MadeFor { torch: "2.15.0".to_owned(), world_size: 1, rank: 0, threshold: 1 << 20 }
 }
 
 /// Makes the plan of a run of so many requests.
@@ -49,10 +44,7 @@ fn a_process_that_ends_later_does_not_replace_the_plan_of_a_longer_one() {
         Plan::read(&text).unwrap().facts.requests
     };
     assert_eq!([8, 3, 9].map(|it| ends(it, run())), [8, 8, 9]);
-    let other = MadeFor {
-        torch: "2.11.0".to_owned(),
-        ..run()
-    };
+    let other = MadeFor { torch: "2.11.0".to_owned(), ..run() };
     assert_eq!(ends(2, other), 2, "this run cannot use that one");
     fs::write(&path, "{").unwrap();
     assert_eq!(ends(1, run()), 1);
@@ -147,9 +139,7 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
                 write(1 + number % 5, &target);
             }
         };
-        let starts: Vec<_> = (0..20)
-            .map(|first| scope.spawn(move || start(first)))
-            .collect();
+        let starts: Vec<_> = (0..20).map(|first| scope.spawn(move || start(first))).collect();
         starts.into_iter().for_each(|it| it.join().unwrap());
         over.store(true, Ordering::Relaxed);
         assert!(reads.join().unwrap() > 0);
@@ -161,20 +151,13 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
         assert_eq!(found.mode() & 0o777, 0o600);
         assert_eq!(requests_at(&place(role)), 5, "the longest run's");
     }
-    assert!(
-        began.elapsed() < Duration::from_secs(60),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
 #[test]
 fn a_slow_writer_of_a_shorter_run_finds_the_longer_ones_plan_before_it_replaces_it() {
     let folder = tempfile::tempdir().unwrap();
-    for place in [
-        Place::named(folder.path().join("run.plan")),
-        Place::in_folder(folder.path(), "train", Role::First),
-    ] {
+    for place in [Place::named(folder.path().join("run.plan")), Place::in_folder(folder.path(), "train", Role::First)] {
         let (slow, other) = (Target::new(place.clone()), Target::new(place.clone()));
         let in_between = |out: &mut io::BufWriter<fs::File>| {
             write(9, &other);
@@ -244,8 +227,7 @@ fn a_kept_file_has_its_key_before_its_plan_and_what_is_too_old_goes_when_it_is_w
     // What a process left behind that was killed as it wrote.
     let left = place.path.with_extension("plan.0123456789abcdef.tmp");
     let file = fs::File::create(&left).unwrap();
-    file.set_modified(std::time::SystemTime::UNIX_EPOCH)
-        .unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     write(8, &Target::new(place.clone()));
     let text = fs::read_to_string(&place.path).unwrap();
     assert_eq!(Key::read(&text).unwrap().program, "new");

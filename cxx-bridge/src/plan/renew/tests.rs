@@ -108,10 +108,7 @@ fn in_a_folder_that_cannot_be_written_it_stays_and_another_folder_is_the_way() {
     match fate {
         // Root writes there, too.
         Fate::Removed => assert_eq!(crate::surroundings::user(), 0),
-        Fate::Stays(ref why) => assert!(
-            why.contains("cannot be written to") && why.ends_with(TO_DO),
-            "{fate}"
-        ),
+        Fate::Stays(ref why) => assert!(why.contains("cannot be written to") && why.ends_with(TO_DO), "{fate}"),
         _ => panic!("{fate}"),
     }
     rights(0o755).unwrap();

@@ -17,10 +17,9 @@ const VARIABLE: &str = "PINBUDDY_TEST_PLAN";
 
 #[test]
 fn a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan() {
-    has_no_plan(
-        "a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan",
-        |it| recorded(Recording::new(it)),
-    );
+    has_no_plan("a_process_with_little_memory_is_recorded_to_its_end_and_has_no_plan", |it| {
+        recorded(Recording::new(it));
+    });
 }
 
 #[test]
@@ -73,17 +72,10 @@ fn has_no_plan_below(test: &str, limit: &str, recorded: fn(ToRecord)) {
     let name = &format!("plan::room::tests::{test}");
     let mut command = Command::new(std::env::current_exe().unwrap());
     let command = command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
-    let output = command
-        .env(VARIABLE, folder.path().join("run.plan"))
-        .output()
-        .unwrap();
+    let output = command.env(VARIABLE, folder.path().join("run.plan")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert_eq!(
-        said.matches("the plan could not be written to").count(),
-        1,
-        "{said}"
-    );
+    assert_eq!(said.matches("the plan could not be written to").count(), 1, "{said}");
     assert!(said.contains(&format!("{limit} leaves")), "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -91,10 +83,8 @@ fn has_no_plan_below(test: &str, limit: &str, recorded: fn(ToRecord)) {
 /// Leaves so many MiB.
 fn limit(of: libc::__rlimit_resource_t, used: &str, mib: u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let most = libc::rlimit {
-        rlim_cur: kib_field(&status, used).unwrap() + (mib << 20),
-        rlim_max: libc::RLIM_INFINITY,
-    };
+    let most =
+        libc::rlimit { rlim_cur: kib_field(&status, used).unwrap() + (mib << 20), rlim_max: libc::RLIM_INFINITY };
     // SAFETY: it reads `most`.
     let set = unsafe { libc::setrlimit(of, &raw const most) };
     assert_eq!(set, 0);

@@ -87,13 +87,7 @@ fn a_recording_has_no_end_of_an_earlier_ones_blocks() {
     trace.free(0x1000);
     trace.done(0x1000);
     let (all, _) = said(&rings);
-    assert_eq!(
-        all,
-        [
-            (0, Whose::Device(62), request(6, 1, false)),
-            (0, Whose::Device(0), Kind::Free { events: 0 }),
-        ]
-    );
+    assert_eq!(all, [(0, Whose::Device(62), request(6, 1, false)), (0, Whose::Device(0), Kind::Free { events: 0 }),]);
     assert_eq!(trace.used.load(Ordering::Relaxed), 0);
     assert!(trace.state.lock().blocks.is_empty());
     rings.record(0);
@@ -111,15 +105,7 @@ fn streams_beyond_the_last_number_are_one() {
     trace.uses(0x1000, streams + 1);
     let [number, next] = [streams, streams + 1].map(|it| it.min(4095));
     let (all, _) = said(&rings);
-    assert_eq!(
-        [all[0].2, all[1].2],
-        [
-            request(5, number as u32, false),
-            Kind::Use {
-                stream: next as u64
-            }
-        ]
-    );
+    assert_eq!([all[0].2, all[1].2], [request(5, number as u32, false), Kind::Use { stream: next as u64 }]);
     trace.done(0x1000);
     rings.record(0);
 }

@@ -35,12 +35,7 @@ fn use_on(stream: u64) -> Kind {
 }
 
 fn entry(ticks: u64, allocation: u64, kind: Kind) -> Entry {
-    Entry {
-        ticks,
-        allocation: Allocation(u64::from(SESSION) << 48 | allocation),
-        whose: Whose::Host,
-        kind,
-    }
+    Entry { ticks, allocation: Allocation(u64::from(SESSION) << 48 | allocation), whose: Whose::Host, kind }
 }
 
 /// What came out, one line an event, and what was lost.
@@ -63,10 +58,7 @@ impl Seen {
     /// As a trace has it, and which frees wait for streams, which a trace leaves to be found.
     fn text(&self) -> String {
         let unit = Unit::Nanoseconds;
-        let header = Header {
-            unit,
-            ..Header::default()
-        };
+        let header = Header { unit, ..Header::default() };
         let mut lines = Writer::with_header(Vec::new(), &header).unwrap();
         lines.stream().clear();
         for event in &self.events {
@@ -83,10 +75,7 @@ impl Seen {
 
 /// One tick is two nanoseconds.
 fn moment(ticks: u64) -> Moment {
-    Moment {
-        ticks,
-        ns: ticks * 2,
-    }
+    Moment { ticks, ns: ticks * 2 }
 }
 
 fn merger() -> Merger {
@@ -99,17 +88,9 @@ const LATE: u64 = 1_000_000;
 #[test]
 fn device_memory_keeps_its_device_and_stream() {
     let rings = &Rings::default();
-    let asked = |id| Op::Request {
-        id,
-        bytes: 9,
-        thread: 0,
-        stream: 3,
-        private: false,
-    };
-    let device = |ticks, allocation, whose, kind| Entry {
-        whose: Whose::Device(whose),
-        ..entry(ticks, allocation, kind)
-    };
+    let asked = |id| Op::Request { id, bytes: 9, thread: 0, stream: 3, private: false };
+    let device =
+        |ticks, allocation, whose, kind| Entry { whose: Whose::Device(whose), ..entry(ticks, allocation, kind) };
     let all = [
         device(10, 0, 1, Kind::Event(Op::SegmentAlloc { bytes: 20 })),
         device(20, 7, 1, Kind::Event(asked(0))),
@@ -137,22 +118,11 @@ fn device_memory_keeps_its_device_and_stream() {
 fn entries_of_several_rings_are_in_the_order_of_their_times() {
     let rings = &Rings::default();
     let block = |n: u64| 1 << 40 | n;
-    let private = Op::Request {
-        id: 0,
-        bytes: 200,
-        thread: 0,
-        stream: 0,
-        private: true,
-    };
+    let private = Op::Request { id: 0, bytes: 200, thread: 0, stream: 0, private: true };
     rings.put(
         0,
         0,
-        &[
-            entry(10, 1, request(100)),
-            entry(40, 1, use_on(0xabc)),
-            entry(50, 1, free(1)),
-            entry(90, 0, CLEAR),
-        ],
+        &[entry(10, 1, request(100)), entry(40, 1, use_on(0xabc)), entry(50, 1, free(1)), entry(90, 0, CLEAR)],
     );
     rings.put(
         1,
@@ -223,10 +193,7 @@ fn processors_whose_counters_differ_make_no_invalid_order() {
     let rings = &Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
     // Each on a ring of its own, and each earlier than what it depends on.
-    for (ring, kind) in [Kind::Done, free(1), use_on(3), request(8)]
-        .into_iter()
-        .enumerate()
-    {
+    for (ring, kind) in [Kind::Done, free(1), use_on(3), request(8)].into_iter().enumerate() {
         let thread = ring as u32;
         rings.put(ring, thread, &[entry(100 + ring as u64, 1, kind)]);
     }
@@ -247,32 +214,16 @@ fn what_lacks_its_beginning_is_dropped_and_counted() {
     rings.put(
         0,
         0,
-        &[
-            entry(1, 9, free(0)),
-            entry(2, 3, request(0)),
-            Entry {
-                whose: Whose::Device(0),
-                ..entry(3, 8, free(0))
-            },
-        ],
+        &[entry(1, 9, free(0)), entry(2, 3, request(0)), Entry { whose: Whose::Device(0), ..entry(3, 8, free(0)) }],
     );
     // Of another recording: not lost, since nobody wants it.
-    let other = Entry {
-        allocation: Allocation(4 << 48),
-        ..entry(3, 0, CLEAR)
-    };
+    let other = Entry { allocation: Allocation(4 << 48), ..entry(3, 0, CLEAR) };
     rings.put(0, 0, &[other]);
-    let dropped = Lost {
-        pinned: 10,
-        device: 100,
-    };
+    let dropped = Lost { pinned: 10, device: 100 };
     rings.lose(1, dropped);
     merger.drain(&rings, moment(LATE), &mut seen);
     merger.drain(&rings, moment(2 * LATE), &mut seen);
-    let lost = Lost {
-        pinned: 12,
-        device: 101,
-    };
+    let lost = Lost { pinned: 12, device: 101 };
     assert_eq!((seen.text().as_str(), seen.lost), ("", lost));
     assert!(merger.early.is_empty() && merger.held.is_empty());
 }

@@ -59,12 +59,7 @@ fn work(rings: &'static Rings, number: u64) {
     for kind in [Kind::Event(Op::request(0, 8)), Kind::Free { events: 0 }] {
         let ticks = rings.ticks();
         let whose = Whose::Host;
-        let entry = Entry {
-            ticks,
-            allocation,
-            whose,
-            kind,
-        };
+        let entry = Entry { ticks, allocation, whose, kind };
         rings.put(0, 0, &[entry]);
     }
 }
@@ -122,12 +117,7 @@ fn a_sink_does_not_hear_of_blocks_from_before_it_came() {
     let entry = |kind| {
         let ticks = rings.ticks();
         let allocation = Allocation(1 << 48 | 9);
-        let entry = Entry {
-            ticks,
-            allocation,
-            whose: Whose::Host,
-            kind,
-        };
+        let entry = Entry { ticks, allocation, whose: Whose::Host, kind };
         rings.put(0, 0, &[entry]);
     };
     entry(Kind::Event(Op::request(0, 8)));

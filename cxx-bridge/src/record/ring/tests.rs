@@ -7,11 +7,7 @@ use super::*;
 const ENTRIES: usize = 64;
 
 fn entry(number: u64) -> Raw {
-    Raw {
-        ticks: number,
-        allocation: !number,
-        what: (number % 8) << 60 | number,
-    }
+    Raw { ticks: number, allocation: !number, what: (number % 8) << 60 | number }
 }
 
 fn drained(ring: &Ring<ENTRIES>) -> (Vec<Raw>, u32, Lost) {
@@ -52,17 +48,10 @@ fn requests_leave_room_for_ends_and_what_finds_none_is_counted_once() {
     let ring = Ring::<ENTRIES>::new(0).unwrap();
     let own = ring.claim(0).unwrap();
     let reserve = Owner::<ENTRIES>::RESERVE;
-    let fit = |spare| {
-        (0..)
-            .take_while(|&number| own.push(entry(number), spare))
-            .count()
-    };
+    let fit = |spare| (0..).take_while(|&number| own.push(entry(number), spare)).count();
     assert_eq!(fit(reserve), ENTRIES - reserve);
     assert_eq!(fit(0), reserve, "ends have what requests left");
-    let device = Raw {
-        what: u64::MAX,
-        ..entry(0)
-    };
+    let device = Raw { what: u64::MAX, ..entry(0) };
     assert!(!own.push(device, 0) && !own.push(device, 0));
     let (entries, _, lost) = drained(&ring);
     assert_eq!(entries.len(), ENTRIES);
@@ -88,10 +77,7 @@ fn a_ring_that_was_left_goes_to_the_same_number_at_once_and_to_others_once_it_is
     assert_eq!(second.number(), 5 << 40 | 2, "no other allocation has it");
     second.leave();
     assert_eq!(drained(&ring).0, [entry(1), entry(2)]);
-    assert!(
-        ring.claim(4).is_none(),
-        "thread 3's number may be on its way still"
-    );
+    assert!(ring.claim(4).is_none(), "thread 3's number may be on its way still");
     assert!(drained(&ring).0.is_empty());
     let third = ring.claim(4).unwrap();
     assert!(third.push(entry(3), 0));

@@ -15,9 +15,7 @@ static ON: Mutex<bool> = Mutex::new(false);
 pub(in crate::record) fn recording(session: u16) -> (MutexGuard<'static, ()>, Rings) {
     let alone = thread_number::ALONE.lock();
     let alone = alone.unwrap_or_else(PoisonError::into_inner);
-    let rings = Rings {
-        switch: |on| *ON.lock().unwrap() = on,
-    };
+    let rings = Rings { switch: |on| *ON.lock().unwrap() = on };
     rings.record(session);
     found(&rings);
     (alone, rings)
@@ -36,13 +34,7 @@ pub(in crate::record) fn found(rings: &Rings) -> Vec<(u32, Entry)> {
 
 pub(in crate::record) fn request(bytes: u64, stream: u32, private: bool) -> Kind {
     let (id, thread) = (0, 0);
-    Kind::Event(Op::Request {
-        id,
-        bytes,
-        thread,
-        stream,
-        private,
-    })
+    Kind::Event(Op::Request { id, bytes, thread, stream, private })
 }
 
 #[test]
@@ -73,14 +65,8 @@ fn all_that_a_thread_records_is_read() {
     let all = found(&rings);
     assert_eq!(all.len(), expected.len());
     for ((thread, entry), (allocation, whose, kind)) in all.iter().zip(expected) {
-        assert_eq!(
-            (entry.allocation, entry.whose, entry.kind),
-            (Allocation(allocation), whose, kind)
-        );
-        assert_eq!(
-            (*thread, entry.allocation.session()),
-            (thread_number::own(), 9)
-        );
+        assert_eq!((entry.allocation, entry.whose, entry.kind), (Allocation(allocation), whose, kind));
+        assert_eq!((*thread, entry.allocation.session()), (thread_number::own(), 9));
     }
     assert!(all.is_sorted_by_key(|(_, it)| it.ticks));
     rings.record(0);
@@ -109,10 +95,7 @@ fn a_request_is_followed_by_what_it_waited_and_waits_within_each_other_count_onc
     let mut allocation = 0;
     assert!(record_request(5, false, &mut allocation));
     let all = found(&rings);
-    assert_eq!(
-        (all.len(), all[1].1.allocation),
-        (2, Allocation(allocation))
-    );
+    assert_eq!((all.len(), all[1].1.allocation), (2, Allocation(allocation)));
     assert!(took(&all[1].1) >= 2_000_000);
     waits(false);
     let all = found(&rings);
@@ -136,11 +119,7 @@ fn threads_one_after_the_other_have_one_ring_and_threads_at_once_their_own() {
     for _ in 0..rounds {
         assert_eq!(thread::spawn(work).join().unwrap().0, number);
     }
-    assert_eq!(
-        rings.rings(),
-        before,
-        "nobody has drained, and it was not needed"
-    );
+    assert_eq!(rings.rings(), before, "nobody has drained, and it was not needed");
     let all = found(&rings);
     assert_eq!(all.len(), 2 * (rounds + 1));
     assert!(all.iter().all(|it| it.0 == number));

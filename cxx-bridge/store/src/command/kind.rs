@@ -22,15 +22,8 @@ pub(super) enum Kind {
 }
 
 /// Options that say nothing of memory, beside those whose name has `seed` in it or ends in `port`. Not `rank`, which may be LoRA's.
-const DROPPED: [&str; 7] = [
-    "local_rank",
-    "global_rank",
-    "world_rank",
-    "node_rank",
-    "master_addr",
-    "rdzv_endpoint",
-    "rdzv_id",
-];
+const DROPPED: [&str; 7] =
+    ["local_rank", "global_rank", "world_rank", "node_rank", "master_addr", "rdzv_endpoint", "rdzv_id"];
 
 /// Words that name a secret wherever they stand.
 const SECRET: [&str; 10] = [
@@ -54,9 +47,7 @@ const BEFORE_KEYS: [&str; 4] = ["api", "access", "auth", "secret"];
 const FOR_PATHS: [&str; 4] = ["dir", "path", "file", "folder"];
 
 /// Words in names of options for results, also with an `s` or one of [`FOR_PATHS`] behind them.
-const FOR_OUTPUTS: [&str; 9] = [
-    "out", "output", "save", "log", "result", "metric", "report", "export", "dump",
-];
+const FOR_OUTPUTS: [&str; 9] = ["out", "output", "save", "log", "result", "metric", "report", "export", "dump"];
 
 impl Kind {
     /// Of an option with this name, which has no dashes in front.

@@ -54,11 +54,7 @@ fn the_program_is_found_behind_pythons_own_options() {
     ] {
         assert_eq!(program(line), train, "{line}");
     }
-    for line in [
-        "python -m pkg.train",
-        "python -um pkg.train",
-        "python -mpkg.train",
-    ] {
+    for line in ["python -m pkg.train", "python -um pkg.train", "python -mpkg.train"] {
         let command = of(line, &files).unwrap();
         assert_eq!(command.program, "pkg.train", "{line}");
         assert!(command.content.is_some(), "{line}");
@@ -80,11 +76,7 @@ fn the_program_is_found_behind_pythons_own_options() {
     ] {
         assert_eq!(of(unknown, &files), None, "{unknown}");
     }
-    let spawned = [
-        "python",
-        "-c",
-        "from multiprocessing.spawn import spawn_main",
-    ];
+    let spawned = ["python", "-c", "from multiprocessing.spawn import spawn_main"];
     assert_eq!(Command::of(&spawned.map(str::to_owned), &files), None);
 }
 
@@ -92,10 +84,7 @@ fn the_program_is_found_behind_pythons_own_options() {
 fn a_script_is_named_and_its_interpreter_where_there_is_none() {
     for (words, expected) in [
         ("python\0/home/me/train.py\0--steps\x005\0", "train.py"),
-        (
-            "/usr/bin/python3.11\0-u\0-W\0ignore\0train.py\0",
-            "train.py",
-        ),
+        ("/usr/bin/python3.11\0-u\0-W\0ignore\0train.py\0", "train.py"),
         ("python3\0-m\0my.module\0x\0", "my.module"),
         ("python3\0-c\0import torch\0", "python3"),
         ("python3\0", "python3"),
@@ -109,11 +98,7 @@ fn a_script_is_named_and_its_interpreter_where_there_is_none() {
 
 #[test]
 fn programs_with_one_name_differ_and_one_program_on_two_machines_does_not() {
-    let files = Files::with(&[
-        ("a/train.py", "one"),
-        ("b/train.py", "two"),
-        ("/n/train.py", "one"),
-    ]);
+    let files = Files::with(&[("a/train.py", "one"), ("b/train.py", "two"), ("/n/train.py", "one")]);
     let of = |line| of(line, &files).unwrap();
     assert_ne!(of("python a/train.py"), of("python b/train.py"));
     assert_eq!(of("python a/train.py"), of("python3 /n/train.py"));
@@ -136,10 +121,7 @@ fn seeds_ranks_and_ports_do_not_count() {
     }
     // Not a seed's value.
     assert_eq!(counts("--use-seed train"), "train");
-    for line in [
-        "--lora-rank 8 --rank 4 --max-tokens 9",
-        "--world-size 8 --export_every 5 --portable 1",
-    ] {
+    for line in ["--lora-rank 8 --rank 4 --max-tokens 9", "--world-size 8 --export_every 5 --portable 1"] {
         assert_eq!(counts(line), line);
     }
 }
@@ -170,14 +152,7 @@ fn secrets_do_not_count_and_what_only_sounds_like_one_does() {
 fn what_looks_like_a_secret_is_not_in_clear_and_two_of_them_differ() {
     let token = "hf_aB3dE6gH9jK2mN5pQ8sT1vW4";
     let other = token.replace('3', "4");
-    for line in [
-        "TOKEN",
-        "--hub TOKEN",
-        "--model org/TOKEN",
-        "hub=TOKEN",
-        "--header Bearer:TOKEN",
-        "--TOKEN",
-    ] {
+    for line in ["TOKEN", "--hub TOKEN", "--model org/TOKEN", "hub=TOKEN", "--header Bearer:TOKEN", "--TOKEN"] {
         let of = |it: &str| counts(&line.replace("TOKEN", it));
         assert!(!of(token).contains(&token[3..]), "{}", of(token));
         assert_ne!(of(token), of(&other), "{line}");
@@ -195,18 +170,9 @@ fn what_looks_like_a_secret_is_not_in_clear_and_two_of_them_differ() {
 #[test]
 fn paths_are_all_alike_and_numbers_and_truths_are_none() {
     assert_eq!(counts("/d/imagenet --out runs"), "PATH --out PATH");
-    assert_eq!(
-        counts("./data --log-dir=new --run exp"),
-        "PATH --log-dir=PATH --run exp"
-    );
-    assert_eq!(
-        counts("--layout last --dropout none"),
-        "--layout last --dropout none"
-    );
-    for line in [
-        "--batch 8 --out 8 --lr 1e-4",
-        "--output_hidden_states True --save_only_model=false",
-    ] {
+    assert_eq!(counts("./data --log-dir=new --run exp"), "PATH --log-dir=PATH --run exp");
+    assert_eq!(counts("--layout last --dropout none"), "--layout last --dropout none");
+    for line in ["--batch 8 --out 8 --lr 1e-4", "--output_hidden_states True --save_only_model=false"] {
         assert_eq!(counts(line), line);
     }
 }
@@ -239,14 +205,8 @@ fn what_a_run_leaves_behind_does_not_change_the_key_of_the_next() {
 #[test]
 fn a_model_counts_by_its_name_and_settings_by_their_content() {
     assert_eq!(counts("--model org/llama-7b"), "--model llama-7b");
-    assert_eq!(
-        counts("--model_name_or_path /m/llama-7b/"),
-        counts("--model_name_or_path org/llama-7b")
-    );
-    assert_eq!(
-        counts("--model_dir /m/x --output-model y"),
-        "--model_dir PATH --output-model PATH"
-    );
+    assert_eq!(counts("--model_name_or_path /m/llama-7b/"), counts("--model_name_or_path org/llama-7b"));
+    assert_eq!(counts("--model_dir /m/x --output-model y"), "--model_dir PATH --output-model PATH");
     for option in ["--config", "--config-file", "--model_config", ""] {
         let of = |content| {
             let files = Files::with(&[("train.py", ""), ("/c/cfg.yaml", content)]);
@@ -267,10 +227,7 @@ fn a_file_on_disk_counts_by_its_content_and_a_folder_has_none() {
     fs::write(at("c"), "two").unwrap();
     assert_eq!(Disk.content(&at("a")), Disk.content(&at("b")));
     assert_ne!(Disk.content(&at("a")), Disk.content(&at("c")));
-    assert_eq!(
-        [Disk.content(folder.path()), Disk.content(&at("none"))],
-        [None, None]
-    );
+    assert_eq!([Disk.content(folder.path()), Disk.content(&at("none"))], [None, None]);
     // What is beyond the part that is read shows in the length.
     let long = |bytes: u64| {
         File::create(at("long")).unwrap().set_len(bytes).unwrap();

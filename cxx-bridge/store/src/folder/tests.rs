@@ -68,14 +68,7 @@ fn plans_are_listed_by_last_use_and_other_files_are_not() {
     for other in ["notes.txt", "a-pinned-0123456789abcdef.plan", "x.plan"] {
         fs::write(folder.path().join(other), "kept").unwrap();
     }
-    let listed = || -> Vec<PathBuf> {
-        folder
-            .list()
-            .unwrap()
-            .into_iter()
-            .map(|it| it.path)
-            .collect()
-    };
+    let listed = || -> Vec<PathBuf> { folder.list().unwrap().into_iter().map(|it| it.path).collect() };
     assert_eq!(listed(), [new.clone(), old.clone()]);
     Folder::touch(&old);
     assert_eq!(listed(), [old, new]);
@@ -100,18 +93,12 @@ fn a_damaged_file_is_found_by_its_name_and_no_other_file_is() {
 #[test]
 fn the_least_recently_used_go_and_nothing_that_is_not_ours() {
     let (_above, folder) = folder();
-    let other = [
-        "notes.txt",
-        "a-pinned-0123456789abcdef.plan",
-        "a-pinned-0123456789abcdef.plan.0.tmp",
-    ];
+    let other = ["notes.txt", "a-pinned-0123456789abcdef.plan", "a-pinned-0123456789abcdef.plan.0.tmp"];
     for name in other {
         fs::write(folder.path().join(name), "kept").unwrap();
         age(&folder.path().join(name), 100);
     }
-    let plans: Vec<PathBuf> = (0..6)
-        .map(|at| put(&folder, &format!("p{at}.py"), 1000, 10 - at))
-        .collect();
+    let plans: Vec<PathBuf> = (0..6).map(|at| put(&folder, &format!("p{at}.py"), 1000, 10 - at)).collect();
     let there = || plans.iter().map(|it| it.exists()).collect::<Vec<_>>();
     folder.trim(&plans[5]);
     assert_eq!(there(), [true; 6], "these are few");
@@ -128,14 +115,10 @@ fn the_least_recently_used_go_and_nothing_that_is_not_ours() {
 #[test]
 fn a_file_that_cannot_be_removed_stays_counted_and_another_goes() {
     let (_above, folder) = folder();
-    let plans: Vec<PathBuf> = (0..4)
-        .map(|at| put(&folder, &format!("p{at}.py"), 1000, 10 - at))
-        .collect();
-    folder.trim_to(&plans[3], (3, u64::MAX), |path| {
-        match path == plans[0].as_path() {
-            true => Err(io::ErrorKind::PermissionDenied.into()),
-            false => fs::remove_file(path),
-        }
+    let plans: Vec<PathBuf> = (0..4).map(|at| put(&folder, &format!("p{at}.py"), 1000, 10 - at)).collect();
+    folder.trim_to(&plans[3], (3, u64::MAX), |path| match path == plans[0].as_path() {
+        true => Err(io::ErrorKind::PermissionDenied.into()),
+        false => fs::remove_file(path),
     });
     let there: Vec<bool> = plans.iter().map(|it| it.exists()).collect();
     assert_eq!(there, [true, false, true, true]);
@@ -153,10 +136,7 @@ fn what_a_killed_write_left_goes_after_an_hour() {
     }
     age(&old, 2);
     folder.trim(&plan);
-    assert_eq!(
-        [old.exists(), new.exists(), plan.exists()],
-        [false, true, true]
-    );
+    assert_eq!([old.exists(), new.exists(), plan.exists()], [false, true, true]);
 }
 
 #[test]

@@ -42,11 +42,7 @@ impl Resident {
 
     /// The entry that it should have in the dedicated index while it is idle.
     pub(crate) fn fit(&self, slot: usize) -> Fit {
-        Fit {
-            granules: self.segment.granules(),
-            age: self.age,
-            slot: slot as u32,
-        }
+        Fit { granules: self.segment.granules(), age: self.age, slot: slot as u32 }
     }
 
     #[inline]
@@ -56,11 +52,7 @@ impl Resident {
 
     /// The longest free run that a block can be cut from, in granules.
     pub(crate) fn longest(&self) -> u32 {
-        if self.is_dedicated() && !self.segment.is_idle() {
-            0
-        } else {
-            self.segment.longest()
-        }
+        if self.is_dedicated() && !self.segment.is_idle() { 0 } else { self.segment.longest() }
     }
 
     /// Its description for callers, under the id `id`.
@@ -123,17 +115,10 @@ impl Slots {
     }
 
     /// Gives a segment an id, unless its region overlaps another's.
-    pub(super) fn insert(
-        &mut self,
-        resident: Resident,
-    ) -> Result<(SegmentId, &mut Resident), AdoptError> {
+    pub(super) fn insert(&mut self, resident: Resident) -> Result<(SegmentId, &mut Resident), AdoptError> {
         let region = resident.segment.region();
         if let Some((segment, adopted)) = self.overlapped_by(region) {
-            return Err(AdoptError::Overlaps {
-                region,
-                segment,
-                adopted,
-            });
+            return Err(AdoptError::Overlaps { region, segment, adopted });
         }
         let index = self.vacant_slot()?;
         self.by_address.insert(region.base, index as u32);

@@ -36,11 +36,7 @@ fn regions_that_overlap_are_refused() {
         (base - GRANULE, bytes + 2 * GRANULE),
         (base, bytes),
     ] {
-        let expected = AdoptError::Overlaps {
-            region: Region { base, bytes },
-            segment,
-            adopted,
-        };
+        let expected = AdoptError::Overlaps { region: Region { base, bytes }, segment, adopted };
         assert_eq!(try_adopt(&mut arena, base, bytes), Err(expected));
     }
     assert_eq!(arena.iter().count(), 1);
@@ -53,23 +49,14 @@ fn misuse_of_a_dedicated_region_is_refused_and_changes_nothing() {
     let mut arena = Arena::default();
     let id = adopt_dedicated(&mut arena, 0x100_0000, 100);
     let block = arena.take_dedicated(g(90), g(100)).unwrap();
-    let size = Block {
-        bytes: GRANULE,
-        ..block
-    };
-    let offset = Block {
-        offset: GRANULE,
-        ..block
-    };
+    let size = Block { bytes: GRANULE, ..block };
+    let offset = Block { offset: GRANULE, ..block };
     for wrong in [size, offset] {
         assert!(arena.release(wrong).is_err() && arena.defer(wrong).is_err());
         assert_eq!(arena.here.dedicated.iter().count(), 0);
     }
     arena.release(block).unwrap();
-    let twice = Err(Misuse::NotABlock {
-        segment: id,
-        offset: 0,
-    });
+    let twice = Err(Misuse::NotABlock { segment: id, offset: 0 });
     assert_eq!(arena.release(block).map(drop), twice);
     assert_eq!(arena.defer(block), twice);
     assert_eq!(arena.here.dedicated.iter().count(), 1);

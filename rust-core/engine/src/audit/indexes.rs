@@ -19,10 +19,7 @@ pub(super) fn audit(engine: &Engine) -> Result<(), Violation> {
 
 /// No two overlap (I2).
 fn audit_regions(arena: &Arena) -> Result<(), Violation> {
-    let mut regions: Vec<_> = arena
-        .iter()
-        .map(|(id, resident)| (resident.segment.region(), id))
-        .collect();
+    let mut regions: Vec<_> = arena.iter().map(|(id, resident)| (resident.segment.region(), id)).collect();
     regions.sort_unstable_by_key(|(region, _)| region.base);
     for pair in regions.windows(2) {
         let ((lower, first), (upper, second)) = (pair[0], pair[1]);
@@ -72,11 +69,7 @@ fn audit_fill_order(arena: &Arena) -> Result<(), Violation> {
     }
     // They are strictly sorted, have as many entries as there are segments, and that of its home has each
     // segment's correct entry: so they have nothing else.
-    let ordered = || {
-        arena
-            .iter()
-            .filter(|(_, resident)| !resident.is_dedicated())
-    };
+    let ordered = || arena.iter().filter(|(_, resident)| !resident.is_dedicated());
     for (id, resident) in ordered() {
         let (home, entry) = (resident.segment.home, resident.entry(id.slot()));
         let mut own = arena.indexes().filter(|(of, _)| *of == home);
@@ -85,11 +78,7 @@ fn audit_fill_order(arena: &Arena) -> Result<(), Violation> {
         }
     }
     let segments = ordered().count();
-    if found == segments {
-        Ok(())
-    } else {
-        wrong(segments, "an entry has no segment")
-    }
+    if found == segments { Ok(()) } else { wrong(segments, "an entry has no segment") }
 }
 
 /// Exactly the dedicated regions that have no block, each once, in order.
@@ -104,9 +93,8 @@ fn audit_dedicated(arena: &Arena) -> Result<(), Violation> {
         let slot = fit.slot as usize;
         Err(Violation::DedicatedIndex { slot, what })
     };
-    let idle = |(home, indexes): (Home, &'_ Indexes)| -> Vec<_> {
-        indexes.dedicated.iter().map(|fit| (home, *fit)).collect()
-    };
+    let idle =
+        |(home, indexes): (Home, &'_ Indexes)| -> Vec<_> { indexes.dedicated.iter().map(|fit| (home, *fit)).collect() };
     let found: Vec<(Home, Fit)> = arena.indexes().flat_map(idle).collect();
     if let Some(fit) = expected.iter().find(|fit| !found.contains(fit)) {
         return wrong(fit, "an idle dedicated region has no true entry");

@@ -147,11 +147,7 @@ const DEDICATED: [(&str, Break, &str); 7] = [
         |engine, _| {
             let granules = g(999);
             let entry = unlist(engine);
-            engine
-                .arena
-                .here
-                .dedicated
-                .insert(Fit { granules, ..entry });
+            engine.arena.here.dedicated.insert(Fit { granules, ..entry });
         },
         "the dedicated index is wrong about slot 1: an idle dedicated region has no true entry",
     ),
@@ -202,10 +198,7 @@ const fn g(count: u32) -> Granules {
 /// Two segments of 1000 granules, the first with a live block at 0..10 and a pending one at
 /// 10..30; the audit finds nothing wrong.
 fn engine() -> (Engine, SegmentId) {
-    let mut engine = Engine::new(Config {
-        segment_bytes: 1000 * GRANULE,
-        threshold_bytes: 0,
-    });
+    let mut engine = Engine::new(Config { segment_bytes: 1000 * GRANULE, threshold_bytes: 0 });
     engine.adopt_region(0x1000_0000, 1000 * GRANULE);
     engine.adopt_region(0x2000_0000, 1000 * GRANULE + 5);
     let (live, pending) = (take(&mut engine, 10), take(&mut engine, 20));
@@ -216,10 +209,7 @@ fn engine() -> (Engine, SegmentId) {
 
 /// Two dedicated regions of 1000 granules, the first with a block; the audit finds nothing wrong.
 fn dedicated() -> (Engine, SegmentId) {
-    let mut engine = Engine::new(Config {
-        segment_bytes: GRANULE,
-        threshold_bytes: 0,
-    });
+    let mut engine = Engine::new(Config { segment_bytes: GRANULE, threshold_bytes: 0 });
     let ids = [0x1000_0000, 0x2000_0000].map(|base| engine.adopt_region(base, 1000 * GRANULE));
     assert_eq!(take(&mut engine, 900), first_block(ids[0]));
     assert_eq!(engine.audit(), Ok(()));
@@ -235,11 +225,7 @@ fn take(engine: &mut Engine, granules: usize) -> Block {
 
 /// The block of [`dedicated`].
 fn first_block(segment: SegmentId) -> Block {
-    Block {
-        segment,
-        offset: 0,
-        bytes: 900 * GRANULE,
-    }
+    Block { segment, offset: 0, bytes: 900 * GRANULE }
 }
 
 fn segment(engine: &mut Engine, id: SegmentId) -> &mut Segment {
@@ -315,11 +301,9 @@ fn a_kind_that_is_not_true_is_seen() {
 
 #[test]
 fn a_wrong_sum_is_seen() {
-    for (what, longest, prefix, suffix) in [
-        ("longest is 800, not 799", 800, 0, 0),
-        ("prefix is 1, not 0", 799, 1, 0),
-        ("suffix is 1, not 0", 799, 0, 1),
-    ] {
+    for (what, longest, prefix, suffix) in
+        [("longest is 800, not 799", 800, 0, 0), ("prefix is 1, not 0", 799, 1, 0), ("suffix is 1, not 0", 799, 0, 1)]
+    {
         let (mut engine, id) = engine();
         // Two more blocks make the root mixed: then its children describe the granules, and its sums
         // are only sums. Unbroken, its longest run is 201..1000.
@@ -355,12 +339,7 @@ fn each_wrong_statistic_is_seen() {
 #[test]
 fn a_run_is_counted_at_both_ends() {
     let free = [true, true, false, true, false, false, true];
-    let sums = |longest, prefix, suffix, mixed| Sums {
-        longest,
-        prefix,
-        suffix,
-        mixed,
-    };
+    let sums = |longest, prefix, suffix, mixed| Sums { longest, prefix, suffix, mixed };
     assert_eq!(count(&free), sums(2, 2, 1, true));
     assert_eq!(count(&free[1..]), sums(1, 1, 1, true));
     assert_eq!(count(&free[2..6]), sums(1, 0, 0, false));

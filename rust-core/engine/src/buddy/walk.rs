@@ -23,9 +23,7 @@ impl BuddyTree {
         let half = length / 2;
         if !node.is_mixed() {
             let mut runs = node.plain_runs(length).into_iter();
-            let taken = runs
-                .find(|run| run.contains(&from))
-                .map_or(from, |run| run.end);
+            let taken = runs.find(|run| run.contains(&from)).map_or(from, |run| run.end);
             (taken < length).then_some(taken)
         } else if at >= self.lowest {
             let [left, right] = self.words[at - self.lowest].map(u128::from);
@@ -60,10 +58,7 @@ impl BuddyTree {
         let half = length / 2;
         if !node.is_mixed() {
         } else if at >= self.lowest {
-            for (start, word) in [start, start + half]
-                .into_iter()
-                .zip(self.words[at - self.lowest])
-            {
+            for (start, word) in [start, start + half].into_iter().zip(self.words[at - self.lowest]) {
                 visit(start, half, Node::of_word(word), Some(word));
             }
         } else {

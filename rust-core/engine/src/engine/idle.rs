@@ -22,9 +22,7 @@ impl Engine {
     /// Lets wholly idle regions of at least `at_least` bytes together go, the least recently used first; dedicated ones last
     /// or never, and never the working-set region.
     pub(crate) fn let_go_least_used(&mut self, at_least: usize, of: Of) {
-        let idle = self
-            .arena
-            .take_least_used(self.phases.working_set(), at_least, of);
+        let idle = self.arena.take_least_used(self.phases.working_set(), at_least, of);
         self.leaving.extend(idle);
     }
 

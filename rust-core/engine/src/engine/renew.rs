@@ -33,19 +33,13 @@ impl Engine {
     /// phase to phase.
     #[must_use]
     pub fn renewing(self) -> Self {
-        Self {
-            phases: Phases::on(),
-            ..self
-        }
+        Self { phases: Phases::on(), ..self }
     }
 
     /// The same engine, which detects no phases: what they would teach is known.
     #[must_use]
     pub(crate) fn without_phases(self) -> Self {
-        Self {
-            phases: Phases::off(),
-            ..self
-        }
+        Self { phases: Phases::off(), ..self }
     }
 
     /// Whether a request of `bytes` comes at low water, while the caller has `cached` bytes in its
@@ -120,8 +114,7 @@ impl Engine {
         if held.has_segments {
             return None;
         }
-        let differ = self.phases.outgrown_by(held.pinned)
-            || self.is_ill_fitting(granules, class, held.idle_regions);
+        let differ = self.phases.outgrown_by(held.pinned) || self.is_ill_fitting(granules, class, held.idle_regions);
         if !self.phases.differ() && !differ {
             return None;
         }
@@ -129,11 +122,7 @@ impl Engine {
         if held.idle < held.pinned / 2 {
             return None;
         }
-        let pinned = if held.idle_regions > 0 {
-            held.pinned
-        } else {
-            0
-        };
+        let pinned = if held.idle_regions > 0 { held.pinned } else { 0 };
         match self.phases.next(held.has_working_set, pinned) {
             Next::Keep => None,
             Next::UnpinIdle if held.idle_regions == 0 => None,
@@ -141,13 +130,10 @@ impl Engine {
             Next::Renew { pinned } => {
                 let least = exact_region(granules.bytes()).unwrap_or(MAX_REGION);
                 let stays = held.pinned - held.idle;
-                let working_set =
-                    usize::try_from(pinned.saturating_sub(stays)).unwrap_or(MAX_REGION);
+                let working_set = usize::try_from(pinned.saturating_sub(stays)).unwrap_or(MAX_REGION);
                 let working_set = exact_region(working_set).unwrap_or(MAX_REGION);
                 self.stats.misses += 1;
-                Some(Decision::Renew {
-                    bytes: working_set.max(least),
-                })
+                Some(Decision::Renew { bytes: working_set.max(least) })
             }
         }
     }

@@ -6,10 +6,7 @@ use crate::units::{GRANULE, MAX_REGION, Region};
 const MIB: usize = 1 << 20;
 
 fn engine(segment_bytes: usize, threshold_bytes: usize) -> Engine {
-    Engine::new(Config {
-        segment_bytes,
-        threshold_bytes,
-    })
+    Engine::new(Config { segment_bytes, threshold_bytes })
 }
 
 fn block(decision: Decision) -> Block {
@@ -43,9 +40,7 @@ fn sizes_at_the_edge_of_usize_neither_overflow_nor_pin() {
             assert_eq!(engine.request(bytes), Decision::PassThrough, "{bytes}");
             assert_eq!(Engine::exact_region(bytes), None, "{bytes}");
         }
-        let Decision::Pin { bytes } = engine.request(1) else {
-            panic!("one byte passes")
-        };
+        let Decision::Pin { bytes } = engine.request(1) else { panic!("one byte passes") };
         assert!((1..=MAX_REGION).contains(&bytes), "{bytes}");
     }
     assert_eq!(engine(0, 0).request(1), Decision::Pin { bytes: GRANULE });
@@ -60,37 +55,19 @@ fn statistics_follow_and_reset() {
     engine.defer(second).unwrap();
     let stats = engine.stats();
     let g = GRANULE as u64;
-    assert_eq!(
-        (stats.pinned_bytes.current, stats.segments.current),
-        (10 * g + 7, 1)
-    );
-    assert_eq!(
-        (stats.active_bytes.current, stats.pending_bytes.current),
-        (5 * g, 2 * g)
-    );
-    assert_eq!(
-        (stats.idle_bytes, stats.largest_free_run_bytes),
-        (5 * g + 7, 5 * g)
-    );
-    assert_eq!(
-        (stats.active_bytes.peak, stats.active_blocks.peak),
-        (5 * g, 2)
-    );
+    assert_eq!((stats.pinned_bytes.current, stats.segments.current), (10 * g + 7, 1));
+    assert_eq!((stats.active_bytes.current, stats.pending_bytes.current), (5 * g, 2 * g));
+    assert_eq!((stats.idle_bytes, stats.largest_free_run_bytes), (5 * g + 7, 5 * g));
+    assert_eq!((stats.active_bytes.peak, stats.active_blocks.peak), (5 * g, 2));
     engine.release(first).unwrap();
     engine.release(second).unwrap();
     engine.reset_peaks();
     engine.reset_accumulated();
-    let region = Region {
-        base: 1,
-        bytes: 10 * GRANULE + 7,
-    };
+    let region = Region { base: 1, bytes: 10 * GRANULE + 7 };
     assert_eq!(take_idle(&mut engine), [region]);
     let stats = engine.stats();
     assert_eq!((stats.active_bytes.peak, stats.hits), (0, 0));
-    assert_eq!(
-        (stats.pinned_bytes.current, stats.pinned_bytes.freed),
-        (0, 10 * g + 7)
-    );
+    assert_eq!((stats.pinned_bytes.current, stats.pinned_bytes.freed), (0, 10 * g + 7));
     assert_eq!((stats.idle_bytes, stats.largest_free_run_bytes), (0, 0));
     assert_eq!(engine.audit(), Ok(()));
 }
@@ -100,9 +77,7 @@ fn what_was_pinned_for_a_request_serves_it_however_short_segments_are() {
     for segment_bytes in [0, 1, MIB, 8 * MIB] {
         for request in [1, MIB, 2 * MIB + 1, 8 * MIB, 8 * MIB + 1] {
             let mut engine = engine(segment_bytes, 0);
-            let Decision::Pin { bytes } = engine.request(request) else {
-                panic!("nothing is pinned")
-            };
+            let Decision::Pin { bytes } = engine.request(request) else { panic!("nothing is pinned") };
             engine.adopt_region(0x1000, bytes);
             block(engine.request(request));
         }
@@ -113,21 +88,14 @@ fn what_was_pinned_for_a_request_serves_it_however_short_segments_are() {
 #[should_panic(expected = "no segment 3.0")]
 fn the_address_of_an_unknown_segment_is_an_assertion() {
     let segment = SegmentId::from_u32(3);
-    engine(GRANULE, 0).address(Block {
-        segment,
-        offset: 0,
-        bytes: GRANULE,
-    });
+    engine(GRANULE, 0).address(Block { segment, offset: 0, bytes: GRANULE });
 }
 
 #[test]
 fn beside_cached_blocks_a_request_longer_than_a_segment_takes_no_region_that_another_needs() {
     let mut engine = engine(64 * MIB, 0);
     for (at, bytes) in [(1, 69 * MIB), (2, 72 * MIB)] {
-        let region = Region {
-            base: at << 40,
-            bytes,
-        };
+        let region = Region { base: at << 40, bytes };
         engine.adopt(NewSegment::new(region).unwrap()).unwrap();
     }
     // A cached block may fit the shorter region: it is not taken, though the request fits exactly.

@@ -8,11 +8,7 @@ use proptest::prelude::*;
 fn naive(bits: &[bool]) -> Node {
     let length = bits.len() as u32;
     let changes = bits.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    let longest = bits
-        .split(|free| !free)
-        .map(<[bool]>::len)
-        .max()
-        .unwrap_or(0) as u32;
+    let longest = bits.split(|free| !free).map(<[bool]>::len).max().unwrap_or(0) as u32;
     let prefix = bits.iter().take_while(|free| **free).count() as u32;
     let suffix = bits.iter().rev().take_while(|free| **free).count() as u32;
     let shape = match changes {
@@ -22,26 +18,16 @@ fn naive(bits: &[bool]) -> Node {
         _ => MIXED,
     };
     assert!(prefix <= length);
-    Node {
-        longest,
-        prefix,
-        suffix,
-        shape,
-    }
+    Node { longest, prefix, suffix, shape }
 }
 
 /// Two words that together are often plain.
 fn pairs() -> impl Strategy<Value = [u64; 2]> {
     let plain = (0usize..=128, 0usize..=128, any::<bool>()).prop_map(|(a, b, inside)| {
-        let bits: Vec<bool> = (0..128)
-            .map(|bit| (a.min(b)..a.max(b)).contains(&bit) == inside)
-            .collect();
+        let bits: Vec<bool> = (0..128).map(|bit| (a.min(b)..a.max(b)).contains(&bit) == inside).collect();
         [word_of(&bits[..64]), word_of(&bits[64..])]
     });
-    prop_oneof![
-        (words(), words()).prop_map(|(left, right)| [left, right]),
-        plain
-    ]
+    prop_oneof![(words(), words()).prop_map(|(left, right)| [left, right]), plain]
 }
 
 fn word_of(bits: &[bool]) -> u64 {
@@ -121,10 +107,7 @@ proptest! {
 
 #[test]
 fn two_free_halves_are_one_free_whole() {
-    assert_eq!(
-        Node::join(Node::free(64), Node::free(64), 64),
-        Node::free(128)
-    );
+    assert_eq!(Node::join(Node::free(64), Node::free(64), 64), Node::free(128));
     assert_eq!(Node::join(Node::TAKEN, Node::TAKEN, 64), Node::TAKEN);
     assert_eq!(Node::TAKEN.pack(), (0, 0)); // so that a new tree is zeroed pages
 }

@@ -65,10 +65,7 @@ impl Ahead {
 
     /// The cache was cleared: demand starts again.
     pub(super) fn clear(&mut self) {
-        *self = Self {
-            record: self.record,
-            ..Self::default()
-        };
+        *self = Self { record: self.record, ..Self::default() };
     }
 
     /// Bytes that may be pinned beyond what requests have asked for.
@@ -112,12 +109,7 @@ impl Ahead {
 
     /// The region for a request of `bytes` alone, while `pinned` bytes are pinned; `outgrown` says
     /// whether an idle region of at least half its size is too short for it.
-    pub(super) fn region_of_its_own(
-        &mut self,
-        bytes: usize,
-        pinned: usize,
-        outgrown: impl FnOnce() -> bool,
-    ) -> usize {
+    pub(super) fn region_of_its_own(&mut self, bytes: usize, pinned: usize, outgrown: impl FnOnce() -> bool) -> usize {
         let mut region = bytes;
         if bytes > self.record {
             // A buffer that grows finds its last region too short again and again. With slack it is

@@ -30,11 +30,7 @@ impl Provisioner {
     #[inline]
     pub fn step(&mut self, want: &mut Want, now: Duration, left: usize) -> Step {
         self.engine.turn_to(want.home);
-        let decision = if want.asked {
-            self.engine.ask_again(want.bytes)
-        } else {
-            self.engine.request(want.bytes)
-        };
+        let decision = if want.asked { self.engine.ask_again(want.bytes) } else { self.engine.request(want.bytes) };
         match decision {
             Decision::Block(block) => Step::Block(block),
             decision => self.without_a_block(want, decision, now, left),
@@ -42,21 +38,13 @@ impl Provisioner {
     }
 
     #[cold]
-    fn without_a_block(
-        &mut self,
-        want: &mut Want,
-        decision: Decision,
-        now: Duration,
-        left: usize,
-    ) -> Step {
+    fn without_a_block(&mut self, want: &mut Want, decision: Decision, now: Duration, left: usize) -> Step {
         want.asked = true;
         match decision {
             Decision::Block(block) => Step::Block(block),
             Decision::PassThrough => pass_through(Vec::new(), None),
             _ if self.closed => pass_through(Vec::new(), Some(Refusal::Stopped)),
-            Decision::Renew { bytes }
-                if bytes <= left.saturating_add(self.engine.idle_region_bytes()) =>
-            {
+            Decision::Renew { bytes } if bytes <= left.saturating_add(self.engine.idle_region_bytes()) => {
                 self.renew(want, bytes, now)
             }
             Decision::Renew { .. } => {
@@ -75,12 +63,7 @@ impl Provisioner {
             return Step::Reap;
         }
         let unpin = self.engine.take_stale();
-        let purpose = Purpose {
-            who: Who::Request,
-            home: want.home,
-            request: want.bytes,
-            working_set: true,
-        };
+        let purpose = Purpose { who: Who::Request, home: want.home, request: want.bytes, working_set: true };
         Step::Pin(self.permit(bytes, purpose, unpin, now))
     }
 
@@ -135,18 +118,12 @@ impl Provisioner {
         // While its last segment is being pinned nothing is missing any more, and that segment is waited for as well.
         let warming = self.is_warming() || self.permits.any_of_the_worker();
         if self.settings.warm_up == WarmUp::Sync && warming {
-            return Some(if self.is_at_work() {
-                Step::Wait { until: None }
-            } else {
-                Step::WarmUp
-            });
+            return Some(if self.is_at_work() { Step::Wait { until: None } } else { Step::WarmUp });
         }
         if want.waited {
             return None;
         }
-        let until = self
-            .permits
-            .wait_for((exact, want.home), now, &self.paces)?;
+        let until = self.permits.wait_for((exact, want.home), now, &self.paces)?;
         want.waited = true;
         Some(Step::Wait { until: Some(until) })
     }
@@ -235,12 +212,7 @@ impl Provisioner {
         unpin: Vec<IdleSegment>,
         now: Duration,
     ) -> super::Permit {
-        let purpose = Purpose {
-            who: Who::Request,
-            home: want.home,
-            request: want.bytes,
-            working_set: false,
-        };
+        let purpose = Purpose { who: Who::Request, home: want.home, request: want.bytes, working_set: false };
         self.permit(bytes, purpose, unpin, now)
     }
 }
@@ -276,17 +248,12 @@ mod tests {
         }
         assert!(matches!(it.step(&mut wants[0], now, left), Step::WarmUp));
         assert!(it.hire());
-        let Work::Pin(permit) = it.work(now, left) else {
-            panic!("the segment is missing")
-        };
+        let Work::Pin(permit) = it.work(now, left) else { panic!("the segment is missing") };
         let next = it.step(&mut wants[1], now, left);
         assert!(matches!(next, Step::Wait { until: None }), "{next:?}");
         let (base, bytes) = (1 << 30, permit.bytes);
         let segment = NewSegment::new(Region { base, bytes }).unwrap();
-        let took = Took {
-            filling: Duration::ZERO,
-            registering: Duration::ZERO,
-        };
+        let took = Took { filling: Duration::ZERO, registering: Duration::ZERO };
         assert_eq!(it.pinned(permit.id, segment, took), Ok(None));
         assert!(matches!(it.work(now, left), Work::Done));
         for want in &mut wants {

@@ -50,10 +50,7 @@ pub(super) enum Mood {
 
 impl Guard {
     pub(super) fn new(growth: Growth) -> Self {
-        Self {
-            exact: growth == Growth::Exact,
-            ..Self::default()
-        }
+        Self { exact: growth == Growth::Exact, ..Self::default() }
     }
 
     /// A region of `bytes` bytes was pinned.
@@ -81,17 +78,11 @@ impl Guard {
             let tries = self.times.min(60);
             let patience = |pins: i64| (pins >> tries).max(1);
             let times = if learning { 4 } else { 2 };
-            let borne = if self.exact {
-                4 * PINS + rival.count as i64 / 8
-            } else {
-                PINS
-            };
+            let borne = if self.exact { 4 * PINS + rival.count as i64 / 8 } else { PINS };
             self.mood = if pins >= patience(borne) || self.bytes > (times * most) >> tries {
                 self.times += 1;
                 Mood::Yielding
-            } else if !learning
-                && (pins >= patience(LOOSE) || self.bytes > (most + most / 4) >> tries)
-            {
+            } else if !learning && (pins >= patience(LOOSE) || self.bytes > (most + most / 4) >> tries) {
                 Mood::Loose
             } else {
                 Mood::Well
@@ -113,13 +104,7 @@ impl Guard {
             if self.wait < 1 << self.times.min(20) {
                 return;
             }
-            *self = Self {
-                exact: self.exact,
-                times: self.times,
-                pins: rival.count,
-                bytes: 0,
-                ..Self::default()
-            };
+            *self = Self { exact: self.exact, times: self.times, pins: rival.count, bytes: 0, ..Self::default() };
         }
     }
 }

@@ -115,15 +115,10 @@ impl Provisioner {
     /// A provisioner with nothing pinned.
     pub fn new(mut settings: Settings) -> Self {
         // As the engine counts: a segment is whole granules.
-        let granules = settings
-            .segment_bytes
-            .clamp(1, MAX_REGION)
-            .div_ceil(GRANULE);
+        let granules = settings.segment_bytes.clamp(1, MAX_REGION).div_ceil(GRANULE);
         settings.segment_bytes = granules * GRANULE;
-        let engine = Engine::new(Config {
-            segment_bytes: settings.segment_bytes,
-            threshold_bytes: settings.threshold_bytes,
-        });
+        let engine =
+            Engine::new(Config { segment_bytes: settings.segment_bytes, threshold_bytes: settings.threshold_bytes });
         let engine = match settings.growth {
             Growth::Segment => engine,
             Growth::Exact => engine.renewing(),
@@ -149,14 +144,7 @@ impl Provisioner {
     pub fn mixing(self) -> Self {
         let engine = self.engine.mixing();
         let is_amount = self.settings.count.is_some_and(|count| count > 0);
-        Self {
-            engine: if is_amount {
-                engine.without_phases()
-            } else {
-                engine
-            },
-            ..self
-        }
+        Self { engine: if is_amount { engine.without_phases() } else { engine }, ..self }
     }
 
     /// Whether the first step of a request may be a pin; else it needs neither the time nor what the budget leaves.
@@ -188,12 +176,7 @@ impl Provisioner {
     /// # Errors
     ///
     /// [`AdoptError`] if the engine does not adopt it. It is then still the caller's.
-    pub fn pinned(
-        &mut self,
-        id: PermitId,
-        mut segment: NewSegment,
-        took: Took,
-    ) -> Result<Option<Block>, AdoptError> {
+    pub fn pinned(&mut self, id: PermitId, mut segment: NewSegment, took: Took) -> Result<Option<Block>, AdoptError> {
         let bytes = segment.0.region().bytes;
         let permit = self.permits.end(id);
         if let Some(permit) = &permit {
@@ -203,11 +186,7 @@ impl Provisioner {
             self.paces.learn(permit.who, bytes, took, permit.alone);
         }
         let working_set = permit.as_ref().is_some_and(|it| it.working_set);
-        let id = if working_set {
-            self.engine.adopt_working_set(segment)?
-        } else {
-            self.engine.adopt(segment)?
-        };
+        let id = if working_set { self.engine.adopt_working_set(segment)? } else { self.engine.adopt(segment)? };
         let Some(permit) = permit else {
             return Ok(None);
         };
@@ -295,22 +274,10 @@ impl Provisioner {
         by_need.max(told).max(self.engine.rival_bytes(bytes))
     }
 
-    fn permit(
-        &mut self,
-        bytes: usize,
-        purpose: Purpose,
-        unpin: Vec<IdleSegment>,
-        now: Duration,
-    ) -> Permit {
+    fn permit(&mut self, bytes: usize, purpose: Purpose, unpin: Vec<IdleSegment>, now: Duration) -> Permit {
         // A budget or an allowance may end within a granule.
         let bytes = bytes / GRANULE * GRANULE;
         let id = self.permits.begin(bytes, purpose, now, self.clears);
-        Permit {
-            id,
-            bytes,
-            home: purpose.home,
-            unpin,
-            renews: purpose.working_set,
-        }
+        Permit { id, bytes, home: purpose.home, unpin, renews: purpose.working_set }
     }
 }

@@ -48,8 +48,7 @@ impl Pace {
 
     fn of(self, bytes: usize) -> Option<Duration> {
         let mib = (bytes as u64).div_ceil(MIB);
-        (self.nanos_per_mib > 0)
-            .then(|| Duration::from_nanos(self.nanos_per_mib.saturating_mul(mib)))
+        (self.nanos_per_mib > 0).then(|| Duration::from_nanos(self.nanos_per_mib.saturating_mul(mib)))
     }
 
     /// How many bytes are done in `time`.
@@ -109,10 +108,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn took(filling: u32, registering: u32) -> Took {
-        Took {
-            filling: MS * filling,
-            registering: MS * registering,
-        }
+        Took { filling: MS * filling, registering: MS * registering }
     }
 
     #[test]
@@ -146,17 +142,9 @@ mod tests {
             paces.learn(Who::Request, 16 << 20, took(filling, registering), alone);
             (paces.of(Who::Request, 16 << 20), paces.of(Who::Worker, 1))
         };
-        assert_eq!(
-            learn(8, 80, false),
-            (Some(88 * MS), None),
-            "better than nothing"
-        );
+        assert_eq!(learn(8, 80, false), (Some(88 * MS), None), "better than nothing");
         assert_eq!(learn(8, 160, true), (Some(168 * MS), None));
-        assert_eq!(
-            learn(80, 800, false),
-            (Some(240 * MS), None),
-            "filling is its own"
-        );
+        assert_eq!(learn(80, 800, false), (Some(240 * MS), None), "filling is its own");
         assert_eq!(paces.registered_within(10 * MS), Some(1 << 20));
     }
 }

@@ -50,21 +50,10 @@ pub(super) struct Permits {
 }
 
 impl Permits {
-    pub(super) fn begin(
-        &mut self,
-        bytes: usize,
-        purpose: Purpose,
-        now: Duration,
-        clears: u32,
-    ) -> PermitId {
+    pub(super) fn begin(&mut self, bytes: usize, purpose: Purpose, now: Duration, clears: u32) -> PermitId {
         self.made = self.made.wrapping_add(1);
         let id = PermitId(self.made);
-        let Purpose {
-            who,
-            home,
-            request,
-            working_set,
-        } = purpose;
+        let Purpose { who, home, request, working_set } = purpose;
         self.under_way.iter_mut().for_each(|it| it.alone = false);
         let alone = self.under_way.is_empty();
         self.under_way.push(UnderWay {
@@ -100,9 +89,7 @@ impl Permits {
     /// Bytes that those at a home pin, and that they leave over.
     pub(super) fn at(&self, home: Home) -> (usize, usize) {
         let here = self.under_way.iter().filter(|it| it.home == home);
-        here.fold((0, 0), |(bytes, over), it| {
-            (bytes + it.bytes, over + it.over)
-        })
+        here.fold((0, 0), |(bytes, over), it| (bytes + it.bytes, over + it.over))
     }
 
     /// Whether any of them is a request's own.
@@ -117,18 +104,11 @@ impl Permits {
 
     /// Until when a request of `bytes` at `home` waits: for half of what its own pin would take, if a pin
     /// there ends by then and leaves enough. These bytes are then reserved for it.
-    pub(super) fn wait_for(
-        &mut self,
-        (bytes, home): (usize, Home),
-        now: Duration,
-        paces: &Paces,
-    ) -> Option<Duration> {
+    pub(super) fn wait_for(&mut self, (bytes, home): (usize, Home), now: Duration, paces: &Paces) -> Option<Duration> {
         let latest = now + paces.of(Who::Request, bytes)? / 2;
         let soon = |it: &&mut UnderWay| {
             let whole = paces.of(it.who, it.bytes);
-            it.home == home
-                && it.over >= bytes
-                && whole.is_some_and(|whole| it.began + whole <= latest)
+            it.home == home && it.over >= bytes && whole.is_some_and(|whole| it.began + whole <= latest)
         };
         let found = self.under_way.iter_mut().find(soon)?;
         found.over -= bytes;
@@ -153,22 +133,14 @@ mod tests {
         let mut paces = Paces::default();
         for (who, filling) in [(Who::Request, MS), (Who::Worker, 4 * MS)] {
             let registering = Duration::ZERO;
-            let took = Took {
-                filling,
-                registering,
-            };
+            let took = Took { filling, registering };
             paces.learn(who, MIB, took, true);
         }
         paces
     }
 
     fn worker(permits: &mut Permits, bytes: usize) -> PermitId {
-        let purpose = Purpose {
-            who: Who::Worker,
-            home: Home(0),
-            request: 0,
-            working_set: false,
-        };
+        let purpose = Purpose { who: Who::Worker, home: Home(0), request: 0, working_set: false };
         permits.begin(bytes, purpose, Duration::ZERO, 0)
     }
 

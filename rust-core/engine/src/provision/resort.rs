@@ -38,17 +38,9 @@ impl Provisioner {
             unpin.extend(self.engine.take_idle(exact));
             return pass_through(unpin, Some(Refusal::Budget));
         }
-        let room = if want.refused.is_none() && short > 0 {
-            self.room_with_slack(exact)
-        } else {
-            exact
-        };
+        let room = if want.refused.is_none() && short > 0 { self.room_with_slack(exact) } else { exact };
         // First as much as needed. The driver's free memory may be fragmented: then all of it.
-        let some = if short > 0 {
-            short + (room - exact)
-        } else {
-            exact
-        };
+        let some = if short > 0 { short + (room - exact) } else { exact };
         for (resort, bytes) in [(Resort::SomeIdle, some), (Resort::AllIdle, usize::MAX)] {
             if want.resort < resort {
                 want.resort = resort;

@@ -30,13 +30,7 @@ struct Caller {
 
 impl Caller {
     fn new(settings: Settings) -> Self {
-        Self {
-            it: Provisioner::new(settings),
-            base: GIB,
-            now: Duration::ZERO,
-            left: usize::MAX / 2,
-            pins: Vec::new(),
-        }
+        Self { it: Provisioner::new(settings), base: GIB, now: Duration::ZERO, left: usize::MAX / 2, pins: Vec::new() }
     }
 
     fn step(&mut self, want: &mut Want) -> Step {
@@ -55,15 +49,9 @@ impl Caller {
         let bytes = permit.bytes;
         self.pins.push(bytes / MIB);
         self.left -= bytes;
-        let region = Region {
-            base: self.base,
-            bytes,
-        };
+        let region = Region { base: self.base, bytes };
         self.base += bytes;
-        let took = Took {
-            filling: MS * (bytes / MIB) as u32 / 2,
-            registering: MS * (bytes / MIB) as u32 / 2,
-        };
+        let took = Took { filling: MS * (bytes / MIB) as u32 / 2, registering: MS * (bytes / MIB) as u32 / 2 };
         self.now += took.filling + took.registering;
         let segment = NewSegment::new(region).unwrap();
         self.it.pinned(permit.id, segment, took).unwrap()
@@ -153,17 +141,11 @@ fn what_is_pinned_for_a_request_serves_it_whatever_the_segment() {
         (2, 100 * MIB + 100, Growth::Segment),
         (3, 100 * MIB - 100, Growth::Exact),
     ] {
-        let mut caller = Caller::new(Settings {
-            segment_bytes,
-            growth,
-            ..settings()
-        });
+        let mut caller = Caller::new(Settings { segment_bytes, growth, ..settings() });
         caller.left = (1 + seed) * GIB;
         let mut state = seed as u64 * 77 + 1;
         let mut random = move |end: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % end
         };
         let mut live = Vec::new();
@@ -220,10 +202,7 @@ fn a_request_is_pinned_for_no_longer_than_stocks_own() {
 
 #[test]
 fn the_worker_stands_still_while_a_request_pins_and_stops_at_a_clear() {
-    let mut caller = Caller::new(Settings {
-        count: Some(2),
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { count: Some(2), ..settings() });
     caller.take(8 * MIB);
     assert!(caller.it.hire() && !caller.it.hire(), "one worker");
     let Work::Pin(behind) = caller.it.work(caller.now, caller.left) else {
@@ -244,20 +223,13 @@ fn the_worker_stands_still_while_a_request_pins_and_stops_at_a_clear() {
 
 #[test]
 fn what_is_soon_there_is_waited_for_once() {
-    let mut caller = Caller::new(Settings {
-        count: Some(3),
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { count: Some(3), ..settings() });
     caller.take(8 * MIB);
     assert!(caller.it.hire());
     let Work::Pin(first) = caller.it.work(caller.now, caller.left) else {
         panic!("two segments are missing");
     };
-    assert_eq!(
-        caller.pinned(&first),
-        None,
-        "now the worker's pace is known"
-    );
+    assert_eq!(caller.pinned(&first), None, "now the worker's pace is known");
     let Work::Pin(behind) = caller.it.work(caller.now, caller.left) else {
         panic!("one more is");
     };
@@ -277,10 +249,7 @@ fn what_is_soon_there_is_waited_for_once() {
 
 #[test]
 fn the_deficit_is_never_more_than_was_told() {
-    let mut caller = Caller::new(Settings {
-        count: Some(4),
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { count: Some(4), ..settings() });
     let mut blocks: Vec<Block> = (0..12).map(|_| caller.take(900 * MIB)).collect();
     caller.work();
     for block in blocks.drain(..) {
@@ -289,11 +258,7 @@ fn the_deficit_is_never_more_than_was_told() {
     assert!(caller.it.clear().len() > 8);
     assert_eq!(caller.it.progress().deficit, 4);
     caller.take(8 * MIB);
-    assert_eq!(
-        caller.work(),
-        [0; 0],
-        "one request is no reason to pin all anew"
-    );
+    assert_eq!(caller.work(), [0; 0], "one request is no reason to pin all anew");
     for _ in 0..3 {
         caller.take(900 * MIB);
     }
@@ -317,19 +282,14 @@ fn a_buffer_above_a_segment_that_grows_is_pinned_a_few_times() {
 
 #[test]
 fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
-    let mut caller = Caller::new(Settings {
-        segment_bytes: 64 * MIB,
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { segment_bytes: 64 * MIB, ..settings() });
     // Sets of about a GiB whose sizes have nothing to do with each other.
     let mut number = 7_usize;
     let mut passed = 0;
     for _ in 0..600 {
         let mut blocks = Vec::new();
         for _ in 0..24 {
-            number = number
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let mut want = Want::new(4 * MIB + (number >> 40) % (56 * MIB));
             loop {
                 match caller.step(&mut want) {
@@ -353,10 +313,7 @@ fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
     }
     let rival = caller.it.engine().rival().count as usize;
     let pins = caller.pins.len();
-    assert!(
-        pins <= rival + 100,
-        "{pins} pins, stock {rival}, passed {passed}"
-    );
+    assert!(pins <= rival + 100, "{pins} pins, stock {rival}, passed {passed}");
 }
 
 mod decay;

@@ -95,11 +95,7 @@ impl Warm {
             _ if !any_pinned && self.pinned == 0 => "cold",
             _ => "paused",
         };
-        Progress {
-            phase,
-            pinned: self.pinned,
-            deficit,
-        }
+        Progress { phase, pinned: self.pinned, deficit }
     }
 
     /// Bytes that the user asked to have ready.

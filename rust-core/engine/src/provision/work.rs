@@ -148,8 +148,7 @@ impl Provisioner {
             self.next_of_the_warm_up()
         } else {
             let bytes = self.ahead_of_demand().unwrap_or(usize::MAX);
-            self.ahead
-                .open(self.engine.in_use(), self.engine.largest_set());
+            self.ahead.open(self.engine.in_use(), self.engine.largest_set());
             bytes
         };
         let Some(bytes) = Engine::exact_region(bytes).filter(|bytes| *bytes <= left) else {
@@ -157,21 +156,13 @@ impl Provisioner {
             self.worker.at_work = false;
             return Work::Done;
         };
-        let purpose = Purpose {
-            who: Who::Worker,
-            home: self.worker.home,
-            request: 0,
-            working_set: false,
-        };
+        let purpose = Purpose { who: Who::Worker, home: self.worker.home, request: 0, working_set: false };
         Work::Pin(self.permit(bytes, purpose, Vec::new(), now))
     }
 
     /// The worker's next step in the middle of the pin of permit `id`.
     pub fn go_on(&self, id: PermitId) -> GoOn {
-        let cleared = self
-            .permits
-            .get(id)
-            .is_none_or(|it| it.who == Who::Worker && it.clears != self.clears);
+        let cleared = self.permits.get(id).is_none_or(|it| it.who == Who::Worker && it.clears != self.clears);
         if self.closed || cleared {
             GoOn::Stop
         } else if self.permits.any_request() {

@@ -13,9 +13,7 @@ fn told(text: &str, mut checker: Checker) -> Result<Vec<String>, Error> {
             all.push("-".to_owned());
             continue;
         };
-        let number = item
-            .block
-            .map_or_else(|| "-".to_owned(), |it| it.to_string());
+        let number = item.block.map_or_else(|| "-".to_owned(), |it| it.to_string());
         all.push(match item.event.op {
             Op::Request { id, bytes, .. } => format!("request {id}:{number} {bytes}"),
             Op::Free { id, pending, .. } if pending => format!("free {id}:{number} pending"),
@@ -40,14 +38,7 @@ fn names_become_small_numbers_that_are_used_again() {
 {"t":2,"op":"event","id":7,"stream":55}
 {"t":3,"op":"alloc","id":900,"bytes":30}
 {"t":3,"op":"alloc","id":8,"bytes":40}"#;
-    let expected = [
-        "request 0:0 10",
-        "request 1:1 20",
-        "free 0:0",
-        "use 1:1 on 0",
-        "request 2:0 30",
-        "request 3:2 40",
-    ];
+    let expected = ["request 0:0 10", "request 1:1 20", "free 0:0", "use 1:1 on 0", "request 2:0 30", "request 3:2 40"];
     assert_eq!(of_host(text).unwrap(), expected);
 }
 
@@ -60,26 +51,11 @@ fn a_recorded_trace_says_when_a_number_is_free_again() {
 {"t":5,"op":"safe","id":10}
 {"t":6,"op":"alloc","id":12,"bytes":7}
 {"t":7,"op":"free","id":11}"#;
-    let recorded = [
-        "request 0:0 5",
-        "use 0:- on 0",
-        "free 0:- pending",
-        "request 1:1 6",
-        "safe 0:0",
-        "request 2:0 7",
-        "free 1:1",
-    ];
+    let recorded =
+        ["request 0:0 5", "use 0:- on 0", "free 0:- pending", "request 1:1 6", "safe 0:0", "request 2:0 7", "free 1:1"];
     let found = told(text, Checker::new(Whose::Host, true)).unwrap();
     assert_eq!(found, recorded);
-    let made_up = [
-        "request 0:0 5",
-        "use 0:0 on 0",
-        "free 0:0",
-        "request 1:0 6",
-        "-",
-        "request 2:1 7",
-        "free 1:0",
-    ];
+    let made_up = ["request 0:0 5", "use 0:0 on 0", "free 0:0", "request 1:0 6", "-", "request 2:1 7", "free 1:0"];
     assert_eq!(of_host(text).unwrap(), made_up);
 }
 
@@ -89,18 +65,12 @@ fn what_makes_no_sense_in_its_order_is_refused_with_its_line() {
     let one = alloc(1, 10);
     let free = "{\"t\":5,\"op\":\"free\",\"id\":1}\n";
     for (text, said) in [
-        (
-            one.clone() + free + free,
-            "line 3: expected free to name a block that lives, found id 1, which does not",
-        ),
+        (one.clone() + free + free, "line 3: expected free to name a block that lives, found id 1, which does not"),
         (
             "{\"t\":5,\"op\":\"event\",\"id\":9,\"stream\":0}\n".to_owned(),
             "line 1: expected event to name a block that lives, found id 9, which does not",
         ),
-        (
-            alloc(2, 5) + &one + &one,
-            "line 3: expected alloc to name a new block, found id 1, which lives since line 2",
-        ),
+        (alloc(2, 5) + &one + &one, "line 3: expected alloc to name a new block, found id 1, which lives since line 2"),
         (
             one.clone() + "{\"t\":5,\"op\":\"safe\",\"id\":1}\n",
             "line 2: expected safe to name a block that was freed, found id 1, which lives",
@@ -136,17 +106,7 @@ fn memory_of_others_is_checked_and_left_out() {
 {"t":3,"op":"iter"}
 {"t":3,"op":"free","id":2}"#
     );
-    let host = [
-        "-",
-        "-",
-        "request 0:0 20",
-        "-",
-        "-",
-        "-",
-        "Clear",
-        "Iteration",
-        "free 0:0",
-    ];
+    let host = ["-", "-", "request 0:0 20", "-", "-", "-", "Clear", "Iteration", "free 0:0"];
     assert_eq!(of_host(&text).unwrap(), host);
     let device = [
         "request 0:0 10",
@@ -162,10 +122,7 @@ fn memory_of_others_is_checked_and_left_out() {
     let found = told(&text, Checker::new(Whose::Device(0), false)).unwrap();
     assert_eq!(found, device);
     let said = of_host(&format!("{alloc}\n{alloc}")).unwrap_err();
-    assert!(
-        said.contains("found id 1, which lives since line 1"),
-        "{said}"
-    );
+    assert!(said.contains("found id 1, which lives since line 1"), "{said}");
 }
 
 #[test]

@@ -53,11 +53,7 @@ impl Excerpt {
     const LENGTH: usize = 40;
 
     pub(super) fn of(text: &str) -> Self {
-        let mut shown: String = text
-            .chars()
-            .take(Self::LENGTH)
-            .flat_map(char::escape_debug)
-            .collect();
+        let mut shown: String = text.chars().take(Self::LENGTH).flat_map(char::escape_debug).collect();
         // Quotes need no escape here.
         shown = shown.replace("\\\"", "\"").replace("\\'", "'");
         if text.chars().nth(Self::LENGTH).is_some() {

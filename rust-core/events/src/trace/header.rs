@@ -132,12 +132,7 @@ fn read(fields: Fields) -> Result<(u64, Header), What> {
             )));
         }
         _ => {
-            return Err(line::out_of_bounds(
-                "version",
-                1,
-                VERSION,
-                &version.to_string(),
-            ));
+            return Err(line::out_of_bounds("version", 1, VERSION, &version.to_string()));
         }
     };
     let unit = match fields.unit {
@@ -154,10 +149,7 @@ fn read(fields: Fields) -> Result<(u64, Header), What> {
     let count = |value: Option<Value>| value?.as_u64();
     let header = Header {
         unit,
-        memory: fields
-            .memory
-            .and_then(|it| serde_json::from_value(it).ok())
-            .unwrap_or_default(),
+        memory: fields.memory.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default(),
         torch: text(fields.torch),
         rank: count(fields.rank),
         world_size: count(fields.world_size),
@@ -171,11 +163,7 @@ fn read(fields: Fields) -> Result<(u64, Header), What> {
 }
 
 pub(super) fn write(header: &Header, to: &mut impl Write) -> io::Result<()> {
-    let line = Line {
-        format: FORMAT,
-        version: VERSION,
-        header,
-    };
+    let line = Line { format: FORMAT, version: VERSION, header };
     serde_json::to_writer(&mut *to, &line)?;
     to.write_all(b"\n")
 }

@@ -48,10 +48,7 @@ type Field<'a> = Option<&'a RawValue>;
 
 /// The ops, each with the fields that it may have.
 const OPS: [(&str, &[&str]); 11] = [
-    (
-        "alloc",
-        &["id", "bytes", "thread", "private", "device", "stream"],
-    ),
+    ("alloc", &["id", "bytes", "thread", "private", "device", "stream"]),
     ("free", &["id", "thread"]),
     ("event", &["id", "stream"]),
     ("safe", &["id"]),
@@ -74,10 +71,7 @@ struct Line<'a> {
 pub(super) fn parse(text: &str, unit: u64) -> Result<Event, What> {
     // An array would do as well for serde: the fields in their order.
     if !text.trim_ascii_start().starts_with('{') {
-        return Err(What::NotAnEvent {
-            why: String::new(),
-            found: Excerpt::of(text),
-        });
+        return Err(What::NotAnEvent { why: String::new(), found: Excerpt::of(text) });
     }
     let fields = serde_json::from_str(text).map_err(|why| not_an_event(text, &why))?;
     let line = Line::of(fields)?;
@@ -142,15 +136,8 @@ impl<'a> Line<'a> {
                     Some(_) => self.index(fields.stream, "stream")?,
                 },
             },
-            "free" => Op::Free {
-                id: self.id()?,
-                thread: self.thread()?,
-                pending: false,
-            },
-            "event" => Op::Use {
-                id: self.id()?,
-                stream: self.index(fields.stream, "stream")?,
-            },
+            "free" => Op::Free { id: self.id()?, thread: self.thread()?, pending: false },
+            "event" => Op::Use { id: self.id()?, stream: self.index(fields.stream, "stream")? },
             "safe" => Op::Safe { id: self.id()? },
             "wait" => Op::Wait {
                 id: fields.id.is_some().then(|| self.id()).transpose()?,
@@ -158,15 +145,9 @@ impl<'a> Line<'a> {
                 took: self.number(fields.took, "took", 0, at / unit)? * unit,
                 thread: self.thread()?,
             },
-            "lost" => Op::Lost {
-                events: self.number(fields.events, "events", 1, u64::MAX)?,
-            },
-            "segment_alloc" => Op::SegmentAlloc {
-                bytes: self.bytes()?,
-            },
-            "segment_free" => Op::SegmentFree {
-                bytes: self.bytes()?,
-            },
+            "lost" => Op::Lost { events: self.number(fields.events, "events", 1, u64::MAX)? },
+            "segment_alloc" => Op::SegmentAlloc { bytes: self.bytes()? },
+            "segment_free" => Op::SegmentFree { bytes: self.bytes()? },
             "node" => self.of_node()?,
             "clear" => Op::Clear,
             _ => Op::Iteration,
@@ -214,13 +195,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn number(
-        &self,
-        value: Field<'_>,
-        field: &'static str,
-        least: u64,
-        most: u64,
-    ) -> Result<u64, What> {
+    fn number(&self, value: Field<'_>, field: &'static str, least: u64, most: u64) -> Result<u64, What> {
         let Some(value) = value.map(RawValue::get) else {
             return Err(missing(self.op, field));
         };
@@ -239,9 +214,7 @@ fn missing(op: &str, field: &str) -> What {
 #[cold]
 pub(super) fn out_of_bounds(field: &str, least: u64, most: u64, written: &str) -> What {
     let found = Excerpt::of(written);
-    What::Other(format!(
-        "expected {field} to be a whole number from {least} to {most}, found {found}"
-    ))
+    What::Other(format!("expected {field} to be a whole number from {least} to {most}, found {found}"))
 }
 
 /// The JSON parser's message about a line that it refuses.
@@ -259,8 +232,5 @@ fn not_an_event(text: &str, why: &serde_json::Error) -> What {
     let from = why.column().saturating_sub(1);
     let rest = text.get(from..).unwrap_or_default();
     let found = if rest.is_empty() { text } else { rest };
-    What::NotAnEvent {
-        why: format!(" ({said}, column {})", why.column()),
-        found: Excerpt::of(found),
-    }
+    What::NotAnEvent { why: format!(" ({said}, column {})", why.column()), found: Excerpt::of(found) }
 }

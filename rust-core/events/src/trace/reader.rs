@@ -49,10 +49,7 @@ impl<R: BufRead> Reader<R> {
 
     /// The same; a last line that is cut off ends the trace and is no error.
     pub fn lenient(from: R) -> Self {
-        Self {
-            lenient: true,
-            ..Self::new(from)
-        }
+        Self { lenient: true, ..Self::new(from) }
     }
 
     /// What the header says, once the first event was read.
@@ -72,11 +69,7 @@ impl<R: BufRead> Reader<R> {
 
     /// Reads one line into `self.text`; returns whether it has an end, or `None` at the end of the file.
     fn read_line(&mut self) -> Result<Option<bool>, What> {
-        let most = if self.line == 1 {
-            LONGEST_HEADER
-        } else {
-            LONGEST_LINE
-        };
+        let most = if self.line == 1 { LONGEST_HEADER } else { LONGEST_LINE };
         self.text.clear();
         loop {
             let found = match self.from.fill_buf() {
@@ -107,14 +100,10 @@ impl<R: BufRead> Reader<R> {
         let text = std::str::from_utf8(&self.text).map_err(|why| {
             let (at, byte) = (why.valid_up_to(), self.text[why.valid_up_to()]);
             let column = at + 1;
-            What::Other(format!(
-                "expected UTF-8, found the byte {byte:#04x} at column {column}"
-            ))
+            What::Other(format!("expected UTF-8, found the byte {byte:#04x} at column {column}"))
         })?;
         if text.trim_ascii().is_empty() {
-            return Err(What::Other(
-                "expected an event, found an empty line".to_owned(),
-            ));
+            return Err(What::Other("expected an event, found an empty line".to_owned()));
         }
         if self.line == 1
             && let Some(read) = header::parse(text)
@@ -123,20 +112,18 @@ impl<R: BufRead> Reader<R> {
             return Ok(None);
         }
         let unit = self.header.unit.nanoseconds();
-        line::parse(text, unit)
-            .map(Some)
-            .map_err(|what| match what {
-                What::NotAnEvent { .. } if header::parse(text).is_some() => What::Other(
-                    "expected an event, found a header, which is for line 1 alone: \
+        line::parse(text, unit).map(Some).map_err(|what| match what {
+            What::NotAnEvent { .. } if header::parse(text).is_some() => What::Other(
+                "expected an event, found a header, which is for line 1 alone: \
                      if several traces are in one file, split it before each header"
-                        .to_owned(),
-                ),
-                What::NotAnEvent { .. } if !has_end && (self.line > 1 || is_begun(text)) => {
-                    let from = text.char_indices().rev().nth(30).map_or(0, |(at, _)| at);
-                    What::CutOff(Excerpt::of(&text[from..]))
-                }
-                what => what,
-            })
+                    .to_owned(),
+            ),
+            What::NotAnEvent { .. } if !has_end && (self.line > 1 || is_begun(text)) => {
+                let from = text.char_indices().rev().nth(30).map_or(0, |(at, _)| at);
+                What::CutOff(Excerpt::of(&text[from..]))
+            }
+            what => what,
+        })
     }
 }
 

@@ -44,13 +44,7 @@ impl<W: Write> Writer<W> {
     pub fn write(&mut self, Event { at, whose, op }: &Event) -> io::Result<()> {
         let line = self.line.begin(at / self.unit);
         match *op {
-            Op::Request {
-                id,
-                bytes,
-                thread,
-                stream,
-                private,
-            } => {
+            Op::Request { id, bytes, thread, stream, private } => {
                 let line = line.op("alloc").with("id", id).with("bytes", bytes);
                 line.with("thread", thread).only_if(private, "private");
                 if let Whose::Device(device) = *whose {

@@ -98,28 +98,16 @@ pub(super) struct StreamRecord {
 
 impl Packed {
     pub(super) fn other(block: u32, what: u32) -> Self {
-        Self {
-            bytes: 0,
-            block,
-            stream: what,
-        }
+        Self { bytes: 0, block, stream: what }
     }
 
     fn act(self) -> Act {
-        let Self {
-            bytes,
-            block,
-            stream,
-        } = self;
+        let Self { bytes, block, stream } = self;
         match (bytes, stream) {
             (0, OVER) => Act::Free { block },
             (0, ITERATION) => Act::Iter,
             (0, _) => Act::Clear,
-            _ => Act::Alloc {
-                block,
-                bytes,
-                stream,
-            },
+            _ => Act::Alloc { block, bytes, stream },
         }
     }
 }
@@ -138,11 +126,7 @@ impl OneDevice {
         let mut ends = ends(self.acts(), &self.late).into_iter().peekable();
         for (index, act) in (0..).zip(self.acts()) {
             match act {
-                Act::Alloc {
-                    block,
-                    bytes,
-                    stream,
-                } if bytes >= threshold => {
+                Act::Alloc { block, bytes, stream } if bytes >= threshold => {
                     let number = numbers.number(stream);
                     if number == streams.len() {
                         streams.push(StreamRecord::new(number));
@@ -182,11 +166,7 @@ impl DeviceRecord {
         let mut record = Self::new(u32::MAX);
         for &act in acts {
             match act {
-                Act::Alloc {
-                    block,
-                    bytes,
-                    stream,
-                } => {
+                Act::Alloc { block, bytes, stream } => {
                     record.request((0, stream), u64::from(block), bytes);
                 }
                 Act::Use { block, stream } => record.used((0, stream), u64::from(block)),
@@ -226,12 +206,7 @@ pub(super) fn most_and_whether_let_go(acts: impl Iterator<Item = Act>) -> (u64, 
 
 impl StreamRecord {
     fn new(number: usize) -> Self {
-        Self {
-            number: number as u32,
-            record: Record::new(u32::MAX),
-            acts: Vec::new(),
-            late: Vec::new(),
-        }
+        Self { number: number as u32, record: Record::new(u32::MAX), acts: Vec::new(), late: Vec::new() }
     }
 
     fn set_late(&mut self) {
@@ -282,11 +257,7 @@ mod tests {
                 0 => Packed::other(0, CLEAR),
                 1.. => {
                     next += 1;
-                    Packed {
-                        bytes: act as u64,
-                        block: next,
-                        stream: 0,
-                    }
+                    Packed { bytes: act as u64, block: next, stream: 0 }
                 }
                 _ => Packed::other(-act as u32, OVER),
             });

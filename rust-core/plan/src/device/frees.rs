@@ -22,11 +22,7 @@ const TRIED: u64 = 4;
 
 /// The acts with carried blocks freed in other orders; none where few are, or first come or last come are first served.
 /// `carried`: the acts that free one, in order.
-pub(super) fn other_frees(
-    acts: &[Act],
-    lives: &Lives,
-    carried: Vec<usize>,
-) -> impl Iterator<Item = Vec<Act>> {
+pub(super) fn other_frees(acts: &[Act], lives: &Lives, carried: Vec<usize>) -> impl Iterator<Item = Vec<Act>> {
     let births: Vec<usize> = carried.iter().filter_map(|it| lives.births[*it]).collect();
     let none = births.len() < FEWEST || !looks_like_chance(&births);
     let order = move |seed| in_order(acts, lives, &carried, &births, seed);
@@ -43,34 +39,20 @@ fn looks_like_chance(births: &[usize]) -> bool {
 }
 
 /// The first block that is left is always live: its free in the record, if it is another's now, has come already.
-fn in_order(
-    acts: &[Act],
-    lives: &Lives,
-    carried: &[usize],
-    births: &[usize],
-    seed: u64,
-) -> Vec<Act> {
+fn in_order(acts: &[Act], lives: &Lives, carried: &[usize], births: &[usize], seed: u64) -> Vec<Act> {
     let mut random = Random::new(seed);
     let mut left: VecDeque<usize> = births.iter().copied().collect();
     let mut frees = carried.iter().copied().peekable();
     let act = |(at, act): (usize, &Act)| match *act {
-        Act::Alloc { bytes, stream, .. } => Act::Alloc {
-            block: at as u32,
-            bytes,
-            stream,
-        },
+        Act::Alloc { bytes, stream, .. } => Act::Alloc { block: at as u32, bytes, stream },
         Act::Free { .. } if frees.next_if_eq(&at).is_some() => {
             let is_live = |place: &usize| left[*place] < at;
             let places: Vec<usize> = (0..left.len().min(WINDOW)).filter(is_live).collect();
             let place = places[random.below(places.len())];
             let block = left.remove(place).unwrap_or(at);
-            Act::Free {
-                block: block as u32,
-            }
+            Act::Free { block: block as u32 }
         }
-        Act::Free { .. } => Act::Free {
-            block: lives.births[at].unwrap_or(at) as u32,
-        },
+        Act::Free { .. } => Act::Free { block: lives.births[at].unwrap_or(at) as u32 },
         other => other,
     };
     acts.iter().enumerate().map(act).collect()
@@ -87,11 +69,7 @@ mod tests {
         let mut kept = Vec::new();
         let mut acts = Vec::new();
         for block in 0..steps {
-            acts.push(Act::Alloc {
-                block,
-                bytes: (1 + u64::from(block % 3)) << 20,
-                stream: 0,
-            });
+            acts.push(Act::Alloc { block, bytes: (1 + u64::from(block % 3)) << 20, stream: 0 });
             kept.push(block);
             if kept.len() > 7 {
                 let block = kept.remove(chosen(kept.len()));

@@ -37,27 +37,11 @@ mod tests {
 
     #[test]
     fn each_is_as_late_as_any_or_behind_the_next_request() {
-        let request = |block| Act::Alloc {
-            block,
-            bytes: 1,
-            stream: 0,
-        };
+        let request = |block| Act::Alloc { block, bytes: 1, stream: 0 };
         let over = |block| Act::Free { block };
-        let acts = [
-            request(0),
-            over(0),
-            request(1),
-            request(2),
-            request(3),
-            over(1),
-            over(2),
-            over(3),
-        ];
+        let acts = [request(0), over(0), request(1), request(2), request(3), over(1), over(2), over(3)];
         let late = [(1, 1), (3, 5), (5, 6), (7, 7)].map(|(freed, over)| Late { freed, over });
-        assert_eq!(
-            ends(acts.into_iter(), &late),
-            [(1, [3, 3]), (5, [5, 5]), (6, [7, 6]), (7, [9, 7])]
-        );
+        assert_eq!(ends(acts.into_iter(), &late), [(1, [3, 3]), (5, [5, 5]), (6, [7, 6]), (7, [9, 7])]);
         assert_eq!(ends(acts.into_iter(), &[]), []);
     }
 }

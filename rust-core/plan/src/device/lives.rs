@@ -79,8 +79,7 @@ impl Lives {
         let turn = |at: usize| moments.partition_point(|it| *it <= at);
         let is_over = |at: &usize| self.births[*at].is_some_and(|birth| turn(birth) != turn(*at));
         let carried: Vec<usize> = (0..self.births.len()).filter(is_over).collect();
-        self.stay
-            .extend(carried.iter().filter_map(|it| self.births[*it]));
+        self.stay.extend(carried.iter().filter_map(|it| self.births[*it]));
         carried
     }
 
@@ -88,9 +87,7 @@ impl Lives {
     pub(super) fn frees_after(&self, requests: usize) -> Vec<usize> {
         let all: Vec<usize> = self.requests(0..self.births.len()).collect();
         let before = |act: usize| all.partition_point(|it| *it < act);
-        let is_long = |at: &usize| {
-            self.births[*at].is_some_and(|birth| before(*at) > before(birth) + requests)
-        };
+        let is_long = |at: &usize| self.births[*at].is_some_and(|birth| before(*at) > before(birth) + requests);
         (0..self.births.len()).filter(is_long).collect()
     }
 
@@ -112,11 +109,7 @@ impl Lives {
         for (at, birth) in self.births.iter().enumerate() {
             let own = birth.filter(|it| !self.stay.contains(it));
             let bytes = own.map_or(0, |it| self.bytes[it]);
-            now = if own == Some(at) {
-                now + bytes
-            } else {
-                now - bytes
-            };
+            now = if own == Some(at) { now + bytes } else { now - bytes };
             passing.push(now);
         }
         passing
@@ -126,15 +119,12 @@ impl Lives {
     pub(super) fn iterations(&self) -> Vec<Range<usize>> {
         let passing = self.passing();
         let most = passing.iter().max().copied().unwrap_or(0);
-        let is_rest = |at: &usize| {
-            passing[*at] <= most / SLACK && self.births.get(*at).is_none_or(|it| *it == Some(*at))
-        };
+        let is_rest =
+            |at: &usize| passing[*at] <= most / SLACK && self.births.get(*at).is_none_or(|it| *it == Some(*at));
         let rests: Vec<usize> = (0..passing.len()).filter(is_rest).collect();
         let mut iterations: Vec<Range<usize>> = Vec::new();
         for part in rests.windows(2) {
-            let is_short = passing[part[0]..part[1]]
-                .iter()
-                .all(|it| *it <= most / SHORT);
+            let is_short = passing[part[0]..part[1]].iter().all(|it| *it <= most / SHORT);
             match iterations.last_mut() {
                 Some(last) if is_short => last.end = part[1],
                 None if is_short => {}
@@ -145,12 +135,7 @@ impl Lives {
     }
 
     /// The acts with another iteration in each turn, on the turn's stream. What stays is asked for and freed in its own turn.
-    pub(super) fn in_order(
-        &self,
-        acts: &[Act],
-        iterations: &[Range<usize>],
-        order: &[usize],
-    ) -> Vec<Act> {
+    pub(super) fn in_order(&self, acts: &[Act], iterations: &[Range<usize>], order: &[usize]) -> Vec<Act> {
         let mut run = Run::default();
         let begin = iterations.first().map_or(0, |it| it.start);
         (0..begin).for_each(|at| run.act(self, acts[at], at));
@@ -173,9 +158,7 @@ impl Lives {
                 }
                 run.act(self, on_other(acts[at], streams), at);
             }
-            made.iter()
-                .rev()
-                .for_each(|it| run.act(self, acts[it.1], it.1));
+            made.iter().rev().for_each(|it| run.act(self, acts[it.1], it.1));
             // What another iteration would free.
             run.end();
         }
@@ -217,11 +200,7 @@ impl Run {
                     self.live.insert(at);
                 }
                 let block = at as u32;
-                self.acts.push(Act::Alloc {
-                    block,
-                    bytes,
-                    stream,
-                });
+                self.acts.push(Act::Alloc { block, bytes, stream });
             }
             // What is not live was freed when its own iteration ended.
             (Act::Free { .. }, Some(birth)) if lives.stays(at) || self.live.remove(&birth) => {

@@ -42,11 +42,7 @@ pub(super) fn longer(acts: &[Act], before: Range<usize>, last: Range<usize>) -> 
                     let block = next;
                     next += 1;
                     own.insert(at, block);
-                    run.push(Act::Alloc {
-                        block,
-                        bytes,
-                        stream,
-                    });
+                    run.push(Act::Alloc { block, bytes, stream });
                     if !known.ends(at) {
                         let old = held.remove(&known.keys[&at]);
                         run.extend(old.map(|block| Act::Free { block }));
@@ -64,9 +60,7 @@ pub(super) fn longer(acts: &[Act], before: Range<usize>, last: Range<usize>) -> 
                 _ => {}
             }
         }
-        let lives = own
-            .into_iter()
-            .map(|(birth, block)| (known.keys[&birth], block));
+        let lives = own.into_iter().map(|(birth, block)| (known.keys[&birth], block));
         held.extend(lives);
         end(&mut run, &mut held);
     }
@@ -119,20 +113,12 @@ impl Iteration {
         };
         for (at, act) in acts[..last.end].iter().enumerate() {
             match *act {
-                Act::Alloc {
-                    block,
-                    bytes,
-                    stream,
-                } => {
+                Act::Alloc { block, bytes, stream } => {
                     births.insert(block, at);
                     let is_last = last.contains(&at);
                     if is_last || before.contains(&at) {
                         let count = counts.entry((is_last, stream, bytes)).or_default();
-                        let keys = if is_last {
-                            &mut it.keys
-                        } else {
-                            &mut keys_before
-                        };
+                        let keys = if is_last { &mut it.keys } else { &mut keys_before };
                         keys.insert(at, (stream, bytes, *count));
                         *count += 1;
                     }
@@ -140,8 +126,7 @@ impl Iteration {
                 Act::Free { block } => {
                     let birth = births.remove(&block);
                     let of_before = birth.and_then(|it| keys_before.get(&it));
-                    it.ended_before
-                        .extend(of_before.filter(|_| before.contains(&at)));
+                    it.ended_before.extend(of_before.filter(|_| before.contains(&at)));
                     if let Some(birth) = birth.filter(|_| last.contains(&at)) {
                         if last.contains(&birth) {
                             it.own.insert(birth);
@@ -181,11 +166,7 @@ mod tests {
 
     #[test]
     fn an_iteration_comes_again_with_what_it_hands_on() {
-        let alloc = |block, bytes| Act::Alloc {
-            block,
-            bytes,
-            stream: 0,
-        };
+        let alloc = |block, bytes| Act::Alloc { block, bytes, stream: 0 };
         let free = |block| Act::Free { block };
         let acts = [
             alloc(0, 9), // Kept.
@@ -203,15 +184,7 @@ mod tests {
         ];
         let run = longer(&acts, 1..5, 5..11);
         assert_eq!(run[..11], acts[..11]);
-        let copy = |first: u32, old| {
-            [
-                alloc(first, 5),
-                free(old),
-                alloc(first + 1, 7),
-                free(first),
-                Act::Iter,
-            ]
-        };
+        let copy = |first: u32, old| [alloc(first, 5), free(old), alloc(first + 1, 7), free(first), Act::Iter];
         assert_eq!(run[11..16], copy(4, 2));
         assert_eq!(run[16..], copy(6, 5));
     }

@@ -121,25 +121,12 @@ impl<'a> Iterations<'a> {
             carried = lives.carry(&valleys);
             iterations = valleys.windows(2).map(|it| it[0]..it[1]).collect();
         }
-        Self {
-            acts,
-            shapes: Shape::all(&lives, &iterations),
-            lives,
-            iterations,
-            in_valleys,
-            carried,
-        }
+        Self { acts, shapes: Shape::all(&lives, &iterations), lives, iterations, in_valleys, carried }
     }
 
     /// The acts in other orders; none where iterations are not found, are few, or come in an order that is the program's.
     pub(super) fn other_orders(&self) -> impl Iterator<Item = Vec<Act>> {
-        let Self {
-            acts,
-            lives,
-            iterations,
-            shapes,
-            ..
-        } = self;
+        let Self { acts, lives, iterations, shapes, .. } = self;
         let loops = loops(shapes);
         let movable: usize = loops.iter().map(Vec::len).sum();
         let none = movable < FEWEST || repeats(&self.sizes(self.iterations[0].start));
@@ -180,21 +167,14 @@ impl<'a> Iterations<'a> {
     fn sizes(&self, from: usize) -> Vec<u32> {
         let lives = &self.lives;
         let all = lives.requests(from..lives.births.len());
-        all.map(|it| lives.bytes[it].div_ceil(GRANULE) as u32)
-            .collect()
+        all.map(|it| lives.bytes[it].div_ceil(GRANULE) as u32).collect()
     }
 
     /// The acts with each iteration twice, where none comes again behind one of another shape: phases, which last longer in another
     /// run. None where there are no phases, or their ends are not sure: what lies in valleys may be parts of one, and an iteration that
     /// has all but one in twenty requests has others in it.
     pub(super) fn longer_phases(&self) -> Option<Vec<Act>> {
-        let Self {
-            acts,
-            lives,
-            iterations,
-            shapes,
-            ..
-        } = self;
+        let Self { acts, lives, iterations, shapes, .. } = self;
         let most = shapes.iter().map(|it| it.requests).max().unwrap_or(0);
         let has_all = most * 20 > shapes.iter().map(|it| it.requests).sum::<usize>() * 19;
         if self.in_valleys || has_all || phases(shapes).is_none_or(|it| it < 2) {
@@ -203,9 +183,7 @@ impl<'a> Iterations<'a> {
         let mut run = Run::default();
         (0..iterations[0].start).for_each(|at| run.act(lives, acts[at], at));
         for iteration in iterations {
-            iteration
-                .clone()
-                .for_each(|at| run.act(lives, acts[at], at));
+            iteration.clone().for_each(|at| run.act(lives, acts[at], at));
             // What the next one would free.
             run.end();
             let again = iteration.clone().filter(|it| !lives.stays(*it));
@@ -221,20 +199,14 @@ mod tests {
 
     fn ask(block: u32, mib: u64, stream: u32) -> Act {
         let bytes = mib << 20;
-        Act::Alloc {
-            block,
-            bytes,
-            stream,
-        }
+        Act::Alloc { block, bytes, stream }
     }
 
     /// Blocks one after the other, each an iteration.
     fn orders(sizes: impl IntoIterator<Item = u64>) -> usize {
         let each = (0..).zip(sizes);
         let acts = each.flat_map(|(block, mib)| [ask(block, mib, 0), Act::Free { block }]);
-        Iterations::of(&acts.collect::<Vec<_>>())
-            .other_orders()
-            .count()
+        Iterations::of(&acts.collect::<Vec<_>>()).other_orders().count()
     }
 
     #[test]
@@ -262,9 +234,7 @@ mod tests {
             });
             sizes.collect()
         };
-        let longer = Iterations::of(&acts(&[12, 12, 20]))
-            .longer_phases()
-            .expect("there are two phases");
+        let longer = Iterations::of(&acts(&[12, 12, 20])).longer_phases().expect("there are two phases");
         assert_eq!(sizes(&longer), [3, 12, 12, 12, 12, 20, 1, 20]);
         let frees = longer.iter().filter(|it| matches!(it, Act::Free { .. }));
         assert!(frees.count() >= 5, "{longer:?}");
@@ -291,9 +261,7 @@ mod tests {
             [ask(0, 8), ask(1, 8), ask(2, 8), ask(3, 2)]
         });
         let backward = (0..layers).rev().flat_map(|it| {
-            let mixed = [2, 0, 3, 1].map(|number| Act::Free {
-                block: 4 * it + number,
-            });
+            let mixed = [2, 0, 3, 1].map(|number| Act::Free { block: 4 * it + number });
             let gradient = [ask(200 + it, 8), Act::Free { block: 200 + it }];
             gradient.into_iter().chain(mixed)
         });
@@ -309,9 +277,7 @@ mod tests {
             let stream = step * 2 / steps;
             let mib = 12 + 4 * random.below(4) as u64;
             acts.extend([ask(2 * step, mib, stream), ask(2 * step + 1, 2, stream)]);
-            let last = step
-                .checked_sub(1)
-                .map(|it| Act::Free { block: 2 * it + 1 });
+            let last = step.checked_sub(1).map(|it| Act::Free { block: 2 * it + 1 });
             acts.extend(last.into_iter().chain([Act::Free { block: 2 * step }]));
         }
         acts

@@ -50,26 +50,12 @@ struct Differing {
 }
 
 impl<'t> Others<'t> {
-    pub(super) fn of(
-        own: &'t OneDevice,
-        behind: Option<Kind>,
-        is_over: &'t dyn Fn() -> bool,
-    ) -> Self {
-        Self {
-            own,
-            behind,
-            is_over,
-            made: OnceCell::new(),
-        }
+    pub(super) fn of(own: &'t OneDevice, behind: Option<Kind>, is_over: &'t dyn Fn() -> bool) -> Self {
+        Self { own, behind, is_over, made: OnceCell::new() }
     }
 
     fn differing(&self) -> &Differing {
-        let Self {
-            own,
-            behind,
-            is_over,
-            ref made,
-        } = *self;
+        let Self { own, behind, is_over, ref made } = *self;
         made.get_or_init(|| Differing::of(own, behind, is_over))
     }
 }
@@ -80,11 +66,7 @@ impl Differing {
         let iterations = Iterations::of(&acts);
         // Runs are replayed without plans here, whatever the threshold.
         let threshold = 0;
-        let front = Front {
-            behind,
-            threshold,
-            is_over,
-        };
+        let front = Front { behind, threshold, is_over };
         let without = |run| front.without(run);
         // How far frees change places is not known: more than a segment counts.
         let and_segment = |(run, reserved)| (run, reserved + SEGMENT);
@@ -131,10 +113,7 @@ impl<'t> Runs<'t> {
         let last = main.and_then(|(stream, it)| {
             let [before, last] = it.last_iterations(&stream.record)?;
             let at = |moment| stream.act_at(moment).unwrap_or(acts.len());
-            Some((
-                at(before.start)..at(before.end),
-                at(last.start)..at(last.end),
-            ))
+            Some((at(before.start)..at(before.end), at(last.start)..at(last.end)))
         });
         let longer = last.map(|(before, last)| (last.end, longer(&acts, before, last)));
         // Of a loop that goes on: another one would need more and more.
@@ -149,19 +128,9 @@ impl<'t> Runs<'t> {
             None => (vec![acts], None),
         };
         let (behind, threshold) = (options.behind, options.made_for.threshold);
-        let front = Front {
-            behind,
-            threshold,
-            is_over: others.is_over,
-        };
-        let mut all = Self {
-            runs,
-            record: record.and_then(|it| front.without(it)),
-            others,
-            looks,
-            may_hold: Vec::new(),
-            front,
-        };
+        let front = Front { behind, threshold, is_over: others.is_over };
+        let mut all =
+            Self { runs, record: record.and_then(|it| front.without(it)), others, looks, may_hold: Vec::new(), front };
         let held = all.held(&[]).unwrap_or_default();
         all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
@@ -248,10 +217,7 @@ impl Front<'_> {
             true => Some(0),
             false => Some(self.replayed(run, kind, plans)?.peak_reserved),
         };
-        Some(Reserved {
-            stock: with(Kind::Torch)?,
-            expandable: with(Kind::TorchExpandable)?,
-        })
+        Some(Reserved { stock: with(Kind::Torch)?, expandable: with(Kind::TorchExpandable)? })
     }
 
     fn replayed(self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Outcome> {

@@ -16,10 +16,7 @@ struct Program {
 
 impl Program {
     fn new() -> Self {
-        Self {
-            record: DeviceRecord::new(u32::MAX),
-            next: 0,
-        }
+        Self { record: DeviceRecord::new(u32::MAX), next: 0 }
     }
 
     fn ask(&mut self, mib: u64) -> u64 {
@@ -50,12 +47,8 @@ impl Program {
     fn planned(&self) -> (DevicePlan, Reserved, Reserved) {
         let seen = &|_| {};
         let stop = &|| false;
-        let (plan, chosen) = self
-            .record
-            .plan_watched(&Options::default(), Watch { stop, seen });
-        let [(_, chosen)] = &*chosen else {
-            panic!("one device")
-        };
+        let (plan, chosen) = self.record.plan_watched(&Options::default(), Watch { stop, seen });
+        let [(_, chosen)] = &*chosen else { panic!("one device") };
         (plan, chosen.without, chosen.with)
     }
 }
@@ -64,11 +57,7 @@ impl Program {
 fn each_stream_whose_requests_repeat_has_a_plan() {
     let mut it = Program::new();
     for turn in 0..12 {
-        for (stream, sizes) in [
-            ((0, 7), vec![4, 12, 9]),
-            ((0, 3), vec![13, 4]),
-            ((1, 0), vec![2 + turn * turn % 89]),
-        ] {
+        for (stream, sizes) in [((0, 7), vec![4, 12, 9]), ((0, 3), vec![13, 4]), ((1, 0), vec![2 + turn * turn % 89])] {
             let ids: Vec<u64> = sizes.iter().map(|mib| it.ask_on(stream, *mib)).collect();
             ids.into_iter().for_each(|id| it.record.over(stream.0, id));
         }
@@ -76,9 +65,7 @@ fn each_stream_whose_requests_repeat_has_a_plan() {
     }
     let made = it.record.plan(&Options::default(), &|| false);
     let of_device_0 = made.plans.iter().filter(|it| it.0.device == 0);
-    let planned: Vec<_> = of_device_0
-        .map(|(it, plan)| (it.number, plan.reserved() / MIB))
-        .collect();
+    let planned: Vec<_> = of_device_0.map(|(it, plan)| (it.number, plan.reserved() / MIB)).collect();
     assert_eq!(planned, [(0, 25), (1, 17)]);
     assert_eq!(it.record.hits(&made) as usize, it.record.len());
 }
@@ -112,11 +99,7 @@ fn one_step_is_an_iteration_and_what_comes_again_in_it_is_none() {
     }
     let (plan, without, with) = it.planned();
     let peak = 12 * (22 + 15) * MIB + 33 * MIB;
-    assert!(
-        plan.reserved() <= peak + 33 * MIB,
-        "{}",
-        plan.reserved() / MIB
-    );
+    assert!(plan.reserved() <= peak + 33 * MIB, "{}", plan.reserved() / MIB);
     assert!(with.stock < without.stock.min(without.expandable));
 }
 
@@ -177,10 +160,7 @@ fn short_requests_are_planned_where_they_would_take_much() {
     }
     let (plan, without, with) = it.planned();
     assert_eq!(plan.threshold(), THRESHOLDS[1]);
-    assert!(
-        without.stock > 136 * MIB && with.stock == 80 * MIB,
-        "{with:?}"
-    );
+    assert!(without.stock > 136 * MIB && with.stock == 80 * MIB, "{with:?}");
 }
 
 /// A training that fails before its last iteration, and goes on behind it as far as `goes_on` says.
@@ -268,10 +248,7 @@ fn server(pool: &[u64], serve: impl Fn(&mut Program, u64), ends: bool) -> (Devic
     it.free(weights);
     it.ask(3);
     let plans = it.record.plan(&Options::default(), &|| ends);
-    let layout = plans
-        .plans
-        .first()
-        .map(|it| it.1.layout(it.1.regions.len()));
+    let layout = plans.plans.first().map(|it| it.1.layout(it.1.regions.len()));
     let held = [None, layout].map(|layout| {
         let model = planned::Planned::new(Kind::Torch.model(), plans.threshold(), &[layout]);
         let mut replay = replay::Replay::new(model.unwrap());
@@ -341,11 +318,7 @@ fn a_pool_behind_an_emptied_cache_has_a_region_of_its_own() {
 /// cache is emptied. Rows of a batch, steps; and at which acts each has ended.
 fn trainings(it: &mut Program, width: u64, sizes: &[(u64, u64)]) -> Vec<usize> {
     let square = width * width / 256;
-    let weights: Vec<u64> = [3, 1, 4, 4]
-        .repeat(5)
-        .iter()
-        .map(|by| square * by)
-        .collect();
+    let weights: Vec<u64> = [3, 1, 4, 4].repeat(5).iter().map(|by| square * by).collect();
     let mut batch = it.ask_kib(16);
     let mut ends = Vec::new();
     for &(rows, steps) in sizes {
@@ -384,9 +357,7 @@ fn a_model_that_is_gone_leaves_no_region_to_a_batch_that_stays() {
     it.record.behind(Kind::Torch);
     let ends = trainings(&mut it, 384, &[(4, 5), (16, 8), (8, 4), (8, 6), (16, 5)]);
     let plans = it.record.plan(&Options::default(), &|| false);
-    let [(_, plan)] = &*plans.plans else {
-        panic!("one stream has a plan")
-    };
+    let [(_, plan)] = &*plans.plans else { panic!("one stream has a plan") };
     let layout = plan.layout(plan.regions.len());
     let model = planned::Planned::new(Kind::Torch.model(), plans.threshold(), &[Some(layout)]);
     let mut replay = replay::Replay::new(model.unwrap());

@@ -70,10 +70,7 @@ pub struct Chosen {
 impl Reserved {
     pub(super) fn at_most(self, most: Option<u64>) -> Self {
         let most = most.unwrap_or(u64::MAX);
-        Self {
-            stock: self.stock.min(most),
-            expandable: self.expandable.min(most),
-        }
+        Self { stock: self.stock.min(most), expandable: self.expandable.min(most) }
     }
 
     /// In front of the allocator that the program uses; of the better one if that is not known.
@@ -119,12 +116,8 @@ impl<'t> Trial<'t> {
         streams.truncate(MOST_STREAMS);
         streams.sort_by_key(|it| std::cmp::Reverse(it.record.peak()));
         let program = options.behind.is_some();
-        let candidates: Vec<_> = (streams.iter())
-            .map(|it| candidates(&it.record, all, program, watch.stop))
-            .collect();
-        let main = streams
-            .first()
-            .zip(candidates.first().and_then(|it| it.first()));
+        let candidates: Vec<_> = (streams.iter()).map(|it| candidates(&it.record, all, program, watch.stop)).collect();
+        let main = streams.first().zip(candidates.first().and_then(|it| it.first()));
         let runs = Runs::new(own, others, main, options);
         let chosen = vec![None; streams.len()];
         let without = runs.reserved(&[]).unwrap_or_default();
@@ -156,24 +149,18 @@ impl<'t> Trial<'t> {
 
     /// Tries the candidates for a stream, and keeps the best; also one that would be only if its places were as good as can be.
     fn stream(&mut self, stream: usize) {
-        let quick = Options {
-            quick: true,
-            together: !has_pool(&self.streams[stream].record),
-            ..self.options.clone()
-        };
+        let quick = Options { quick: true, together: !has_pool(&self.streams[stream].record), ..self.options.clone() };
         let before = self.of(self.best);
         let mut hoped = before - before / WORTH_IT;
         for candidate in 0..self.candidates[stream].len() {
             let best = self.of(self.best);
-            let may_be_better =
-                best > above(self.least, AS_GOOD) && before > above(self.least, WORTH_IT);
+            let may_be_better = best > above(self.least, AS_GOOD) && before > above(self.least, WORTH_IT);
             // The first one is tried even where there is no time left.
             if !may_be_better || candidate > 0 && (self.watch.stop)() {
                 break;
             }
             let below = (best - best / AS_GOOD).min(before - before / WORTH_IT);
-            let Some((plan, tried)) = self.try_out(stream, candidate, &quick, self.watch, below)
-            else {
+            let Some((plan, tried)) = self.try_out(stream, candidate, &quick, self.watch, below) else {
                 continue;
             };
             let reserved = self.of(tried.reserved);
@@ -223,14 +210,8 @@ impl<'t> Trial<'t> {
         let most_asked = if is_few { MOST_OF_FEW } else { MOST_QUESTIONS };
         let asked = AtomicUsize::new(0);
         let stop = self.watch.stop;
-        let watch = Watch {
-            stop: &|| asked.fetch_add(1, Relaxed) >= most_asked || stop(),
-            ..self.watch
-        };
-        let options = Options {
-            together,
-            ..self.options.clone()
-        };
+        let watch = Watch { stop: &|| asked.fetch_add(1, Relaxed) >= most_asked || stop(), ..self.watch };
+        let options = Options { together, ..self.options.clone() };
         let tried = self.try_out(stream, candidate, &options, watch, most);
         if let Some((plan, tried)) = tried.filter(|(_, it)| self.of(it.reserved) <= most) {
             self.choose(stream, candidate, plan, tried);
@@ -269,9 +250,7 @@ impl<'t> Trial<'t> {
     /// Whether shorter requests could make no plan better: what is lost is lost to the places of those that are planned.
     pub(super) fn is_enough(&self) -> bool {
         let plans = self.chosen.iter().flatten();
-        let lost: u64 = plans
-            .map(|it| it.reserved().saturating_sub(it.facts.lower_bound))
-            .sum();
+        let lost: u64 = plans.map(|it| it.reserved().saturating_sub(it.facts.lower_bound)).sum();
         self.of(self.best).saturating_sub(lost) <= above(self.least, AS_GOOD)
     }
 
@@ -301,15 +280,9 @@ impl<'t> Trial<'t> {
         let plans = self.chosen.iter().map(|it| it.as_ref().map(layout));
         let mut plans: Vec<Option<Layout>> = plans.collect();
         plans[own.number as usize] = Some(layout(&plan));
-        let tried = Tried {
-            stream: own.number,
-            how: candidate.how(),
-            reserved: self.runs.reserved(&plans)?,
-        };
+        let tried = Tried { stream: own.number, how: candidate.how(), reserved: self.runs.reserved(&plans)? };
         self.tried.push(tried);
-        let gain = self
-            .of(self.without)
-            .saturating_sub(self.of(tried.reserved));
+        let gain = self.of(self.without).saturating_sub(self.of(tried.reserved));
         let is_better = gain > 0;
         if is_better && self.runs.needs_order(&plans, gain) {
             // What was not replayed to its end says nothing of orders.

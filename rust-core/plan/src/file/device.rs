@@ -142,12 +142,7 @@ impl DevicePlan {
             let stream = *stream;
             plans.push(Of { stream, plan: text });
         }
-        let file = File {
-            format: FORMAT.into(),
-            version: VERSION,
-            plans,
-            checksum: sum.finalize(),
-        };
+        let file = File { format: FORMAT.into(), version: VERSION, plans, checksum: sum.finalize() };
         serde_json::to_writer(&mut *out, &file)?;
         out.write_all(b"\n")
     }
@@ -159,10 +154,7 @@ impl DevicePlan {
     ///
     /// Everything that differs.
     pub fn fits(&self, run: &MadeFor) -> Result<(), Mismatch> {
-        let run = MadeFor {
-            threshold: self.threshold().min(THRESHOLDS[0]),
-            ..run.clone()
-        };
+        let run = MadeFor { threshold: self.threshold().min(THRESHOLDS[0]), ..run.clone() };
         self.plans.iter().try_for_each(|(_, plan)| plan.fits(&run))
     }
 
@@ -187,21 +179,12 @@ mod tests {
     fn plans() -> DevicePlan {
         let plan = |bytes| Plan {
             regions: vec![bytes],
-            slots: vec![Slot {
-                bytes,
-                region: 0,
-                offset: 0,
-            }],
-            lanes: vec![crate::file::Lane {
-                period: vec![0],
-                ..Default::default()
-            }],
+            slots: vec![Slot { bytes, region: 0, offset: 0 }],
+            lanes: vec![crate::file::Lane { period: vec![0], ..Default::default() }],
             ..Plan::default()
         };
         let stream = |device, number| Stream { device, number };
-        DevicePlan {
-            plans: vec![(stream(0, 0), plan(8192)), (stream(1, 2), plan(4096))],
-        }
+        DevicePlan { plans: vec![(stream(0, 0), plan(8192)), (stream(1, 2), plan(4096))] }
     }
 
     fn text(plans: &DevicePlan) -> String {
@@ -233,10 +216,7 @@ mod tests {
         let mut one = Vec::new();
         plans().plans[0].1.write(&mut one).unwrap();
         let error = DevicePlan::read(std::str::from_utf8(&one).unwrap()).unwrap_err();
-        assert!(
-            error.to_string().contains("pinbuddy-device-plan"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("pinbuddy-device-plan"), "{error}");
         let error = Plan::read(&text(&plans())).unwrap_err();
         assert!(error.to_string().contains("expected \"pinbuddy-plan\""));
     }

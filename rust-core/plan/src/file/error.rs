@@ -42,11 +42,7 @@ pub enum Error {
 
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
-        if error.is_eof() {
-            Self::CutOff(error.line(), error.column())
-        } else {
-            Self::Text(plain(&error.to_string()))
-        }
+        if error.is_eof() { Self::CutOff(error.line(), error.column()) } else { Self::Text(plain(&error.to_string())) }
     }
 }
 
@@ -80,20 +76,11 @@ impl Mismatch {
         let (a, b) = (&self.made_for, &self.run);
         let all = [
             (a.torch != b.torch, format!("torch {}", plain(&one.torch))),
-            (
-                a.world_size != b.world_size,
-                format!("a world size of {}", one.world_size),
-            ),
+            (a.world_size != b.world_size, format!("a world size of {}", one.world_size)),
             (a.rank != b.rank, format!("rank {}", one.rank)),
-            (
-                a.threshold != b.threshold,
-                format!("a threshold of {} bytes", one.threshold),
-            ),
+            (a.threshold != b.threshold, format!("a threshold of {} bytes", one.threshold)),
         ];
-        let differing: Vec<String> = all
-            .into_iter()
-            .filter_map(|(differs, text)| differs.then_some(text))
-            .collect();
+        let differing: Vec<String> = all.into_iter().filter_map(|(differs, text)| differs.then_some(text)).collect();
         differing.join(", ")
     }
 }

@@ -11,11 +11,7 @@ const MOST_NAME: usize = 256;
 pub(super) fn check(plan: &Plan) -> Result<(), Error> {
     let made_for = &plan.made_for;
     require(made_for.torch.len() <= MOST_NAME, || {
-        (
-            "torch",
-            made_for.torch.len(),
-            format!("a name of {MOST_NAME} bytes at most"),
-        )
+        ("torch", made_for.torch.len(), format!("a name of {MOST_NAME} bytes at most"))
     })?;
     require(made_for.rank < made_for.world_size.max(1), || {
         let most = format!("a number below world_size, {}", made_for.world_size);
@@ -27,29 +23,19 @@ pub(super) fn check(plan: &Plan) -> Result<(), Error> {
         ("facts.efficiency", facts.efficiency),
         ("facts.seconds", facts.seconds),
     ] {
-        require((0.0..=1e9).contains(&number), || {
-            (name, number, "a number from 0 to 1000000000".into())
-        })?;
+        require((0.0..=1e9).contains(&number), || (name, number, "a number from 0 to 1000000000".into()))?;
     }
     count("regions", plan.regions.len(), MOST_REGIONS)?;
     count("lanes", plan.lanes.len(), MOST_LANES)?;
     for (index, &bytes) in plan.regions.iter().enumerate() {
-        require(
-            bytes > 0 && bytes.is_multiple_of(GRANULE) && bytes <= MOST_REGION,
-            || {
-                (
-                    format!("region {index}"),
-                    bytes,
-                    format!("a multiple of {GRANULE} up to {MOST_REGION}"),
-                )
-            },
-        )?;
+        require(bytes > 0 && bytes.is_multiple_of(GRANULE) && bytes <= MOST_REGION, || {
+            (format!("region {index}"), bytes, format!("a multiple of {GRANULE} up to {MOST_REGION}"))
+        })?;
     }
     let classes = plan.classes;
-    require(
-        classes == 0 || classes.is_power_of_two() && classes <= 1024,
-        || ("classes", classes, "0 or a power of two up to 1024".into()),
-    )?;
+    require(classes == 0 || classes.is_power_of_two() && classes <= 1024, || {
+        ("classes", classes, "0 or a power of two up to 1024".into())
+    })?;
     for (index, slot) in plan.slots.iter().enumerate() {
         in_region(plan, index, slot)?;
     }
@@ -68,22 +54,15 @@ fn in_region(plan: &Plan, index: usize, slot: &Slot) -> Result<(), Error> {
             expected: format!("below {}, the number of regions", plan.regions.len()),
         });
     };
-    require(
-        slot.bytes > 0 && slot.bytes.is_multiple_of(GRANULE) && slot.bytes <= length,
-        || {
-            let most = format!("a multiple of {GRANULE} up to {length}, its region's length");
-            (format!("the length of slot {index}"), slot.bytes, most)
-        },
-    )?;
+    require(slot.bytes > 0 && slot.bytes.is_multiple_of(GRANULE) && slot.bytes <= length, || {
+        let most = format!("a multiple of {GRANULE} up to {length}, its region's length");
+        (format!("the length of slot {index}"), slot.bytes, most)
+    })?;
     let last = length - slot.bytes;
-    require(
-        slot.offset.is_multiple_of(GRANULE) && slot.offset <= last,
-        || {
-            let most =
-                format!("a multiple of {GRANULE} up to {last}, where it ends with its region");
-            (format!("the offset of slot {index}"), slot.offset, most)
-        },
-    )
+    require(slot.offset.is_multiple_of(GRANULE) && slot.offset <= last, || {
+        let most = format!("a multiple of {GRANULE} up to {last}, where it ends with its region");
+        (format!("the offset of slot {index}"), slot.offset, most)
+    })
 }
 
 fn named(plan: &Plan, index: usize, lane: &Lane) -> Result<(), Error> {
@@ -98,11 +77,7 @@ fn named(plan: &Plan, index: usize, lane: &Lane) -> Result<(), Error> {
     require(wrong.is_none(), || {
         let found = wrong.copied().unwrap_or_default();
         let place = format!("a step before which lane {index} empties the cache");
-        (
-            place,
-            found,
-            format!("{once} at most, the steps of its prologue and an iteration"),
-        )
+        (place, found, format!("{once} at most, the steps of its prologue and an iteration"))
     })?;
     for (part, entries) in [("prologue", &lane.prologue), ("period", &lane.period)] {
         let wrong = entries.iter().position(|&slot| slot as usize >= slots);
@@ -118,26 +93,13 @@ fn named(plan: &Plan, index: usize, lane: &Lane) -> Result<(), Error> {
 }
 
 fn count(name: &'static str, found: usize, most: usize) -> Result<(), Error> {
-    require(found <= most, || {
-        (
-            format!("the number of {name}"),
-            found,
-            format!("{most} at most"),
-        )
-    })
+    require(found <= most, || (format!("the number of {name}"), found, format!("{most} at most")))
 }
 
-fn require<P: Into<String>, F: Display>(
-    holds: bool,
-    otherwise: impl FnOnce() -> (P, F, String),
-) -> Result<(), Error> {
+fn require<P: Into<String>, F: Display>(holds: bool, otherwise: impl FnOnce() -> (P, F, String)) -> Result<(), Error> {
     if holds {
         return Ok(());
     }
     let (place, found, expected) = otherwise();
-    Err(Error::Value {
-        place: place.into(),
-        found: found.to_string(),
-        expected,
-    })
+    Err(Error::Value { place: place.into(), found: found.to_string(), expected })
 }

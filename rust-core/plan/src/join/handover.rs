@@ -29,12 +29,8 @@ impl<'b> Handovers<'b> {
             moments.entry(block.upper).or_default()[0].push(at);
             moments.entry(block.lower).or_default()[1].push(at);
         }
-        let mut all = Self {
-            blocks,
-            sets: Vec::new(),
-            at_begin: vec![None; blocks.len()],
-            at_end: vec![None; blocks.len()],
-        };
+        let mut all =
+            Self { blocks, sets: Vec::new(), at_begin: vec![None; blocks.len()], at_end: vec![None; blocks.len()] };
         for [ended, begun] in moments.values_mut() {
             if stop() {
                 return None;
@@ -110,10 +106,7 @@ impl<'b> Handovers<'b> {
         let mut set = blocks.to_vec();
         loop {
             let own = || set.iter().map(|&it| &self.blocks[it]);
-            let (lower, upper) = (
-                own().map(|it| it.lower).min()?,
-                own().map(|it| it.upper).max()?,
-            );
+            let (lower, upper) = (own().map(|it| it.lower).min()?, own().map(|it| it.upper).max()?);
             let mut missing: Vec<usize> = Vec::new();
             for &it in &set {
                 if self.blocks[it].lower > lower {

@@ -15,13 +15,7 @@ fn block(lower: u64, upper: u64, size: u64) -> Block {
 /// Five blocks around each other, which no straight cut parts.
 fn wheel(at: u64, scale: u64) -> [Block; 5] {
     let b = |lower, upper, size| block(at + lower, at + upper, size * scale);
-    [
-        b(0, 3, 20),
-        b(3, 5, 30),
-        b(2, 5, 10),
-        b(0, 2, 20),
-        b(2, 3, 10),
-    ]
+    [b(0, 3, 20), b(3, 5, 30), b(2, 5, 10), b(0, 2, 20), b(2, 3, 10)]
 }
 
 /// Where the only block that is left puts all of them.

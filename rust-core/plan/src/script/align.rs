@@ -85,13 +85,7 @@ fn chain(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
 }
 
 /// Pairs equal sizes from `from` to `to`, in order.
-fn between(
-    a: &[u32],
-    b: &[u32],
-    from: (usize, usize),
-    to: (usize, usize),
-    mut pair: impl FnMut(usize, usize),
-) {
+fn between(a: &[u32], b: &[u32], from: (usize, usize), to: (usize, usize), mut pair: impl FnMut(usize, usize)) {
     let mut next = from.1;
     for (i, &size) in (from.0..).zip(&a[from.0..to.0]) {
         let mut near = next..to.1.min(next + LOOK_AHEAD);
@@ -122,8 +116,7 @@ mod tests {
         let mut less = all.clone();
         less.remove(50);
         let partner = align(&all, &less);
-        let right =
-            (0..100).filter(|&at| partner[at] == if at < 50 { at as u32 } else { at as u32 - 1 });
+        let right = (0..100).filter(|&at| partner[at] == if at < 50 { at as u32 } else { at as u32 - 1 });
         assert!(right.count() >= 92, "{partner:?}");
     }
 }

@@ -71,10 +71,7 @@ pub(super) fn alone(record: &Record) -> (Vec<u64>, u32) {
     others.sort_unstable();
     let most_often = others.get(runs / 2).copied().unwrap_or(0);
     let going = self::peak(record, &goes);
-    let always = others
-        .last()
-        .filter(|_| going >= peak / 2)
-        .map_or(0, |most| SURE.min(most + 2 * NEAR));
+    let always = others.last().filter(|_| going >= peak / 2).map_or(0, |most| SURE.min(most + 2 * NEAR));
     let thousandths = thousandths.max(most_often).max(always);
     let idle = idle_blocks(record, &events, whole_blocks, peak);
     let room = idle.max(going / ROOM);
@@ -193,11 +190,7 @@ fn most_live(record: &Record, events: &[Change]) -> u64 {
     let (mut live, mut peak) = (0, 0);
     for event in events {
         let bytes = record.requests[event.number as usize].bytes();
-        live = if event.begins {
-            live + bytes
-        } else {
-            live - bytes
-        };
+        live = if event.begins { live + bytes } else { live - bytes };
         peak = live.max(peak);
     }
     peak

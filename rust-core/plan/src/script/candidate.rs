@@ -34,12 +34,7 @@ const MOST_UNSTEADY: usize = 3;
 /// All ways to plan a record, the most general first: iterations with which the program would go on; then the whole record,
 /// which may have just one; then, if `all` are wanted, what comes again within it. Of a `program`, which may have failed in its
 /// first iteration, the whole record counts only if it has some.
-pub(crate) fn candidates(
-    record: &Record,
-    all: bool,
-    program: bool,
-    stop: &dyn Fn() -> bool,
-) -> Vec<Candidate> {
+pub(crate) fn candidates(record: &Record, all: bool, program: bool, stop: &dyn Fn() -> bool) -> Vec<Candidate> {
     let lanes = lanes(record);
     let steady = match lanes.is_empty() {
         true => Vec::new(),
@@ -47,10 +42,7 @@ pub(crate) fn candidates(
     };
     let found = steady.into_iter().map(|it| Candidate(Some(it)));
     let levels = &Levels::of(record);
-    let is_steady = |it: &Candidate| {
-        it.0.as_ref()
-            .is_some_and(|it| it.last_two(levels).is_some())
-    };
+    let is_steady = |it: &Candidate| it.0.as_ref().is_some_and(|it| it.last_two(levels).is_some());
     let (mut steady, mut others): (Vec<_>, Vec<_>) = found.partition(is_steady);
     let is_level = |it: &Candidate| it.0.as_ref().is_some_and(|it| it.is_level(levels));
     let has_some = !steady.is_empty() || others.iter().any(is_level);
@@ -83,12 +75,7 @@ impl Candidate {
         too_much: &dyn Fn(u64) -> bool,
         watch: Watch<'_>,
     ) -> Option<Plan> {
-        let task = Task {
-            record,
-            lanes: &lanes(record),
-            options,
-            watch,
-        };
+        let task = Task { record, lanes: &lanes(record), options, watch };
         let mut plan = match &self.0 {
             Some(steady) => with_slots(task, 0, steady.clone(), too_much)?,
             None => whole(task),

@@ -36,12 +36,7 @@ const INTERLEAVED: u64 = 3;
 /// keeps that promise; else iterations that take no more than a quarter more than an amount; else what pins least.
 pub(super) fn choose(record: &Record, options: &Options, watch: Watch<'_>) -> Plan {
     let lanes = lanes(record);
-    let task = Task {
-        record,
-        lanes: &lanes,
-        options,
-        watch,
-    };
+    let task = Task { record, lanes: &lanes, options, watch };
     let alone = LazyCell::new(|| amount_alone(record, options));
     // Where nearly nothing lies idle there is no need to know what an amount alone would take.
     let too_much = |bytes: u64| {
@@ -119,19 +114,9 @@ fn once_with_room(task: Task<'_>, may_pin: u64) -> Option<Plan> {
         is_enough.fetch_or(it.peak <= may_pin, Relaxed);
         (watch.seen)(it);
     };
-    let options = Options {
-        together: true,
-        ..options.clone()
-    };
-    let watch = Watch {
-        stop: &stop,
-        seen: &seen,
-    };
-    let mut plan = once(Task {
-        options: &options,
-        watch,
-        ..task
-    });
+    let options = Options { together: true, ..options.clone() };
+    let watch = Watch { stop: &stop, seen: &seen };
+    let mut plan = once(Task { options: &options, watch, ..task });
     if plan.reserved() > may_pin {
         return None;
     }
@@ -145,7 +130,5 @@ fn once_with_room(task: Task<'_>, may_pin: u64) -> Option<Plan> {
 /// Of a record with several lanes, what it would be if they came in other orders.
 fn in_other_orders(record: &Record, lanes: usize) -> Vec<Record> {
     let many = if lanes > 1 { INTERLEAVED } else { 0 };
-    (0..many)
-        .map(|seed| record.interleaved(&mut Random::new(seed)))
-        .collect()
+    (0..many).map(|seed| record.interleaved(&mut Random::new(seed))).collect()
 }

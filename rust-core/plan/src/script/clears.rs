@@ -118,9 +118,8 @@ pub(crate) fn looks(record: &Record) -> Vec<usize> {
 /// comes may be the loop's end: it foresees none. Where the loop does it at several steps, and so perhaps every so many
 /// steps, all others count at which no more was in use.
 pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &[u32]) -> Vec<u32> {
-    let begun = |numbers: &[u32], moment: u32| {
-        numbers.partition_point(|&it| record.requests[it as usize].begin < moment)
-    };
+    let begun =
+        |numbers: &[u32], moment: u32| numbers.partition_point(|&it| record.requests[it as usize].begin < moment);
     let positions = spans.of_lane(lane);
     let steps_of = |iteration: usize| {
         let numbered = positions.iter().enumerate();
@@ -153,11 +152,7 @@ pub(super) fn foreseen(record: &Record, spans: &Spans<'_>, lane: usize, early: &
         steps.extend(all.filter(|it| Some(level(it)) <= most));
     }
     let late = steps.into_iter().map(|it| early.len() + it.0);
-    let mut found: Vec<u32> = early_steps
-        .into_iter()
-        .chain(late)
-        .map(|it| it as u32)
-        .collect();
+    let mut found: Vec<u32> = early_steps.into_iter().chain(late).map(|it| it as u32).collect();
     found.sort_unstable();
     found.dedup();
     found
@@ -202,11 +197,7 @@ impl LowWater {
             count += u32::from(it <= little);
             count
         });
-        Self {
-            low: std::iter::once(0).chain(low).collect(),
-            iteration,
-            moments,
-        }
+        Self { low: std::iter::once(0).chain(low).collect(), iteration, moments }
     }
 
     /// Whether it lives while little is in use.

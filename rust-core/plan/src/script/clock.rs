@@ -43,16 +43,10 @@ impl<'s> Clock<'s> {
                 let others = lanes[1..].iter().flat_map(of).filter(known);
                 let mut others: Vec<u32> = others.map(begin).collect();
                 others.sort_unstable();
-                Times {
-                    clock: clock.map(|(interval, it)| (begin(it), interval)).collect(),
-                    others,
-                }
+                Times { clock: clock.map(|(interval, it)| (begin(it), interval)).collect(), others }
             })
             .collect();
-        let most = times
-            .iter()
-            .zip(&steady.alike)
-            .map(|(times, it)| times.most(*it));
+        let most = times.iter().zip(&steady.alike).map(|(times, it)| times.most(*it));
         Self {
             interval: most.max().unwrap_or(0) + 2,
             intervals: steady.lanes[lanes[0]].granules.len() as u64 + 1,
@@ -75,9 +69,7 @@ impl<'s> Clock<'s> {
     /// What is over between iterations alike is over when the next one begins; none after the last one.
     pub(super) fn over(&self, moment: u32) -> Option<u64> {
         let alike = &self.steady.alike;
-        let iteration = alike
-            .partition_point(|it| it.begin <= moment)
-            .checked_sub(1)?;
+        let iteration = alike.partition_point(|it| it.begin <= moment).checked_sub(1)?;
         if moment < alike[iteration].end {
             return Some(iteration as u64 * self.iteration() + self.at(iteration, moment) + 1);
         }
@@ -95,9 +87,7 @@ impl Times {
     /// The interval of a moment, and how many other requests began in it so far.
     fn at(&self, own: Iteration, moment: u32) -> (u64, u64) {
         let before = self.clock.partition_point(|it| it.0 <= moment);
-        let (opened, interval) = before
-            .checked_sub(1)
-            .map_or((own.begin, 0), |last| self.clock[last]);
+        let (opened, interval) = before.checked_sub(1).map_or((own.begin, 0), |last| self.clock[last]);
         (u64::from(interval), self.others_in(opened..moment + 1))
     }
 
@@ -110,9 +100,7 @@ impl Times {
     fn most(&self, own: Iteration) -> u64 {
         let opened = std::iter::once(own.begin).chain(self.clock.iter().map(|it| it.0));
         let closed = self.clock.iter().map(|it| it.0).chain([own.end]);
-        let counts = opened
-            .zip(closed)
-            .map(|(from, to)| self.others_in(from..to));
+        let counts = opened.zip(closed).map(|(from, to)| self.others_in(from..to));
         counts.max().unwrap_or(0)
     }
 }

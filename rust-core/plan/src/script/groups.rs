@@ -43,12 +43,7 @@ impl Group {
 }
 
 /// Groups of lanes, the main lane's first. Others in which nothing comes again are left out.
-pub(super) fn groups(
-    record: &Record,
-    lanes: &[Vec<u32>],
-    steady: Steady,
-    main: usize,
-) -> Vec<Group> {
+pub(super) fn groups(record: &Record, lanes: &[Vec<u32>], steady: Steady, main: usize) -> Vec<Group> {
     let mut others: Vec<usize> = (0..steady.lanes.len()).filter(|&it| it != main).collect();
     others.sort_by_cached_key(|&lane| {
         let granules = steady.lanes[lane].granules.iter();
@@ -65,23 +60,15 @@ pub(super) fn groups(
         if count < TRIED && !steady.lanes[lane].granules.is_empty() {
             together.push(lane);
             let joined = Spans::of(record, &steady, &together).bound();
-            let alone = own
-                .as_ref()
-                .map(|it| Spans::of(record, it, &[lane]).bound());
+            let alone = own.as_ref().map(|it| Spans::of(record, it, &[lane]).bound());
             if alone.is_none_or(|alone| joined <= bound.saturating_add(alone)) {
                 bound = joined;
                 continue;
             }
             together.pop();
         }
-        apart.extend(own.map(|steady| Group {
-            lanes: vec![lane],
-            steady,
-        }));
+        apart.extend(own.map(|steady| Group { lanes: vec![lane], steady }));
     }
-    let first = Group {
-        lanes: together,
-        steady,
-    };
+    let first = Group { lanes: together, steady };
     std::iter::once(first).chain(apart).collect()
 }

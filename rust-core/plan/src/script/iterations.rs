@@ -32,49 +32,26 @@ pub(super) fn steady_by(record: &Record, lanes: &[Vec<u32>], main: usize) -> Opt
 }
 
 /// All that may come again, the likeliest first.
-pub(super) fn all(
-    record: &Record,
-    lanes: &[Vec<u32>],
-    main: usize,
-    stop: &dyn Fn() -> bool,
-) -> Vec<Steady> {
+pub(super) fn all(record: &Record, lanes: &[Vec<u32>], main: usize, stop: &dyn Fn() -> bool) -> Vec<Steady> {
     let marked = marked(record, lanes, main);
     let found = found(record, lanes, main, false, stop).into_iter();
-    marked
-        .into_iter()
-        .chain(found.map(|it| it.steady))
-        .collect()
+    marked.into_iter().chain(found.map(|it| it.steady)).collect()
 }
 
 /// The program's marks part its iterations.
 fn marked(record: &Record, lanes: &[Vec<u32>], main: usize) -> Option<Steady> {
-    Steady::find(
-        record,
-        lanes,
-        main,
-        &cuts(record, Some(0), record.marks.clone()),
-    )
+    Steady::find(record, lanes, main, &cuts(record, Some(0), record.marks.clone()))
 }
 
 fn cuts(record: &Record, begin: Option<u32>, within: Vec<u32>) -> Vec<u32> {
-    let mut cuts: Vec<u32> = begin
-        .into_iter()
-        .chain(within)
-        .chain([record.now])
-        .collect();
+    let mut cuts: Vec<u32> = begin.into_iter().chain(within).chain([record.now]).collect();
     cuts.dedup();
     cuts
 }
 
 /// What comes again after periods that are found, the best first; no more are tried after one that is as good as can be,
 /// if that is `enough`.
-fn found(
-    record: &Record,
-    lanes: &[Vec<u32>],
-    main: usize,
-    enough: bool,
-    stop: &dyn Fn() -> bool,
-) -> Vec<Tried> {
+fn found(record: &Record, lanes: &[Vec<u32>], main: usize, enough: bool, stop: &dyn Fn() -> bool) -> Vec<Tried> {
     let lane = &lanes[main];
     let begin = |&number: &u32| record.requests[number as usize].begin;
     let sizes = lane.iter().map(|&it| record.requests[it as usize].granules);
@@ -100,11 +77,7 @@ fn found(
     tried.sort_by_key(|it| std::cmp::Reverse(it.covered));
     let most = tried.iter().map(|it| it.share).max().unwrap_or(0);
     let mut best = None;
-    for (at, it) in tried
-        .iter()
-        .enumerate()
-        .filter(|(_, it)| it.share * 8 >= most * 7)
-    {
+    for (at, it) in tried.iter().enumerate().filter(|(_, it)| it.share * 8 >= most * 7) {
         if best.is_none_or(|best: usize| it.cost + it.cost / 1000 * AS_GOOD < tried[best].cost) {
             best = Some(at);
         }
@@ -120,11 +93,7 @@ fn lives(record: &Record, lane: &[u32]) -> Vec<u32> {
     let lived = |(at, &number): (usize, &u32)| {
         let over = record.requests[number as usize].over;
         let until = lane.partition_point(|&it| record.requests[it as usize].begin < over);
-        if over == NEVER {
-            NEVER
-        } else {
-            (until - at) as u32
-        }
+        if over == NEVER { NEVER } else { (until - at) as u32 }
     };
     lane.iter().enumerate().map(lived).collect()
 }
@@ -136,9 +105,7 @@ impl Tried {
         let since = lane.partition_point(|&it| record.requests[it as usize].begin < begin);
         let covered = spans.covered();
         let others = lane[since..].iter().copied();
-        let others: Vec<u32> = others
-            .filter(|it| covered.binary_search(it).is_err())
-            .collect();
+        let others: Vec<u32> = others.filter(|it| covered.binary_search(it).is_err()).collect();
         Self {
             cost: spans.bound().saturating_add(peak(record, &others)),
             covered: covered.len(),

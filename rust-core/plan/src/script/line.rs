@@ -29,11 +29,7 @@ impl Walls {
 /// The first place from `offset` on at which a block crosses no end of the longest region. What no region holds is nobody's.
 pub(super) fn beside_walls(offset: u64, bytes: u64) -> u64 {
     let last = (offset + bytes - 1) / MOST_REGION * MOST_REGION;
-    if last <= offset || bytes > MOST_REGION {
-        offset
-    } else {
-        last
-    }
+    if last <= offset || bytes > MOST_REGION { offset } else { last }
 }
 
 /// Whether bytes lie on both sides of a wall.
@@ -73,11 +69,7 @@ pub(super) fn cut(plan: &mut Plan, places: &[(u64, u64)], walls: &Walls) -> Vec<
             plan.regions.push(0);
             plan.regions.len() - 1
         });
-        let slot = Slot {
-            bytes,
-            region: region as u32,
-            offset: at - begin,
-        };
+        let slot = Slot { bytes, region: region as u32, offset: at - begin };
         plan.regions[region] = plan.regions[region].max(slot.offset + bytes);
         slots.push(*slot_of.entry(slot).or_insert_with(|| {
             plan.slots.push(slot);

@@ -32,10 +32,7 @@ pub(super) fn find(sizes: &[u32], lives: &[u32], whole: bool) -> Vec<usize> {
     let mut found = by_sizes(sizes);
     if !whole {
         let half = &sizes[sizes.len() / 2..];
-        let late = exact(sizes)
-            .map(|it| it.1)
-            .into_iter()
-            .chain(by_sizes(half));
+        let late = exact(sizes).map(|it| it.1).into_iter().chain(by_sizes(half));
         for period in late {
             if !found.contains(&period) {
                 found.push(period);
@@ -166,9 +163,7 @@ mod tests {
 
     #[test]
     fn sizes_that_vary_hide_no_period() {
-        let sizes: Vec<u32> = (0..400)
-            .map(|at| if at % 5 == 0 { 1000 + at } else { at % 40 })
-            .collect();
+        let sizes: Vec<u32> = (0..400).map(|at| if at % 5 == 0 { 1000 + at } else { at % 40 }).collect();
         assert_eq!(find(&sizes)[0], 40);
     }
 
@@ -177,9 +172,7 @@ mod tests {
         // Four layers of three sizes; all that a step asks for lives until its end, or a little longer.
         let sizes: Vec<u32> = (0..120).map(|at| at % 3).collect();
         for jitter in [0, 2] {
-            let lives: Vec<u32> = (0..120)
-                .map(|at| 40 - 3 * (at % 12) + at * 7 % (jitter + 1))
-                .collect();
+            let lives: Vec<u32> = (0..120).map(|at| 40 - 3 * (at % 12) + at * 7 % (jitter + 1)).collect();
             let found = super::find(&sizes, &lives, true);
             assert!(found[0] == 3 && found[1..].contains(&12), "{found:?}");
         }

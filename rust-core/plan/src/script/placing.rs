@@ -150,9 +150,7 @@ fn lowest(spans: &Spans<'_>, good: u64, options: &Options, watch: Watch<'_>) -> 
         stop: watch.stop,
         seen: &|peak| (watch.seen)(Seen { peak, bound }),
     };
-    spans
-        .instance()
-        .map_or(u64::MAX, |it| first_fit(&it, good, effort).peak)
+    spans.instance().map_or(u64::MAX, |it| first_fit(&it, good, effort).peak)
 }
 
 /// A placement that is no higher is good enough.
@@ -219,11 +217,7 @@ fn place_late(
             let own = group.blocks[at];
             let meets = |it: &Block| it.lower < block.upper && block.lower < it.upper;
             if block.upper > own.upper && above.iter().any(meets) {
-                let next = group
-                    .late
-                    .iter()
-                    .map(|it| it[at])
-                    .find(|it| it.upper < block.upper);
+                let next = group.late.iter().map(|it| it[at]).find(|it| it.upper < block.upper);
                 *block = next.unwrap_or(own);
                 gave_up = true;
             }
@@ -251,11 +245,7 @@ fn place_around(
     let mut known: Vec<Option<u64>> = all.iter().map(known).collect();
     if let Some(wall) = placed.wall {
         // Nothing crosses what is always there.
-        blocks.push(Block {
-            lower: 0,
-            upper: blocks.iter().map(|it| it.upper).max().unwrap_or(1),
-            size: WALL,
-        });
+        blocks.push(Block { lower: 0, upper: blocks.iter().map(|it| it.upper).max().unwrap_or(1), size: WALL });
         known.push(Some(wall - WALL - base));
     }
     let Some(instance) = instance(blocks, group.period.clone()) else {
@@ -278,18 +268,8 @@ fn place_around(
 }
 
 /// Places the blocks that are `chosen` from `base` on. What crosses a wall is placed anew after all others.
-fn place_some(
-    group: &Group,
-    chosen: impl Fn(usize) -> bool,
-    base: u64,
-    options: &Options,
-    watch: Watch<'_>,
-) -> Placed {
-    let mut placed = Placed {
-        offsets: vec![0; group.blocks.len()],
-        end: base,
-        ..Placed::default()
-    };
+fn place_some(group: &Group, chosen: impl Fn(usize) -> bool, base: u64, options: &Options, watch: Watch<'_>) -> Placed {
+    let mut placed = Placed { offsets: vec![0; group.blocks.len()], end: base, ..Placed::default() };
     let all = (0..group.blocks.len()).filter(|&at| chosen(at));
     let (kept, left): (Vec<usize>, Vec<usize>) = all.partition(|&at| group.kinds[at] == Kind::Kept);
     for at in kept {
@@ -301,10 +281,7 @@ fn place_some(
     for layer in [short, long] {
         if place_layer(group, layer, &mut placed, base, options, watch).is_none() {
             // More bytes than any machine has: nothing is placed.
-            return Placed {
-                end: base,
-                ..Placed::default()
-            };
+            return Placed { end: base, ..Placed::default() };
         }
     }
     placed
@@ -331,11 +308,7 @@ fn place_layer(
         };
         let solution = solution(&instance, options, Watch { seen, ..watch });
         // What no region holds is cut anyway.
-        let base = if solution.peak > MOST_REGION {
-            placed.end
-        } else {
-            beside_walls(placed.end, solution.peak)
-        };
+        let base = if solution.peak > MOST_REGION { placed.end } else { beside_walls(placed.end, solution.peak) };
         if placed.bound == known {
             placed.bound += solution.bound;
         }

@@ -55,21 +55,11 @@ impl<'s> Spans<'s> {
                     && upper - lower <= MOST_ITERATIONS * iteration
                 {
                     let bytes = u64::from(granules) * GRANULE;
-                    spans.push(Span {
-                        lane,
-                        position,
-                        lower,
-                        upper,
-                        bytes,
-                    });
+                    spans.push(Span { lane, position, lower, upper, bytes });
                 }
             }
         }
-        let longest = spans
-            .iter()
-            .map(|it| it.upper - it.lower)
-            .max()
-            .unwrap_or(0);
+        let longest = spans.iter().map(|it| it.upper - it.lower).max().unwrap_or(0);
         Self {
             room: spans.iter().map(|it| it.bytes).collect(),
             spans,
@@ -161,11 +151,7 @@ impl<'s> Spans<'s> {
         let turns = (0..self.turns).flat_map(|turn| {
             let later = turn * self.clock.iteration();
             let spans = self.spans.iter().zip(&self.room);
-            spans.map(move |(span, &size)| Block {
-                lower: span.lower + later,
-                upper: span.upper + later,
-                size,
-            })
+            spans.map(move |(span, &size)| Block { lower: span.lower + later, upper: span.upper + later, size })
         });
         turns.collect()
     }
@@ -198,11 +184,7 @@ impl<'s> Spans<'s> {
             Some(over) => line.start + over,
             None => u64::from(request.over),
         };
-        Block {
-            lower: u64::from(request.begin),
-            upper,
-            size: request.bytes(),
-        }
+        Block { lower: u64::from(request.begin), upper, size: request.bytes() }
     }
 
     /// The same, if it may be over only at this moment, and is before the iterations.
@@ -215,11 +197,7 @@ impl<'s> Spans<'s> {
     /// Those that come again, on the line of time.
     pub(super) fn again(&self) -> impl Iterator<Item = Block> {
         let begin = self.line().start;
-        self.blocks().into_iter().map(move |it| Block {
-            lower: begin + it.lower,
-            upper: begin + it.upper,
-            ..it
-        })
+        self.blocks().into_iter().map(move |it| Block { lower: begin + it.lower, upper: begin + it.upper, ..it })
     }
 
     /// Gives each request the longest one's room, or a half of it, or a quarter and so on.

@@ -32,10 +32,7 @@ impl Regions {
         };
         (fewest..=most).map(move |count| {
             let even = bytes.div_ceil(count.max(1)).next_multiple_of(GRANULE);
-            Self {
-                count,
-                bytes: even.max(longest).min(MOST_REGION),
-            }
+            Self { count, bytes: even.max(longest).min(MOST_REGION) }
         })
     }
 
@@ -55,10 +52,7 @@ pub(super) struct Spare<'r> {
 impl<'r> Spare<'r> {
     pub(super) fn new(record: &'r Record, regions: Regions) -> Self {
         let bytes = regions.bytes as usize;
-        let config = Config {
-            segment_bytes: bytes,
-            threshold_bytes: 0,
-        };
+        let config = Config { segment_bytes: bytes, threshold_bytes: 0 };
         let mut engine = Engine::new(config).mixing();
         for at in 0..regions.count as usize {
             // Regions that touch are never one.
@@ -68,11 +62,7 @@ impl<'r> Spare<'r> {
                 let _adopted = engine.adopt(segment.mixing());
             }
         }
-        Self {
-            record,
-            engine,
-            blocks: vec![None; record.requests.len()],
-        }
+        Self { record, engine, blocks: vec![None; record.requests.len()] }
     }
 }
 
@@ -117,13 +107,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(
-            Regions::ways(65 * GIB, GIB).next().map(Regions::lengths),
-            Some(vec![65 * GIB / 2; 2])
-        );
-        assert_eq!(
-            Regions::ways(0, 0).next().map(Regions::lengths),
-            Some(vec![])
-        );
+        assert_eq!(Regions::ways(65 * GIB, GIB).next().map(Regions::lengths), Some(vec![65 * GIB / 2; 2]));
+        assert_eq!(Regions::ways(0, 0).next().map(Regions::lengths), Some(vec![]));
     }
 }

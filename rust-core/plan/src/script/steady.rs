@@ -47,42 +47,23 @@ pub(super) struct Steady {
 
 impl Steady {
     /// Looks for it in the iterations between `cuts`.
-    pub(super) fn find(
-        record: &Record,
-        lanes: &[Vec<u32>],
-        main: usize,
-        cuts: &[u32],
-    ) -> Option<Self> {
+    pub(super) fn find(record: &Record, lanes: &[Vec<u32>], main: usize, cuts: &[u32]) -> Option<Self> {
         let all: Vec<Iteration> = cuts
             .windows(2)
-            .map(|cut| Iteration {
-                begin: cut[0],
-                end: cut[1],
-            })
+            .map(|cut| Iteration { begin: cut[0], end: cut[1] })
             .filter(|&it| !within(record, &lanes[main], it).is_empty())
             .collect();
         let reference = reference(record, &lanes[main], &all)?;
         let model = sorted(record, &lanes[main], all[reference]);
-        let alike: Vec<Iteration> = all
-            .iter()
-            .copied()
-            .filter(|&it| resemblance(&model, &sorted(record, &lanes[main], it)) >= 50)
-            .collect();
+        let alike: Vec<Iteration> =
+            all.iter().copied().filter(|&it| resemblance(&model, &sorted(record, &lanes[main], it)) >= 50).collect();
         let alike = without_beginning(record, &lanes[main], alike);
         // The reference may have been left out as part of the beginning.
-        let model = *alike
-            .iter()
-            .find(|&&it| it == all[reference])
-            .or(alike.last())?;
+        let model = *alike.iter().find(|&&it| it == all[reference]).or(alike.last())?;
         let own = sizes(record, &lanes[main], model);
-        let same = alike
-            .iter()
-            .map(|&it| sizes(record, &lanes[main], it) == own);
+        let same = alike.iter().map(|&it| sizes(record, &lanes[main], it) == own);
         let same = same.collect();
-        let lanes = lanes
-            .iter()
-            .map(|lane| positions(record, lane, model, &alike))
-            .collect();
+        let lanes = lanes.iter().map(|lane| positions(record, lane, model, &alike)).collect();
         (alike.len() >= 2).then_some(Self { alike, same, lanes })
     }
 
@@ -125,9 +106,7 @@ impl Steady {
     /// Lanes and sizes of regular requests.
     pub(super) fn sizes(&self) -> HashSet<(u32, u32)> {
         let lanes = (0..).zip(&self.lanes);
-        lanes
-            .flat_map(|(lane, positions)| positions.granules.iter().map(move |&it| (lane, it)))
-            .collect()
+        lanes.flat_map(|(lane, positions)| positions.granules.iter().map(move |&it| (lane, it))).collect()
     }
 
     /// Whether more than a twentieth of the requests since the first iteration alike is irregular.
@@ -152,10 +131,7 @@ impl Steady {
 
     /// How many requests come again.
     pub(super) fn regular(&self) -> usize {
-        let all = self
-            .lanes
-            .iter()
-            .flat_map(|it| it.requests.iter().flatten());
+        let all = self.lanes.iter().flat_map(|it| it.requests.iter().flatten());
         all.filter(|&&number| number != NONE).count()
     }
 }
@@ -215,15 +191,10 @@ fn reference(record: &Record, lane: &[u32], all: &[Iteration]) -> Option<usize> 
         return Some(last);
     }
     let from = all.len().saturating_sub(CANDIDATES);
-    let some: Vec<Vec<u32>> = all[from..]
-        .iter()
-        .map(|&it| sorted(record, lane, it))
-        .collect();
+    let some: Vec<Vec<u32>> = all[from..].iter().map(|&it| sorted(record, lane, it)).collect();
     // Resembling many counts, and so does being long: a short one resembles nothing for long.
     let score = |one: &Vec<u32>| -> usize { some.iter().map(|it| resemblance(one, it)).sum() };
-    (0..some.len())
-        .max_by_key(|&at| score(&some[at]) * some[at].len())
-        .map(|at| from + at)
+    (0..some.len()).max_by_key(|&at| score(&some[at]) * some[at].len()).map(|at| from + at)
 }
 
 /// Leaves out iterations up to the last that begins something that lives on and on: what a program
@@ -233,9 +204,7 @@ fn without_beginning(record: &Record, lane: &[u32], mut alike: Vec<Iteration>) -
         return alike;
     };
     // What the last iterations begin may live for long, or only until after the record.
-    let known = alike
-        .len()
-        .saturating_sub(if alike.len() > 3 { 3 } else { 2 });
+    let known = alike.len().saturating_sub(if alike.len() > 3 { 3 } else { 2 });
     let begins = |it: Iteration| {
         let mut own = lane[within(record, lane, it)].iter();
         own.any(|&number| {
@@ -257,10 +226,8 @@ fn positions(record: &Record, lane: &[u32], model: Iteration, alike: &[Iteration
     if reference.is_empty() {
         return Positions::default();
     }
-    let partners: Vec<Vec<u32>> = alike
-        .iter()
-        .map(|&iteration| align(&reference, &sizes(record, lane, iteration)))
-        .collect();
+    let partners: Vec<Vec<u32>> =
+        alike.iter().map(|&iteration| align(&reference, &sizes(record, lane, iteration))).collect();
     let regular: Vec<usize> = (0..reference.len())
         .filter(|&at| {
             let count = partners.iter().filter(|it| it[at] != NONE).count();
@@ -275,8 +242,5 @@ fn positions(record: &Record, lane: &[u32], model: Iteration, alike: &[Iteration
         };
         regular.iter().map(number).collect()
     });
-    Positions {
-        requests: requests.collect(),
-        granules: regular.iter().map(|&at| reference[at]).collect(),
-    }
+    Positions { requests: requests.collect(), granules: regular.iter().map(|&at| reference[at]).collect() }
 }

@@ -24,15 +24,7 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
         let seen = &|_| {};
         let stop = &|| false;
         placing::ease(&mut spans, &options, Watch { stop, seen });
-        let task = Task {
-            record,
-            lanes: &lanes,
-            options: &options,
-            watch: Watch {
-                stop: &|| true,
-                seen,
-            },
-        };
+        let task = Task { record, lanes: &lanes, options: &options, watch: Watch { stop: &|| true, seen } };
         let own = place(task, &group, &spans, end, true);
         let mut lives = |number: u32, offset| {
             let request = &record.requests[number as usize];
@@ -47,9 +39,7 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
                 offsets.push(offset);
             }
         };
-        own.early
-            .iter()
-            .for_each(|&(number, offset)| lives(number, offset));
+        own.early.iter().for_each(|&(number, offset)| lives(number, offset));
         for iteration in 0..group.steady.alike.len() {
             let turn = iteration % spans.turns as usize;
             let again = &own.again[turn * spans.spans.len()..];
@@ -67,12 +57,7 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
 }
 
 /// Iterations of lanes: sizes, for how many requests of the lane each lives, and how much sizes vary.
-fn events(
-    bodies: &[Vec<(u64, usize, bool)>],
-    iterations: usize,
-    turns: &[u8],
-    marks: bool,
-) -> Vec<Op> {
+fn events(bodies: &[Vec<(u64, usize, bool)>], iterations: usize, turns: &[u8], marks: bool) -> Vec<Op> {
     let mut lanes: Vec<std::collections::VecDeque<Op>> = Vec::new();
     for (lane, body) in (0_u32..).zip(bodies) {
         let mut own = std::collections::VecDeque::new();
@@ -94,11 +79,7 @@ fn events(
         lanes.push(own);
     }
     let mut events = Vec::new();
-    let mut turn = turns
-        .iter()
-        .map(|it| usize::from(*it))
-        .chain(0..3)
-        .collect::<Vec<_>>();
+    let mut turn = turns.iter().map(|it| usize::from(*it)).chain(0..3).collect::<Vec<_>>();
     while lanes.iter().any(|it| !it.is_empty()) {
         turn.rotate_left(1);
         let lane = turn[0] % lanes.len();

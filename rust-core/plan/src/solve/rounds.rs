@@ -25,10 +25,8 @@ pub(super) struct View {
 /// All blocks; before them, where that is wanted, those that are left after joining, if they are so few that it is worth half the time.
 pub(super) fn views(instance: &Instance, effort: Effort<'_>) -> Vec<View> {
     let joined = effort.joins.then(|| Joined::of(instance, effort.stop));
-    let joined = joined
-        .flatten()
-        .filter(|it| it.instance.blocks.len() <= instance.blocks.len() / 4 * 3)
-        .map(|it| View {
+    let joined =
+        joined.flatten().filter(|it| it.instance.blocks.len() <= instance.blocks.len() / 4 * 3).map(|it| View {
             bound: AtomicU64::new(it.instance.lower_bound()),
             problem: Problem::of(&it.instance),
             rankings: rankings(&it.instance),
@@ -53,20 +51,8 @@ pub(super) struct Rounds<'r> {
 }
 
 impl<'r> Rounds<'r> {
-    pub(super) fn run(
-        instance: &'r Instance,
-        views: &[View],
-        best: &'r Best,
-        thread: usize,
-        effort: Effort<'r>,
-    ) {
-        let mut rounds = Rounds {
-            instance,
-            best,
-            thread,
-            random: Random::new(thread as u64),
-            effort,
-        };
+    pub(super) fn run(instance: &'r Instance, views: &[View], best: &'r Best, thread: usize, effort: Effort<'r>) {
+        let mut rounds = Rounds { instance, best, thread, random: Random::new(thread as u64), effort };
         let mut steps = 10_000;
         for round in 0.. {
             if rounds.stop() {
@@ -101,8 +87,7 @@ impl<'r> Rounds<'r> {
         };
         let blocks = self.instance.blocks.iter().zip(&offsets);
         let peak = blocks.map(|(block, offset)| block.size + offset).max();
-        self.best
-            .offer(peak.unwrap_or(0), &offsets, by, self.effort);
+        self.best.offer(peak.unwrap_or(0), &offsets, by, self.effort);
     }
 
     /// By one of the rankings.

@@ -81,9 +81,7 @@ pub fn planned(record: &Record, questions: usize) -> Plan {
 pub fn changed(events: &[Op], thousandths: u64, seed: u64) -> Vec<Op> {
     let mut random = Random::new(seed);
     let change = |event: &Op| match *event {
-        Op::Request {
-            id, thread: lane, ..
-        } if random.below(1000) < thousandths => {
+        Op::Request { id, thread: lane, .. } if random.below(1000) < thousandths => {
             let bytes = (4 << 20) + random.below(40 << 20);
             Op::request(id, bytes).on_thread(lane)
         }
@@ -125,8 +123,7 @@ impl Trainer {
         // The model is the same for all seeds.
         let mut model = Random::new(7);
         let sizes = |count, unit: u64, most, model: &mut Random| {
-            let one =
-                |model: &mut Random| (8 << 20) + unit * (1 + model.below(most)) - model.below(4096);
+            let one = |model: &mut Random| (8 << 20) + unit * (1 + model.below(most)) - model.below(4096);
             (0..count).map(|_| one(model)).collect::<Vec<u64>>()
         };
         Self {
@@ -152,9 +149,8 @@ impl Trainer {
     }
 
     fn run(mut self) -> Vec<Op> {
-        let weights: Vec<u64> = (0..self.what.layers)
-            .map(|layer| self.ask((24 << 20) + (layer << 16), TRAIN))
-            .collect();
+        let weights: Vec<u64> =
+            (0..self.what.layers).map(|layer| self.ask((24 << 20) + (layer << 16), TRAIN)).collect();
         for iteration in 0..self.what.iterations {
             if self.what.marks {
                 self.events.push(Op::Iteration);
@@ -274,9 +270,7 @@ impl Trainer {
 
 /// So many in a thousand requests are left out, and as many are added.
 pub fn shifted(events: &[Op], thousandths: u64, seed: u64) -> Vec<Op> {
-    added(events, thousandths, seed, |_, random| {
-        (4 << 20) + random.below(40 << 20)
-    })
+    added(events, thousandths, seed, |_, random| (4 << 20) + random.below(40 << 20))
 }
 
 /// The same; those that are added have the sizes of those before them.
@@ -284,12 +278,7 @@ pub fn twice(events: &[Op], thousandths: u64, seed: u64) -> Vec<Op> {
     added(events, thousandths, seed, |bytes, _| bytes)
 }
 
-fn added(
-    events: &[Op],
-    thousandths: u64,
-    seed: u64,
-    size: impl Fn(u64, &mut Random) -> u64,
-) -> Vec<Op> {
+fn added(events: &[Op], thousandths: u64, seed: u64, size: impl Fn(u64, &mut Random) -> u64) -> Vec<Op> {
     let mut random = Random::new(seed);
     let (mut all, mut gone, mut added) = (Vec::new(), Vec::new(), VecDeque::new());
     for &event in events {
@@ -298,12 +287,7 @@ fn added(
             Op::Free { id, .. } if gone.contains(&id) => {}
             event => all.push(event),
         }
-        if let Op::Request {
-            bytes,
-            thread: lane,
-            ..
-        } = event
-        {
+        if let Op::Request { bytes, thread: lane, .. } = event {
             if random.below(1000) < thousandths {
                 let id = (1 << 40) + all.len() as u64;
                 let bytes = size(bytes, &mut random);

@@ -48,18 +48,9 @@ pub struct Comparison {
 
 /// The runs that are compared.
 fn runs() -> [(&'static str, Differs); 5] {
-    let changed = |changed| Differs {
-        changed,
-        ..Differs::default()
-    };
-    let evaluates = Differs {
-        evaluates: true,
-        ..Differs::default()
-    };
-    let of_length = |length| Differs {
-        length,
-        ..Differs::default()
-    };
+    let changed = |changed| Differs { changed, ..Differs::default() };
+    let evaluates = Differs { evaluates: true, ..Differs::default() };
+    let of_length = |length| Differs { length, ..Differs::default() };
     [
         ("nothing", Differs::default()),
         ("5 % of the requests", changed(50)),
@@ -74,16 +65,9 @@ fn runs() -> [(&'static str, Differs); 5] {
 /// # Errors
 ///
 /// Why the plan cannot be used.
-pub fn compare(
-    training: &Training,
-    seed: u64,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Comparison, String> {
+pub fn compare(training: &Training, seed: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Comparison, String> {
     let recorded = training.acts(seed, RECORDED, Differs::default());
-    let options = Options {
-        threads: 1,
-        ..Options::default()
-    };
+    let options = Options { threads: 1, ..Options::default() };
     // As a process makes one, which knows its own allocator.
     let plan_for = |kind: Kind| {
         let mut record = DeviceRecord::of(&recorded);

@@ -43,9 +43,7 @@ impl History {
         let mut giving_back = false;
         let mut entries = entries.iter().peekable();
         while let Some(entry) = entries.next() {
-            let at_once = |next: &&Entry| {
-                next.action == Action::FreeCompleted && next.address == entry.address
-            };
+            let at_once = |next: &&Entry| next.action == Action::FreeCompleted && next.address == entry.address;
             match entry.action {
                 Action::Alloc => reading.allocate(entry),
                 Action::FreeRequested => {
@@ -102,11 +100,7 @@ impl Reading {
         let most = self.blocks.len() as u32; // an entry each, so there are fewer
         let block = self.vacant.pop().unwrap_or(most);
         self.blocks.insert(entry.address, block);
-        self.put(Act::Alloc {
-            block,
-            bytes: entry.bytes,
-            stream: entry.stream,
-        });
+        self.put(Act::Alloc { block, bytes: entry.bytes, stream: entry.stream });
     }
 
     fn free(&mut self, address: u64, is_complete: bool) {

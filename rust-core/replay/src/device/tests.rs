@@ -9,11 +9,7 @@ use crate::MIB;
 /// A number of bytes, such as `20M` or `10M-512`.
 fn bytes(text: &str) -> u64 {
     let (mib, rest) = text.split_once('M').unwrap_or(("0", text));
-    let rest: i64 = if rest.is_empty() {
-        0
-    } else {
-        rest.parse().unwrap()
-    };
+    let rest: i64 = if rest.is_empty() { 0 } else { rest.parse().unwrap() };
     (mib.parse::<u64>().unwrap() * MIB).wrapping_add_signed(rest)
 }
 
@@ -28,16 +24,9 @@ fn played(kind: Kind, script: &str) -> Replay<Torch> {
         let (first, second, third) = (next(), next(), next());
         let (block, bytes, stream) = (first as u32, second, third as u32);
         replay.step(match what {
-            "+" => Act::Alloc {
-                block,
-                bytes,
-                stream,
-            },
+            "+" => Act::Alloc { block, bytes, stream },
             "-" => Act::Free { block },
-            "@" => Act::Use {
-                block,
-                stream: second as u32,
-            },
+            "@" => Act::Use { block, stream: second as u32 },
             "." => Act::Complete { block },
             "c" => Act::Clear,
             "i" => Act::Iter,
@@ -54,14 +43,9 @@ fn played(kind: Kind, script: &str) -> Replay<Torch> {
 
 #[test]
 fn segments_by_size() {
-    for (bytes, segment) in [
-        ("1", "2M"),
-        ("1M", "2M"),
-        ("1M+1", "20M"),
-        ("10M-512", "20M"),
-        ("10M", "10M"),
-        ("31M+1", "32M"),
-    ] {
+    for (bytes, segment) in
+        [("1", "2M"), ("1M", "2M"), ("1M+1", "20M"), ("10M-512", "20M"), ("10M", "10M"), ("31M+1", "32M")]
+    {
         let script = format!("+0:{bytes} ={segment} c ={segment} -0 c =0");
         played(Kind::Torch, &script);
     }
@@ -111,19 +95,16 @@ fn an_expandable_segment_grows_by_pages_and_shrinks_by_them() {
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let act = (0_u8..10, 0_u32..12, 0_u32..3, 0_u32..27, 0_u64..1 << 20).prop_map(
-        |(what, block, stream, order, more)| match what {
-            0..4 => Act::Alloc {
-                block,
-                bytes: (1 << order) + more % (1 << order),
-                stream,
-            },
-            4..7 => Act::Free { block },
-            7 => Act::Use { block, stream },
-            8 => Act::Complete { block },
-            _ => Act::Clear,
-        },
-    );
+    let act =
+        (0_u8..10, 0_u32..12, 0_u32..3, 0_u32..27, 0_u64..1 << 20).prop_map(|(what, block, stream, order, more)| {
+            match what {
+                0..4 => Act::Alloc { block, bytes: (1 << order) + more % (1 << order), stream },
+                4..7 => Act::Free { block },
+                7 => Act::Use { block, stream },
+                8 => Act::Complete { block },
+                _ => Act::Clear,
+            }
+        });
     proptest::collection::vec(act, 0..200)
 }
 
@@ -135,9 +116,7 @@ fn possible(acts: Vec<Act>) -> Vec<Act> {
         .filter(|act| match *act {
             Act::Alloc { block, stream, .. } => {
                 let it = &mut blocks[block as usize];
-                it.is_none()
-                    .then(|| *it = Some((stream, false, false)))
-                    .is_some()
+                it.is_none().then(|| *it = Some((stream, false, false))).is_some()
             }
             Act::Use { block, stream } => match &mut blocks[block as usize] {
                 Some((own, shared, false)) => {
@@ -202,8 +181,5 @@ fn the_outcome_counts_what_streams_hold() {
     let outcome = played(Kind::Torch, script).outcome();
     assert_eq!(outcome.peak_requested, 10 * MIB + 2);
     assert_eq!(outcome.bound, 20 * MIB + 512);
-    assert_eq!(
-        (outcome.peak_reserved, outcome.taken_after_first_step),
-        (24 * MIB, 1)
-    );
+    assert_eq!((outcome.peak_reserved, outcome.taken_after_first_step), (24 * MIB, 1));
 }

@@ -155,13 +155,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order in which they are compared.
-    pub const ALL: [Self; 5] = [
-        Self::Stock,
-        Self::StockTuned,
-        Self::Buddy181094,
-        Self::Pinbuddy,
-        Self::PinbuddyExact,
-    ];
+    pub const ALL: [Self; 5] = [Self::Stock, Self::StockTuned, Self::Buddy181094, Self::Pinbuddy, Self::PinbuddyExact];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {

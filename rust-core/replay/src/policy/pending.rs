@@ -35,20 +35,12 @@ pub(crate) struct Pending<B> {
 
 impl<B> Pending<B> {
     pub(crate) fn new(order: Order) -> Self {
-        Self {
-            order,
-            queues: Vec::new(),
-            waiting: Vec::new(),
-            vacant: Vec::new(),
-        }
+        Self { order, queues: Vec::new(), waiting: Vec::new(), vacant: Vec::new() }
     }
 
     /// The block is free once all of `until`, which is not empty, have passed.
     pub(crate) fn push(&mut self, block: B, until: &[Until]) {
-        let entry = Waiting {
-            block: Some(block),
-            events: until.len() as u32,
-        };
+        let entry = Waiting { block: Some(block), events: until.len() as u32 };
         let index = self.vacant.pop().unwrap_or(self.waiting.len() as u32);
         match self.waiting.get_mut(index as usize) {
             Some(waiting) => *waiting = entry,

@@ -43,11 +43,7 @@ impl Settings {
     /// These with `BUDDY_WARMUP=off BUDDY_GROWTH=exact`.
     #[must_use]
     pub fn exact(self) -> Self {
-        Self {
-            warm_up: WarmUp::Off,
-            growth: Growth::Exact,
-            ..self
-        }
+        Self { warm_up: WarmUp::Off, growth: Growth::Exact, ..self }
     }
 
     /// The same for the provisioner. Memory that nobody uses stays: a replay is about requests.

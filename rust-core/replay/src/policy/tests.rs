@@ -77,9 +77,7 @@ fn played<P: Policy>(mut policy: P, script: &str) -> P {
 
 /// A request of this length for each of these blocks.
 fn each(blocks: std::ops::Range<u32>, what: &str) -> String {
-    blocks
-        .map(|it| what.replace('N', &it.to_string()))
-        .collect()
+    blocks.map(|it| what.replace('N', &it.to_string())).collect()
 }
 
 #[test]
@@ -100,8 +98,7 @@ fn the_proposal_pins_everything_first_and_halves_blocks() {
     // A request below its threshold pins everything, too. Four of 256 MiB in each GiB: the 33rd is stock's, and so is what is
     // longer than a block.
     let halves = each(1..33, "+N:135790592 ");
-    let script =
-        format!("!0:100 =8G+128 {halves} !33:135790592 =8G+128+256M !34:1G+1 =10G+128+256M");
+    let script = format!("!0:100 =8G+128 {halves} !33:135790592 =8G+128+256M !34:1G+1 =10G+128+256M");
     assert_eq!(bytes("135790592"), ODD);
     assert_eq!(played(Buddy181094::default(), &script).pins().pins, 11);
 }
@@ -109,8 +106,7 @@ fn the_proposal_pins_everything_first_and_halves_blocks() {
 #[test]
 fn the_proposal_merges_buddies_and_unpins_whole_blocks() {
     // Seven were whole. 0 and 1 have merged, 2 waits for 3, which is still used; then it is all one again.
-    let script =
-        "!0:100M +1:100M +2:100M +3:100M c =1G -1 -2 -0 +5:250M -5 -3:10 t9 !6:1G t10 +7:1G";
+    let script = "!0:100M +1:100M +2:100M +3:100M c =1G -1 -2 -0 +5:250M -5 -3:10 t9 !6:1G t10 +7:1G";
     played(Buddy181094::default(), script);
 }
 
@@ -119,17 +115,11 @@ fn exact() -> Settings {
 }
 
 fn warming_up(warm_up: WarmUp) -> Settings {
-    Settings {
-        warm_up,
-        ..Settings::default()
-    }
+    Settings { warm_up, ..Settings::default() }
 }
 
 fn told(blocks: u64) -> Pinbuddy {
-    Pinbuddy::new(Settings {
-        block_count: Some(blocks),
-        ..Settings::default()
-    })
+    Pinbuddy::new(Settings { block_count: Some(blocks), ..Settings::default() })
 }
 
 #[test]
@@ -184,11 +174,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         1..8_u64,
         prop::option::of(0..4_u64),
         0..3_u64,
-        prop_oneof![
-            Just(WarmUp::Background),
-            Just(WarmUp::Sync),
-            Just(WarmUp::Off)
-        ],
+        prop_oneof![Just(WarmUp::Background), Just(WarmUp::Sync), Just(WarmUp::Off)],
         prop_oneof![Just(Growth::Segment), Just(Growth::Exact)],
     )
         .prop_map(|(block, count, threshold, warm_up, growth)| Settings {

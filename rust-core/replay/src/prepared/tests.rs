@@ -41,16 +41,8 @@ fn made_ready(ready: &Prepared, settings: Settings) -> Seen {
 }
 
 fn settings(threshold_bytes: u64) -> Vec<Settings> {
-    let usual = Settings {
-        threshold_bytes,
-        ..Settings::default()
-    };
-    let with = |mib, block_count, warm_up| Settings {
-        block_bytes: mib * MIB,
-        block_count,
-        warm_up,
-        ..usual
-    };
+    let usual = Settings { threshold_bytes, ..Settings::default() };
+    let with = |mib, block_count, warm_up| Settings { block_bytes: mib * MIB, block_count, warm_up, ..usual };
     vec![
         usual,
         usual.exact(),
@@ -120,10 +112,7 @@ proptest! {
 #[test]
 fn a_replay_ends_where_it_is_told_to() {
     let bytes = 40 * MIB;
-    let request = |block: u32| Step {
-        at: block.into(),
-        act: Act::Alloc { block, bytes },
-    };
+    let request = |block: u32| Step { at: block.into(), act: Act::Alloc { block, bytes } };
     let steps: Vec<Step> = (0..9).map(request).collect();
     let settings = Settings::default();
     let mut told = 0;

@@ -47,11 +47,7 @@ impl Setting {
         match self {
             Self::Default => settings.core(),
             Self::Exact => settings.exact().core(),
-            Self::Told => pinbuddy::Settings {
-                block_count: Some(COUNT),
-                ..settings
-            }
-            .core(),
+            Self::Told => pinbuddy::Settings { block_count: Some(COUNT), ..settings }.core(),
         }
     }
 }
@@ -73,11 +69,7 @@ impl Case {
             Setting::Told => COUNT * SEGMENT,
             _ => 0,
         };
-        let bounds = Bounds {
-            told,
-            segment: SEGMENT,
-            registration: self.machine.registers(told / COUNT),
-        };
+        let bounds = Bounds { told, segment: SEGMENT, registration: self.machine.registers(told / COUNT) };
         Ok(Verdict::of(&ours, &stocks, bounds))
     }
 
@@ -88,11 +80,7 @@ impl Case {
     /// What an audit found.
     pub fn run(&self, audits: bool) -> Result<(Outcome, Outcome), String> {
         let acts = self.shape.acts(&self.tape);
-        let of = Run {
-            acts: &acts,
-            machine: self.machine,
-            audits,
-        };
+        let of = Run { acts: &acts, machine: self.machine, audits };
         let ours = run(of, Some(&self.setting.settings(self.shape.sizes)))?;
         Ok((ours, run(of, None)?))
     }

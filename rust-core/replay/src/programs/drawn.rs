@@ -43,11 +43,6 @@ impl Draws {
         let mut machine = Machine::paced(pace, self.one(&[1, 3, 10, 100]));
         let plenty = u64::MAX;
         machine.budget = self.one(&[plenty, plenty, plenty, shape.live, shape.live / 2, 0]);
-        Case {
-            shape,
-            tape,
-            machine,
-            setting: self.one(&Setting::ALL),
-        }
+        Case { shape, tape, machine, setting: self.one(&Setting::ALL) }
     }
 }

@@ -104,9 +104,8 @@ impl Shape {
                 self.free(thread, at);
             }
             thread.acts.push(Act::Alloc(number, bytes));
-            let is_holder = self.holders > 0
-                && which % self.holders == self.holders - 1
-                && held + bytes <= self.live / 4;
+            let is_holder =
+                self.holders > 0 && which % self.holders == self.holders - 1 && held + bytes <= self.live / 4;
             if is_holder {
                 held += bytes;
             } else {

@@ -52,11 +52,7 @@ pub struct Outcome {
 
 /// Settings with which every request passes through.
 fn off() -> Settings {
-    Settings {
-        threshold_bytes: usize::MAX,
-        count: Some(0),
-        ..pinbuddy::Settings::default().exact().core()
-    }
+    Settings { threshold_bytes: usize::MAX, count: Some(0), ..pinbuddy::Settings::default().exact().core() }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,10 +97,7 @@ pub fn run(of: Run<'_>, settings: Option<&Settings>) -> Result<Outcome, String> 
         sizes: vec![0; requests],
         next: vec![0; of.acts.len()],
         states: vec![State::Ready(0); of.acts.len()],
-        outcome: Outcome {
-            waits: vec![(0, 0); requests],
-            ..Outcome::default()
-        },
+        outcome: Outcome { waits: vec![(0, 0); requests], ..Outcome::default() },
     };
     program.run()
 }

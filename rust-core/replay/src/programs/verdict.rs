@@ -93,11 +93,7 @@ mod tests {
             unpinning: 0,
             time: 7,
         };
-        let bounds = |told, registration| Bounds {
-            told,
-            segment: 1000,
-            registration,
-        };
+        let bounds = |told, registration| Bounds { told, segment: 1000, registration };
         let verdict = Verdict::of(&of(6000, 170_000_000), &of(5000, 0), bounds(0, 0));
         assert_eq!((verdict.pinned, verdict.waits), (1.0, 1.0));
         assert_eq!((verdict.bytes, verdict.time), (9000.0 / 13000.0, 1.0));

@@ -88,16 +88,8 @@ kv-cache: 231 49 6842613760, 260 78 7255359488, 23 16 8620998656, 218 37 6736445
 
 #[test]
 fn the_models_pin_what_pytorch_and_the_fork_were_seen_to_pin() {
-    let sync = pinbuddy::Settings {
-        warm_up: pinbuddy_core::WarmUp::Sync,
-        ..pinbuddy::Settings::default()
-    };
-    let kinds = [
-        Kind::Stock,
-        Kind::StockTuned,
-        Kind::Pinbuddy,
-        Kind::PinbuddyExact,
-    ];
+    let sync = pinbuddy::Settings { warm_up: pinbuddy_core::WarmUp::Sync, ..pinbuddy::Settings::default() };
+    let kinds = [Kind::Stock, Kind::StockTuned, Kind::Pinbuddy, Kind::PinbuddyExact];
     for (name, seen) in SEEN.lines().filter_map(|it| it.split_once(": ")) {
         let workload = Workload::named(name).unwrap();
         let mut checker = Checker::default();

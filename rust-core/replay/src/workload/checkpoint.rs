@@ -14,17 +14,8 @@ use super::script::{Handle, Script};
 const RANKS: u64 = 16;
 const LAYERS: usize = 32;
 const EMBEDDING: u64 = 128_256 * 4096;
-const LAYER: [u64; 9] = [
-    4096 * 4096,
-    1024 * 4096,
-    1024 * 4096,
-    4096 * 4096,
-    14336 * 4096,
-    14336 * 4096,
-    14336 * 4096,
-    4096,
-    4096,
-];
+const LAYER: [u64; 9] =
+    [4096 * 4096, 1024 * 4096, 1024 * 4096, 4096 * 4096, 14336 * 4096, 14336 * 4096, 14336 * 4096, 4096, 4096];
 /// Bytes of an element: of the weight, and of the optimizer's three copies.
 const COPIES: [u64; 4] = [2, 4, 4, 4];
 const OUT: u32 = 1;

@@ -14,11 +14,7 @@ pub(super) struct Fixed {
 
 impl Fixed {
     pub(super) fn mebibytes(mebibytes: f64, count: usize) -> Self {
-        Self {
-            bytes: mib(mebibytes),
-            count,
-            kept: Vec::new(),
-        }
+        Self { bytes: mib(mebibytes), count, kept: Vec::new() }
     }
 }
 

@@ -35,10 +35,7 @@ pub(super) struct KvCache {
 
 impl KvCache {
     pub(super) fn new(seed: u64) -> Self {
-        Self {
-            random: Random::new(seed),
-            kept: VecDeque::new(),
-        }
+        Self { random: Random::new(seed), kept: VecDeque::new() }
     }
 }
 

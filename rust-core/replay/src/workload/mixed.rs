@@ -23,11 +23,7 @@ pub(super) struct Mixed {
 
 impl Mixed {
     pub(super) fn new(seed: u64) -> Self {
-        Self {
-            random: Random::new(seed),
-            live: 0,
-            kept: Vec::new(),
-        }
+        Self { random: Random::new(seed), live: 0, kept: Vec::new() }
     }
 }
 

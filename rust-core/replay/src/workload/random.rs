@@ -51,11 +51,7 @@ mod tests {
         let mut random = Random::new(1_234_567);
         let found = [random.draw(), random.draw(), random.draw()];
         // As published with the reference implementation.
-        let known = [
-            6_457_827_717_110_365_317,
-            3_203_168_211_198_807_973,
-            9_817_491_932_198_370_423,
-        ];
+        let known = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!(found, known);
     }
 

@@ -16,14 +16,7 @@ use super::{Program, mib};
 use crate::schedule::{Pass, Pipeline};
 
 /// What a layer offloads, in bytes.
-const LAYER: [u64; 6] = [
-    mib(80.0),
-    mib(80.0),
-    mib(112.0),
-    mib(1.25),
-    32 << 10,
-    32 << 10,
-];
+const LAYER: [u64; 6] = [mib(80.0), mib(80.0), mib(112.0), mib(1.25), 32 << 10, 32 << 10];
 const LAYERS: usize = 6;
 /// Copies to the host, and back.
 const OUT: u32 = 1;
@@ -46,12 +39,7 @@ impl Training {
 impl Program for Training {
     fn step(&mut self, script: &mut Script, _: u32) {
         let mut on_host: BTreeMap<(usize, usize), Vec<Handle>> = BTreeMap::new();
-        for Pass {
-            chunk,
-            micro_batch,
-            forward,
-        } in self.0.passes()
-        {
+        for Pass { chunk, micro_batch, forward } in self.0.passes() {
             let pass = (chunk, micro_batch);
             if forward {
                 let blocks = on_host.entry(pass).or_default();

@@ -157,10 +157,7 @@ impl Caches {
 
     /// What is cached, for a request of `bytes` bytes.
     fn cached(&self, bytes: usize) -> Cached {
-        Cached {
-            bytes: self.bytes,
-            alike: self.alike[power(bytes)],
-        }
+        Cached { bytes: self.bytes, alike: self.alike[power(bytes)] }
     }
 
     /// All cached blocks, in the order in which the allocator releases them.

@@ -86,11 +86,7 @@ impl World {
         debug_assert!(matches!(lane.doing, Doing::Nothing), "one at a time");
         lane.want = Want::new(usize::try_from(bytes).unwrap_or(usize::MAX));
         lane.block = block;
-        lane.served = Served {
-            asked,
-            beside: self.renewals > 0,
-            ..Served::default()
-        };
+        lane.served = Served { asked, beside: self.renewals > 0, ..Served::default() };
     }
 
     /// The outcome of a thread's last request.

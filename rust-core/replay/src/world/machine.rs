@@ -25,24 +25,12 @@ pub struct Machine {
 
 impl Machine {
     /// Pins take no time, and memory is unlimited.
-    pub const INSTANT: Self = Self {
-        fill: 0,
-        register: 0,
-        unpin: 0,
-        behind: 1,
-        budget: u64::MAX,
-    };
+    pub const INSTANT: Self = Self { fill: 0, register: 0, unpin: 0, behind: 1, budget: u64::MAX };
 
     /// So many nanoseconds for a mebibyte, of which six tenths fill it, and so many times as long for filling in the background;
     /// memory is unlimited.
     pub fn paced(pace: Nanos, behind: u32) -> Self {
-        Self {
-            fill: pace * 6 / 10,
-            register: pace * 4 / 10,
-            unpin: pace / 5,
-            behind,
-            budget: u64::MAX,
-        }
+        Self { fill: pace * 6 / 10, register: pace * 4 / 10, unpin: pace / 5, behind, budget: u64::MAX }
     }
 
     /// How long the driver takes to register `bytes`.

@@ -17,9 +17,7 @@ mod worker;
 
 use std::time::Duration;
 
-use pinbuddy_core::{
-    Block, GRANULE, IdleSegment, NewSegment, Permit, Provisioner, Region, SegmentId, Settings, Took,
-};
+use pinbuddy_core::{Block, GRANULE, IdleSegment, NewSegment, Permit, Provisioner, Region, SegmentId, Settings, Took};
 
 use crate::policy::stock::Stock;
 use crate::policy::{Change, Changes, Order as Queues, Pending, Pins, Place, Policy, place};
@@ -34,10 +32,7 @@ use machine::at_pace;
 use worker::Worker;
 
 fn place_of(region: Region) -> Place {
-    Place {
-        address: region.base as u64,
-        bytes: region.bytes as u64,
-    }
+    Place { address: region.base as u64, bytes: region.bytes as u64 }
 }
 
 /// Later than any event.

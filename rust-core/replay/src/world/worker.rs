@@ -30,11 +30,7 @@ enum Doing {
 
 impl Default for Worker {
     fn default() -> Self {
-        Self {
-            at: NEVER,
-            doing: Doing::Nothing,
-            in_front: false,
-        }
+        Self { at: NEVER, doing: Doing::Nothing, in_front: false }
     }
 }
 

@@ -38,10 +38,7 @@ impl Drawn {
         let mut tapes: Vec<Vec<Act>> = Vec::new();
         let mut next = 0;
         for stream in 0..self.streams {
-            let mut tape = Tape {
-                next,
-                ..Tape::default()
-            };
+            let mut tape = Tape { next, ..Tape::default() };
             self.run(stream, &mut tape, chance);
             next = tape.next;
             tapes.push(tape.acts);

@@ -71,9 +71,7 @@ impl Mixed {
             let least = self.lengths.iter().min().copied().unwrap_or(1);
             let most = self.lengths.iter().max().copied().unwrap_or(1);
             let drawn = || least + chance.draw() % (most - least + 1);
-            lengths = std::iter::repeat_with(drawn)
-                .take(count * self.repeats)
-                .collect();
+            lengths = std::iter::repeat_with(drawn).take(count * self.repeats).collect();
         }
         lengths
     }

@@ -61,11 +61,7 @@ impl Tape {
         let block = self.next;
         self.next += 1;
         let bytes = (kib * KIB).max(512);
-        self.acts.push(Act::Alloc {
-            block,
-            bytes,
-            stream,
-        });
+        self.acts.push(Act::Alloc { block, bytes, stream });
         block
     }
 
@@ -93,8 +89,7 @@ impl Program {
     /// All it does, with each phase so many times as long.
     pub(crate) fn acts(&self, times: usize) -> Vec<Act> {
         let mut tape = Tape::default();
-        let weights =
-            (0..self.layers * 2).map(|it| tape.ask(self.weight * (1 + it as u64 % 2 * 3)));
+        let weights = (0..self.layers * 2).map(|it| tape.ask(self.weight * (1 + it as u64 % 2 * 3)));
         let weights: Vec<u32> = weights.collect();
         let mut state: Vec<u32> = Vec::new();
         for phase in &self.phases {
@@ -198,10 +193,7 @@ pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
     fn draw(&mut self) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 

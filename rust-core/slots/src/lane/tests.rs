@@ -14,19 +14,10 @@ impl Course {
 
 /// Steps of these granules, the first of which are the prologue, in a period of two iterations.
 fn course(granules: &[usize], prologue: usize) -> Course {
-    let slot = |(index, &it): (usize, &usize)| Slot {
-        bytes: it * GRANULE,
-        region: 0,
-        offset: index * 8 * GRANULE,
-    };
+    let slot = |(index, &it): (usize, &usize)| Slot { bytes: it * GRANULE, region: 0, offset: index * 8 * GRANULE };
     let slots: Vec<_> = granules.iter().enumerate().map(slot).collect();
     let (prologue, period) = (0..slots.len() as u32).partition(|&it| (it as usize) < prologue);
-    let lane = Lane {
-        prologue,
-        period,
-        turns: 2,
-        ..Lane::default()
-    };
+    let lane = Lane { prologue, period, turns: 2, ..Lane::default() };
     let mut course = Course::new(&lane, &slots);
     course.learn(1 << 30, |slot| slot..slot + 1, slots.len());
     course

@@ -39,9 +39,7 @@ impl Slots {
 
     fn idle(&self) -> Vec<usize> {
         let pinned = (0..self.bases.len()).filter(|&region| self.bases[region].is_some());
-        pinned
-            .filter(|&region| self.cells.is_idle(region as u32))
-            .collect()
+        pinned.filter(|&region| self.cells.is_idle(region as u32)).collect()
     }
 
     /// The first region in which nothing lies any more, and its bytes.

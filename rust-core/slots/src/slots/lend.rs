@@ -36,11 +36,7 @@ impl Slots {
     /// So many bytes were live, or are now.
     pub(super) fn is_live(&mut self, was_live: bool, is_live: bool, bytes: usize) {
         if was_live != is_live && !self.serves.is_empty() {
-            self.live = if is_live {
-                self.live + bytes
-            } else {
-                self.live - bytes
-            };
+            self.live = if is_live { self.live + bytes } else { self.live - bytes };
         }
     }
 
@@ -129,21 +125,13 @@ impl Slots {
 
     /// Whether the region of this step's slot is not there.
     fn lacks(&self, course: &Course, step: usize) -> bool {
-        let slot = course
-            .slot_at(step)
-            .map(|it| &self.places[it as usize].slot);
+        let slot = course.slot_at(step).map(|it| &self.places[it as usize].slot);
         slot.is_some_and(|it| self.bases[it.region as usize].is_none())
     }
 
     /// The place of which the least is wanted in the next steps, and nothing by a slot that is [`LONGER`]: so nothing much longer
     /// than the request has to go elsewhere for it. The slot that it stands for is idle meanwhile.
-    fn cheapest(
-        &self,
-        bytes: usize,
-        within: Range<u32>,
-        stands_for: Option<u32>,
-        steps: usize,
-    ) -> Option<Found> {
+    fn cheapest(&self, bytes: usize, within: Range<u32>, stands_for: Option<u32>, steps: usize) -> Option<Found> {
         // Where nothing that is idle is long enough, nothing has to be weighed.
         self.best_fit(bytes, usize::MAX, within.clone(), None)?;
         let others = || {
@@ -163,22 +151,11 @@ impl Slots {
         });
         let (_, region, base, run) = found.min_by_key(|it| it.0)?;
         let wanted = 0;
-        Some(Found {
-            region,
-            base,
-            wanted,
-            run,
-        })
+        Some(Found { region, base, wanted, run })
     }
 
     /// The shortest run that is long enough, in some of the regions.
-    fn best_fit(
-        &self,
-        bytes: usize,
-        most: usize,
-        within: Range<u32>,
-        wanted: Option<&Wanted>,
-    ) -> Option<Found> {
+    fn best_fit(&self, bytes: usize, most: usize, within: Range<u32>, wanted: Option<&Wanted>) -> Option<Found> {
         let found = within.filter_map(|region| {
             let base = self.bases[region as usize]?;
             let (length, run) = self.cells.best_fit(region, bytes, most, wanted)?;
@@ -186,12 +163,7 @@ impl Slots {
         });
         let (_, region, base, run) = found.min_by_key(|it| it.0)?;
         let wanted = 0;
-        Some(Found {
-            region,
-            base,
-            wanted,
-            run,
-        })
+        Some(Found { region, base, wanted, run })
     }
 
     /// What the next steps of all lanes want.
@@ -202,18 +174,11 @@ impl Slots {
     }
 
     fn grant(&mut self, bytes: usize, found: Found) -> Borrowed {
-        let Found {
-            region, base, run, ..
-        } = found;
+        let Found { region, base, run, .. } = found;
         let taken = self.cells.take(region, run.clone());
         debug_assert!(taken, "a free run");
-        let what = Borrowed {
-            address: base + self.cells.start(run.start),
-            bytes,
-            region,
-            first: run.start,
-            end: run.end,
-        };
+        let what =
+            Borrowed { address: base + self.cells.start(run.start), bytes, region, first: run.start, end: run.end };
         let pending = false;
         self.loans.insert(what.address, Loan { what, pending });
         self.is_live(false, true, bytes);
@@ -228,12 +193,7 @@ impl Slots {
         let found = regions.filter_map(|(region, base)| {
             let base = (*base)?;
             let (wanted, run) = self.cells.find(region, bytes, &cells)?;
-            Some(Found {
-                region,
-                base,
-                wanted,
-                run,
-            })
+            Some(Found { region, base, wanted, run })
         });
         found.min_by_key(|it| it.wanted)
     }

@@ -87,9 +87,7 @@ impl Slots {
         let region = (0..self.bases.len()).find(holds)?;
         let begin = (region as u32, address - self.bases[region]?);
         let from = self.by_begin.partition_point(|&(at, _)| at < begin);
-        let here = self.by_begin[from..]
-            .iter()
-            .take_while(|&&(at, _)| at == begin);
+        let here = self.by_begin[from..].iter().take_while(|&&(at, _)| at == begin);
         let mut slots = here.map(|&(_, slot)| slot);
         slots.find(|&slot| self.places[slot as usize].state != State::Free)
     }

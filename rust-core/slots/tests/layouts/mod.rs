@@ -8,18 +8,11 @@ pub const BASE: usize = 1 << 40;
 
 /// A slot of the first region, `at` granules behind its begin.
 pub fn slot(granules: usize, at: usize) -> Slot {
-    Slot {
-        bytes: granules * GRANULE,
-        region: 0,
-        offset: at * GRANULE,
-    }
+    Slot { bytes: granules * GRANULE, region: 0, offset: at * GRANULE }
 }
 
 /// Slots that come once, and then others again and again.
-pub fn lane(
-    prologue: impl IntoIterator<Item = u32>,
-    period: impl IntoIterator<Item = u32>,
-) -> Lane {
+pub fn lane(prologue: impl IntoIterator<Item = u32>, period: impl IntoIterator<Item = u32>) -> Lane {
     Lane {
         prologue: prologue.into_iter().collect(),
         period: period.into_iter().collect(),
@@ -30,11 +23,7 @@ pub fn lane(
 
 /// One region of so many granules, and one lane.
 pub fn one(granules: usize, slots: Vec<Slot>, lane: Lane) -> Layout {
-    Layout {
-        regions: vec![granules * GRANULE],
-        slots,
-        lanes: vec![lane],
-    }
+    Layout { regions: vec![granules * GRANULE], slots, lanes: vec![lane] }
 }
 
 /// Slots of these granules, one behind the other, which a lane asks for again and again.

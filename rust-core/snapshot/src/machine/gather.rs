@@ -40,10 +40,7 @@ impl<R: BufRead> Machine<R> {
     pub(super) fn append(&mut self, from: usize) -> Result<(), What> {
         let target = self.target(from)?;
         let list = self.stack[target];
-        if !matches!(
-            list,
-            Value::List(_) | Value::Trace(_) | Value::Traces(_) | Value::Stack(_)
-        ) {
+        if !matches!(list, Value::List(_) | Value::Trace(_) | Value::Traces(_) | Value::Stack(_)) {
             return Err(What::NotA { expected: "a list" });
         }
         let items = &mut self.stack[from..];
@@ -103,9 +100,7 @@ impl<R: BufRead> Machine<R> {
         }
         for pair in items.chunks_exact_mut(2) {
             let (place, key) = match pair {
-                [Value::Word(Word::DeviceTraces), Value::Traces(_)] => {
-                    (&mut self.devices, "device_traces")
-                }
+                [Value::Word(Word::DeviceTraces), Value::Traces(_)] => (&mut self.devices, "device_traces"),
                 [Value::Word(Word::HostTraces), Value::Trace(_)] => (&mut self.host, "host_traces"),
                 _ => continue,
             };

@@ -28,21 +28,14 @@ impl Memo {
             _ => (0, 0),
         };
         // What is numbered is bounded far below.
-        Self(if number < KIND {
-            kind * KIND + number
-        } else {
-            0
-        })
+        Self(if number < KIND { kind * KIND + number } else { 0 })
     }
 
     fn value(self) -> Value {
         let number = self.0 % KIND;
         match self.0 / KIND {
             0 if number == POOL => Value::Pool,
-            0 => u8::try_from(number)
-                .ok()
-                .and_then(Word::numbered)
-                .map_or(Value::Plain, Value::Word),
+            0 => u8::try_from(number).ok().and_then(Word::numbered).map_or(Value::Plain, Value::Word),
             1 => Value::Text(number),
             2 => Value::Frame(number),
             _ => Value::Stack(number),
@@ -86,13 +79,7 @@ mod tests {
 
     #[test]
     fn what_comes_again_is_what_it_was() {
-        let values = [
-            Value::Word(Word::Frames),
-            Value::Pool,
-            Value::Text(7),
-            Value::Frame(0),
-            Value::Stack(KIND - 1),
-        ];
+        let values = [Value::Word(Word::Frames), Value::Pool, Value::Text(7), Value::Frame(0), Value::Stack(KIND - 1)];
         for value in values {
             assert_eq!(Memo::of(value).value(), value);
         }

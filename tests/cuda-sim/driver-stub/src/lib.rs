@@ -79,11 +79,7 @@ extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> Answer {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxGetState(
-    device: c_int,
-    flags: *mut c_uint,
-    active: *mut c_int,
-) -> Answer {
+extern "C" fn cuDevicePrimaryCtxGetState(device: c_int, flags: *mut c_uint, active: *mut c_int) -> Answer {
     if !flags.is_null() {
         put(flags, 0);
     }

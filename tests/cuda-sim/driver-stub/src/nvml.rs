@@ -24,10 +24,7 @@ extern "C" fn nvmlInit_v2() -> Answer {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
-    _id: *const c_char,
-    device: *mut *const usize,
-) -> Answer {
+extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(_id: *const c_char, device: *mut *const usize) -> Answer {
     put(device, &raw const DEVICE)
 }
 
@@ -57,10 +54,7 @@ pub(crate) struct FabricInfo {
 ///
 /// `info` is null or a place for an answer.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
-    _device: *const usize,
-    info: *mut FabricInfo,
-) -> Answer {
+unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(_device: *const usize, info: *mut FabricInfo) -> Answer {
     // SAFETY: the caller gives null or a valid place.
     match unsafe { info.as_mut() } {
         Some(info) => {

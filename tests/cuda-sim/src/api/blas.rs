@@ -33,9 +33,9 @@ fn answer(entry: &'static str, body: impl FnOnce() -> Status) -> Answer {
         Error::cudaErrorMemoryAllocation => Answer::ALLOC_FAILED,
         Error::cudaErrorNotSupported => Answer::NOT_SUPPORTED,
         // No such handle, no device, or a forked child.
-        Error::cudaErrorInvalidResourceHandle
-        | Error::cudaErrorInitializationError
-        | Error::cudaErrorNoDevice => Answer::NOT_INITIALIZED,
+        Error::cudaErrorInvalidResourceHandle | Error::cudaErrorInitializationError | Error::cudaErrorNoDevice => {
+            Answer::NOT_INITIALIZED
+        }
         _ => Answer::EXECUTION_FAILED,
     }
 }
@@ -193,9 +193,7 @@ extern "C" fn cublasLtMatmul(
     _workspace_bytes: usize,
     stream: usize,
 ) -> Answer {
-    answer("cublasLtMatmul", || {
-        blas::compute_on("cublasLtMatmul", handle, stream)
-    })
+    answer("cublasLtMatmul", || blas::compute_on("cublasLtMatmul", handle, stream))
 }
 
 #[cfg(test)]

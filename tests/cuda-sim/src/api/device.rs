@@ -4,9 +4,7 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use super::{Out, loaded};
 use crate::bindings::{CUDART_VERSION, cudaDeviceAttr, cudaDeviceProp};
-use crate::bindings_cuda12::{
-    CUDART_VERSION as CUDART_VERSION_12, cudaDeviceProp as Cuda12DeviceProp,
-};
+use crate::bindings_cuda12::{CUDART_VERSION as CUDART_VERSION_12, cudaDeviceProp as Cuda12DeviceProp};
 use crate::error::Error;
 use crate::{capture_rules, device, fault, note, properties, stream, waiting};
 
@@ -97,11 +95,7 @@ entries! {
 
 /// The version of the headers that the simulator was made with, of the loaded major version.
 fn runtime_version() -> c_int {
-    let version = if loaded::major() < 13 {
-        CUDART_VERSION_12
-    } else {
-        CUDART_VERSION
-    };
+    let version = if loaded::major() < 13 { CUDART_VERSION_12 } else { CUDART_VERSION };
     version.cast_signed()
 }
 

@@ -33,9 +33,8 @@ extern "C" fn device_get_attribute(value: Out<c_int>, attribute: c_int, device: 
 
 extern "C" fn get_address_range(base: Out<usize>, bytes: Out<usize>, address: usize) -> Error {
     guard("cuMemGetAddressRange", || {
-        let region = memory::find(address)
-            .filter(|region| region.kind.is_device())
-            .ok_or(Error::cudaErrorInvalidValue)?;
+        let region =
+            memory::find(address).filter(|region| region.kind.is_device()).ok_or(Error::cudaErrorInvalidValue)?;
         base.put_if_wanted(region.base);
         bytes.put_if_wanted(region.bytes);
         Ok(())

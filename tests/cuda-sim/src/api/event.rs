@@ -26,9 +26,7 @@ extern "C" fn cudaEventRecord(handle: usize, stream: usize) -> Error {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaEventRecordWithFlags(handle: usize, stream: usize, flags: c_uint) -> Error {
-    answer("cudaEventRecord", || {
-        event::record(&event::resolve(handle)?, &stream::resolve(stream)?, flags)
-    })
+    answer("cudaEventRecord", || event::record(&event::resolve(handle)?, &stream::resolve(stream)?, flags))
 }
 
 entries! {

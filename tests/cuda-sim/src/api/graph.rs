@@ -110,17 +110,13 @@ entries! {
 }
 
 fn object(handle: usize) -> Status<Arc<Counted>> {
-    OBJECTS
-        .get(handle)
-        .map_err(|_| Error::cudaErrorInvalidValue)
+    OBJECTS.get(handle).map_err(|_| Error::cudaErrorInvalidValue)
 }
 
 fn release(handle: usize, count: c_uint) -> Status {
     let counted = object(handle)?;
     if counted.references.fetch_sub(count, Ordering::AcqRel) <= count {
-        OBJECTS
-            .remove(handle)
-            .map_err(|_| Error::cudaErrorInvalidValue)?;
+        OBJECTS.remove(handle).map_err(|_| Error::cudaErrorInvalidValue)?;
     }
     Ok(())
 }

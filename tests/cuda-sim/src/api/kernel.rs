@@ -70,18 +70,8 @@ extern "C" fn __cudaRegisterSurface(_handle: usize) {}
 extern "C" fn __cudaRegisterUnifiedTable(_handle: usize) {}
 
 #[unsafe(no_mangle)]
-extern "C" fn __cudaPushCallConfiguration(
-    grid: dim3,
-    block: dim3,
-    shared_bytes: usize,
-    stream: usize,
-) -> c_uint {
-    kernel::push(Configuration {
-        grid,
-        block,
-        shared_bytes,
-        stream,
-    });
+extern "C" fn __cudaPushCallConfiguration(grid: dim3, block: dim3, shared_bytes: usize, stream: usize) -> c_uint {
+    kernel::push(Configuration { grid, block, shared_bytes, stream });
     0
 }
 
@@ -104,9 +94,7 @@ entries! {
 type Arguments = In<In<i64>>;
 
 fn launch(function: usize, stream: usize, arguments: Arguments) -> Status {
-    kernel::launch(function, &stream::resolve(stream)?, || {
-        arguments.get().and_then(In::get).unwrap_or(0)
-    })
+    kernel::launch(function, &stream::resolve(stream)?, || arguments.get().and_then(In::get).unwrap_or(0))
 }
 
 entries! {
@@ -201,13 +189,7 @@ extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     block_size: c_int,
     shared_bytes: usize,
 ) -> Error {
-    cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-        blocks,
-        function,
-        block_size,
-        shared_bytes,
-        0,
-    )
+    cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size, shared_bytes, 0)
 }
 
 #[unsafe(no_mangle)]

@@ -15,11 +15,7 @@ pub(crate) fn major() -> u32 {
 }
 
 /// Called with each loaded library; `found` is the `Option<u32>` of `major`.
-unsafe extern "C" fn note_library(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    found: *mut c_void,
-) -> c_int {
+unsafe extern "C" fn note_library(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
     // SAFETY: the loader gives a valid entry, whose name is a C string or null.
     let name = unsafe {
         let name = (*info).dlpi_name;

@@ -46,11 +46,7 @@ pub(super) struct Access {
 
 impl Location {
     fn device(self) -> Status<i32> {
-        if self.kind == ON_A_DEVICE {
-            Ok(self.id)
-        } else {
-            Err(Error::cudaErrorNotSupported)
-        }
+        if self.kind == ON_A_DEVICE { Ok(self.id) } else { Err(Error::cudaErrorNotSupported) }
     }
 }
 
@@ -81,9 +77,7 @@ pub(super) extern "C" fn address_reserve(
 }
 
 pub(super) extern "C" fn address_free(base: usize, bytes: usize) -> Error {
-    guard("cuMemAddressFree", || {
-        virtual_memory::unreserve(base, bytes)
-    })
+    guard("cuMemAddressFree", || virtual_memory::unreserve(base, bytes))
 }
 
 pub(super) extern "C" fn create(
@@ -96,11 +90,7 @@ pub(super) extern "C" fn create(
         refuse_flags(flags)?;
         let properties = properties.get()?;
         let device = properties.device()?;
-        handle.put(virtual_memory::create(
-            device,
-            bytes,
-            properties.exported_as,
-        )?)
+        handle.put(virtual_memory::create(device, bytes, properties.exported_as)?)
     })
 }
 
@@ -108,23 +98,13 @@ pub(super) extern "C" fn release(handle: u64) -> Error {
     guard("cuMemRelease", || virtual_memory::release(handle))
 }
 
-pub(super) extern "C" fn map(
-    base: usize,
-    bytes: usize,
-    offset: usize,
-    handle: u64,
-    flags: c_ulonglong,
-) -> Error {
+pub(super) extern "C" fn map(base: usize, bytes: usize, offset: usize, handle: u64, flags: c_ulonglong) -> Error {
     guard("cuMemMap", || {
         refuse_flags(flags)?;
         if offset != 0 {
             return Err(Error::cudaErrorInvalidValue);
         }
-        virtual_memory::map(Mapping {
-            base,
-            bytes,
-            handle,
-        })
+        virtual_memory::map(Mapping { base, bytes, handle })
     })
 }
 
@@ -132,12 +112,7 @@ pub(super) extern "C" fn unmap(base: usize, bytes: usize) -> Error {
     guard("cuMemUnmap", || virtual_memory::unmap(base, bytes))
 }
 
-pub(super) extern "C" fn set_access(
-    base: usize,
-    bytes: usize,
-    access: In<Access>,
-    count: usize,
-) -> Error {
+pub(super) extern "C" fn set_access(base: usize, bytes: usize, access: In<Access>, count: usize) -> Error {
     guard("cuMemSetAccess", || {
         for one in access.items(count)? {
             let allowed = match one.flags {
@@ -162,19 +137,13 @@ pub(super) extern "C" fn get_allocation_granularity(
     })
 }
 
-pub(super) extern "C" fn get_allocation_properties(
-    properties: Out<Properties>,
-    handle: u64,
-) -> Error {
+pub(super) extern "C" fn get_allocation_properties(properties: Out<Properties>, handle: u64) -> Error {
     guard("cuMemGetAllocationPropertiesFromHandle", || {
         let physical = virtual_memory::properties(handle)?;
         properties.put(Properties {
             kind: PINNED,
             exported_as: physical.exported_as,
-            location: Location {
-                kind: ON_A_DEVICE,
-                id: physical.device,
-            },
+            location: Location { kind: ON_A_DEVICE, id: physical.device },
             windows: 0,
             flags: [0; 8],
         })
@@ -182,16 +151,10 @@ pub(super) extern "C" fn get_allocation_properties(
 }
 
 pub(super) extern "C" fn retain_allocation_handle(handle: Out<u64>, address: usize) -> Error {
-    guard("cuMemRetainAllocationHandle", || {
-        handle.put(virtual_memory::retain(address)?)
-    })
+    guard("cuMemRetainAllocationHandle", || handle.put(virtual_memory::retain(address)?))
 }
 
 /// No flags are defined.
 fn refuse_flags(flags: c_ulonglong) -> Status {
-    if flags == 0 {
-        Ok(())
-    } else {
-        Err(Error::cudaErrorInvalidValue)
-    }
+    if flags == 0 { Ok(()) } else { Err(Error::cudaErrorInvalidValue) }
 }

@@ -42,9 +42,7 @@ impl Plan {
 
     /// What becomes of a call; the first rule that speaks of it counts.
     pub(super) fn find(&self, name: &str, call: u64) -> Option<Outcome> {
-        let speaks = |rule: &&Rule| {
-            rule.name == name && (rule.call == call || rule.for_good && rule.call < call)
-        };
+        let speaks = |rule: &&Rule| rule.name == name && (rule.call == call || rule.for_good && rule.call < call);
         self.rules.iter().find(speaks).map(|it| it.outcome.clone())
     }
 }
@@ -73,12 +71,7 @@ fn read(rule: &str) -> Option<Rule> {
         None if outcome == "short" => Outcome::Short,
         None => Outcome::Number(outcome.parse().ok()?),
     };
-    Some(Rule {
-        name: name.to_owned(),
-        call: number.parse().ok().filter(|it| *it > 0)?,
-        for_good,
-        outcome,
-    })
+    Some(Rule { name: name.to_owned(), call: number.parse().ok().filter(|it| *it > 0)?, for_good, outcome })
 }
 
 #[cfg(test)]
@@ -89,9 +82,7 @@ mod tests {
     fn a_rule_speaks_of_one_call_or_of_all_from_one_on() {
         let plan: Plan = "cudaHostAlloc:2=2; cudaEventQuery:3+=700;".parse().unwrap();
         let fails = |name: &str, calls: u64| -> Vec<u64> {
-            (1..=calls)
-                .filter(|call| plan.find(name, *call).is_some())
-                .collect()
+            (1..=calls).filter(|call| plan.find(name, *call).is_some()).collect()
         };
         assert_eq!(fails("cudaHostAlloc", 5), [2]);
         assert_eq!(fails("cudaEventQuery", 5), [3, 4, 5]);
@@ -101,9 +92,7 @@ mod tests {
 
     #[test]
     fn names_may_be_files_and_outcomes_other_files() {
-        let plan: Plan = "open(/proc/meminfo):1+=</tmp/a=b;read:1=short"
-            .parse()
-            .unwrap();
+        let plan: Plan = "open(/proc/meminfo):1+=</tmp/a=b;read:1=short".parse().unwrap();
         let other = Some(Outcome::File("/tmp/a=b".into()));
         assert!(plan.is_about_system_calls());
         assert_eq!(plan.find("open(/proc/meminfo)", 7), other);
@@ -112,14 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_no_rule_is_refused() {
-        for text in [
-            "cudaFree",
-            "cudaFree=2",
-            "cudaFree:0=2",
-            "cudaFree:1=",
-            "cudaFree:x=1",
-            "cudaFree:1=-1",
-        ] {
+        for text in ["cudaFree", "cudaFree=2", "cudaFree:0=2", "cudaFree:1=", "cudaFree:x=1", "cudaFree:1=-1"] {
             assert!(text.parse::<Plan>().is_err(), "{text}");
         }
         assert_eq!("".parse(), Ok(Plan::empty()));

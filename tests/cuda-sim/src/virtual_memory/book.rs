@@ -46,13 +46,7 @@ pub(crate) struct Book {
 impl Book {
     /// An empty book.
     pub(crate) const fn new() -> Self {
-        Self {
-            reserved: BTreeMap::new(),
-            physical: BTreeMap::new(),
-            mapped: BTreeMap::new(),
-            last_handle: 0,
-            end: 0,
-        }
+        Self { reserved: BTreeMap::new(), physical: BTreeMap::new(), mapped: BTreeMap::new(), last_handle: 0, end: 0 }
     }
 
     /// Note a reservation.
@@ -73,14 +67,7 @@ impl Book {
     /// Note physical memory, which gets a handle and a place in the file.
     pub(crate) fn create(&mut self, device: i32, bytes: usize, exported_as: u32) -> u64 {
         self.last_handle += 1;
-        let physical = Physical {
-            device,
-            bytes,
-            offset: self.end,
-            exported_as,
-            owners: 1,
-            mappings: 0,
-        };
+        let physical = Physical { device, bytes, offset: self.end, exported_as, owners: 1, mappings: 0 };
         self.end += bytes;
         self.physical.insert(self.last_handle, physical);
         self.last_handle
@@ -119,19 +106,12 @@ impl Book {
     /// Map physical memory from its beginning on; answers it.
     pub(crate) fn map(&mut self, mapping: Mapping) -> Status<Physical> {
         let physical = self.physical(mapping.handle)?;
-        let end = mapping
-            .base
-            .checked_add(mapping.bytes)
-            .ok_or(Error::cudaErrorInvalidValue)?;
+        let end = mapping.base.checked_add(mapping.bytes).ok_or(Error::cudaErrorInvalidValue)?;
         let reserved = self.reserved.range(..=mapping.base).next_back();
         let inside = reserved.is_some_and(|(base, bytes)| end <= base + bytes);
         let before = self.mapped.range(..end).next_back();
         let free = before.is_none_or(|(_, other)| other.base + other.bytes <= mapping.base);
-        if !aligned(mapping.base, mapping.bytes)
-            || mapping.bytes > physical.bytes
-            || !inside
-            || !free
-        {
+        if !aligned(mapping.base, mapping.bytes) || mapping.bytes > physical.bytes || !inside || !free {
             return Err(Error::cudaErrorInvalidValue);
         }
         self.mapped.insert(mapping.base, mapping);
@@ -143,10 +123,7 @@ impl Book {
 
     /// The mappings that a range consists of, each whole, with their device.
     pub(crate) fn tiles(&self, base: usize, bytes: usize) -> Status<Vec<(Mapping, i32)>> {
-        let end = base
-            .checked_add(bytes)
-            .filter(|_| aligned(base, bytes))
-            .ok_or(Error::cudaErrorInvalidValue)?;
+        let end = base.checked_add(bytes).filter(|_| aligned(base, bytes)).ok_or(Error::cudaErrorInvalidValue)?;
         let mut reached = base;
         let mut tiles = Vec::new();
         for mapping in self.mapped.range(base..end).map(|(_, mapping)| *mapping) {
@@ -157,11 +134,7 @@ impl Book {
             let physical = self.physical.get(&mapping.handle);
             tiles.push((mapping, physical.map_or(0, |it| it.device)));
         }
-        if reached == end {
-            Ok(tiles)
-        } else {
-            Err(Error::cudaErrorInvalidValue)
-        }
+        if reached == end { Ok(tiles) } else { Err(Error::cudaErrorInvalidValue) }
     }
 
     /// A mapping is gone; answers the memory if nothing refers to it any more.
@@ -170,11 +143,7 @@ impl Book {
         self.drop_reference(mapping.handle, |it| it.mappings -= 1)
     }
 
-    fn drop_reference(
-        &mut self,
-        handle: u64,
-        change: impl FnOnce(&mut Physical),
-    ) -> Option<Physical> {
+    fn drop_reference(&mut self, handle: u64, change: impl FnOnce(&mut Physical)) -> Option<Physical> {
         let physical = self.physical.get_mut(&handle)?;
         change(physical);
         if physical.owners + physical.mappings > 0 {
@@ -196,11 +165,7 @@ mod tests {
     const UNIT: usize = GRANULARITY;
 
     fn at(base: usize, bytes: usize, handle: u64) -> Mapping {
-        Mapping {
-            base: base * UNIT,
-            bytes: bytes * UNIT,
-            handle,
-        }
+        Mapping { base: base * UNIT, bytes: bytes * UNIT, handle }
     }
 
     #[test]

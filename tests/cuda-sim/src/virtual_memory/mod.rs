@@ -103,16 +103,10 @@ pub(crate) fn set_access(base: usize, bytes: usize, to: i32, allowed: bool) -> S
         if device != to {
             continue;
         }
-        pages::protect(mapping.base, mapping.bytes, allowed)
-            .map_err(|_| Error::cudaErrorMemoryAllocation)?;
+        pages::protect(mapping.base, mapping.bytes, allowed).map_err(|_| Error::cudaErrorMemoryAllocation)?;
         memory::remove(mapping.base, Kind::Mapped);
         if allowed {
-            let region = Region {
-                base: mapping.base,
-                bytes: mapping.bytes,
-                kind: Kind::Mapped,
-                device,
-            };
+            let region = Region { base: mapping.base, bytes: mapping.bytes, kind: Kind::Mapped, device };
             memory::insert(region).map_err(|_| Error::cudaErrorUnknown)?;
         }
     }
@@ -146,11 +140,7 @@ mod tests {
     const UNIT: usize = GRANULARITY;
 
     fn mapped(base: usize, handle: u64) {
-        let mapping = Mapping {
-            base,
-            bytes: UNIT,
-            handle,
-        };
+        let mapping = Mapping { base, bytes: UNIT, handle };
         map(mapping).unwrap();
         set_access(base, UNIT, 0, true).unwrap();
     }
@@ -179,10 +169,7 @@ mod tests {
         assert_eq!(seen, (7, 8));
         assert_eq!(memory::cover(base + 2 * UNIT, 2 * UNIT), Cover::Device(0));
         assert_eq!(memory::cover(base, UNIT), Cover::Pageable);
-        assert_eq!(
-            memory::device_free(base + 2 * UNIT),
-            Err(Error::cudaErrorInvalidValue)
-        );
+        assert_eq!(memory::device_free(base + 2 * UNIT), Err(Error::cudaErrorInvalidValue));
         assert!(unreserve(base, 4 * UNIT).is_err(), "something is mapped");
         unmap(base + 2 * UNIT, 2 * UNIT).unwrap();
         release(handle).unwrap();

@@ -27,21 +27,13 @@ pub struct Figure {
 /// An answer.
 #[derive(Debug)]
 pub enum Told {
-    Said {
-        yes: bool,
-        why: String,
-        figures: Vec<(&'static str, Figure)>,
-    },
+    Said { yes: bool, why: String, figures: Vec<(&'static str, Figure)> },
     Figure(Figure),
 }
 
 impl Told {
     pub fn said(yes: bool, why: impl Into<String>) -> Self {
-        Self::Said {
-            yes,
-            why: why.into(),
-            figures: Vec::new(),
-        }
+        Self::Said { yes, why: why.into(), figures: Vec::new() }
     }
 
     pub fn figure(unit: &'static str, rounds: Vec<f64>) -> Self {
@@ -58,11 +50,7 @@ pub struct Asking {
 
 impl Asking {
     pub fn new(seconds: f64) -> Self {
-        Self {
-            seconds,
-            start: Instant::now(),
-            lines: Vec::new(),
-        }
+        Self { seconds, start: Instant::now(), lines: Vec::new() }
     }
 
     /// At once: who reads may have to stop the program.
@@ -103,11 +91,7 @@ impl Asking {
         self.write(json!({"asking": what, "on": on}));
         let late = in_time && self.left() <= 0.0;
         let tried = catch_unwind(AssertUnwindSafe(|| {
-            let result = if late {
-                unavailable("no time was left for it")
-            } else {
-                attempt()
-            }?;
+            let result = if late { unavailable("no time was left for it") } else { attempt() }?;
             told(&result).map(|line| (line, result))
         }));
         let (mut line, result) = match tried {
@@ -115,9 +99,7 @@ impl Asking {
             Ok(Err(Failure(why))) => (json!({"answer": CANNOT, "why": why}), None),
             Err(panic) => {
                 let words = panic.downcast_ref::<String>().map(String::as_str);
-                let why = words
-                    .or(panic.downcast_ref::<&str>().copied())
-                    .unwrap_or("it panicked");
+                let why = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
                 // Other than a function that is not there, a defect of the program: it fails the run, and no other answer is lost.
                 let fault = !why.starts_with(MISSING);
                 (json!({"answer": CANNOT, "why": why, "fault": fault}), None)
@@ -211,26 +193,12 @@ mod tests {
         let lines = it.lines;
         let answers = lines.iter().filter(|it| it["answer"] == CANNOT);
         let none: Vec<&Value> = answers.map(|it| &it["of"]).collect();
-        assert_eq!(
-            json!(none),
-            json!([
-                "failed",
-                "missing",
-                "no function",
-                "wrong",
-                "never",
-                "needed",
-                "late"
-            ])
-        );
+        assert_eq!(json!(none), json!(["failed", "missing", "no function", "wrong", "never", "needed", "late"]));
         let answered = |it: &&Value| it["of"] == "known" && it["answer"] == "yes";
         assert_eq!(lines.iter().filter(answered).count(), 1);
         assert!(!lines.iter().any(|it| it["of"] == "there"));
         let faults: Vec<&Value> = lines.iter().filter(|it| it["fault"] == true).collect();
-        assert!(
-            faults.len() == 1 && faults[0]["of"] == "wrong",
-            "{faults:?}"
-        );
+        assert!(faults.len() == 1 && faults[0]["of"] == "wrong", "{faults:?}");
         let figure = lines.iter().find(|it| it["answer"] == "figure").unwrap();
         let seen = ["median", "most", "quartiles", "rounds"].map(|field| &figure[field]);
         assert_eq!(json!(seen), json!([2.0, 9.0, [1.5, 5.5], [1.0, 2.0, 9.0]]));

@@ -78,11 +78,7 @@ fn load() -> Result<[sys::CUfunction; 2]> {
     call!(cuModuleLoadData(&raw mut module, KERNELS.as_ptr().cast()))?;
     let function = |name: &CStr| {
         let mut function = ptr::null_mut();
-        call!(cuModuleGetFunction(
-            &raw mut function,
-            module,
-            name.as_ptr()
-        ))?;
+        call!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()))?;
         Ok(function)
     };
     Ok([function(c"turn")?, function(c"spin")?])
@@ -98,13 +94,8 @@ impl Driver {
         called("cuInit", result::init())?;
         let device = called("cuDeviceGet", result::device::get(0))?;
         // SAFETY: the device is the driver's.
-        let context = called("cuDevicePrimaryCtxRetain", unsafe {
-            result::primary_ctx::retain(device)
-        })?;
-        let mut it = Self {
-            context,
-            kernels: Err(String::new()),
-        };
+        let context = called("cuDevicePrimaryCtxRetain", unsafe { result::primary_ctx::retain(device) })?;
+        let mut it = Self { context, kernels: Err(String::new()) };
         it.enter()?;
         it.kernels = load().map_err(|failure| failure.to_string());
         Ok(it)
@@ -145,13 +136,7 @@ impl Driver {
         Ok(called("cuStreamCreate", result::stream::create(kind))?.expose_provenance())
     }
 
-    pub fn copy_to_device(
-        &self,
-        host: usize,
-        device: usize,
-        size: usize,
-        stream: Stream,
-    ) -> Result<()> {
+    pub fn copy_to_device(&self, host: usize, device: usize, size: usize, stream: Stream) -> Result<()> {
         let (host, stream) = (pointer(host), stream_of(stream));
         call!(cuMemcpyHtoDAsync_v2(device as u64, host, size, stream))
     }
@@ -165,25 +150,11 @@ impl Driver {
             Ok(kernels) => kernels[which],
             Err(why) => return unavailable(format!("no kernel can be loaded: {why}")),
         };
-        let mut arguments = words
-            .each_ref()
-            .map(|it| ptr::from_ref(it).cast_mut().cast::<c_void>());
+        let mut arguments = words.each_ref().map(|it| ptr::from_ref(it).cast_mut().cast::<c_void>());
         let blocks = threads.div_ceil(WIDTH as usize) as u32;
         let (stream, arguments) = (stream_of(stream), arguments.as_mut_ptr());
         let width = WIDTH.min(threads as u32);
-        call!(cuLaunchKernel(
-            function,
-            blocks,
-            1,
-            1,
-            width,
-            1,
-            1,
-            0,
-            stream,
-            arguments,
-            ptr::null_mut()
-        ))
+        call!(cuLaunchKernel(function, blocks, 1, 1, width, 1, 1, 0, stream, arguments, ptr::null_mut()))
     }
 
     pub fn finish(&self, stream: Stream) -> Result<()> {

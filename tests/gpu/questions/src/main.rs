@@ -2,11 +2,7 @@
 //!
 //! Answers are lines of JSON on standard output (`asking`). pinbuddy takes no part. Who starts it sets a time limit: a call may hang.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    reason = "in a program, pub says what a module offers the others"
-)]
+#![allow(missing_docs, unreachable_pub, reason = "in a program, pub says what a module offers the others")]
 
 mod asking;
 mod driver;
@@ -24,11 +20,7 @@ use driver::Driver;
 /// A question and the program that asks it.
 type Question = fn(&mut Asking, &Driver);
 
-const QUESTIONS: [(&str, Question); 3] = [
-    ("pace", pace::ask),
-    ("stalls", stalls::ask),
-    ("unpinning", unpinning::ask),
-];
+const QUESTIONS: [(&str, Question); 3] = [("pace", pace::ask), ("stalls", stalls::ask), ("unpinning", unpinning::ask)];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -42,9 +34,7 @@ fn main() -> ExitCode {
     let names = QUESTIONS.map(|(name, _)| name);
     let at = names.iter().position(|name| words.first() == Some(name));
     let (Some(at), [_, seconds]) = (at, &words[..]) else {
-        return complain(&format!(
-            "error: expected QUESTION SECONDS; QUESTION is one of {names:?}"
-        ));
+        return complain(&format!("error: expected QUESTION SECONDS; QUESTION is one of {names:?}"));
     };
     let mut it = Asking::new(seconds.parse().unwrap_or(0.0));
     if let Some(cuda) = it.need("CUDA's driver", "this machine", Driver::connect) {

@@ -32,12 +32,7 @@ impl Kind {
     pub const PRIVATE_HUGE: Self = Self::new("private huge pages", true, false);
     pub const SMALL: Self = Self::new("4 KiB pages", false, false);
     pub const SHARED_SMALL: Self = Self::new("shared 4 KiB pages", false, true);
-    pub const ALL: [Self; 4] = [
-        Self::SHARED_HUGE,
-        Self::PRIVATE_HUGE,
-        Self::SMALL,
-        Self::SHARED_SMALL,
-    ];
+    pub const ALL: [Self; 4] = [Self::SHARED_HUGE, Self::PRIVATE_HUGE, Self::SMALL, Self::SHARED_SMALL];
 
     const fn new(name: &'static str, huge: bool, shared: bool) -> Self {
         Self { name, huge, shared }
@@ -45,9 +40,7 @@ impl Kind {
 
     /// The first that can be had here: an old or emulated kernel cannot collapse.
     pub fn best() -> Result<Self> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|kind| Region::new(*kind, HUGE).is_ok());
+        let found = Self::ALL.into_iter().find(|kind| Region::new(*kind, HUGE).is_ok());
         found.map_or_else(|| unavailable("no memory of any kind can be had"), Ok)
     }
 }
@@ -64,10 +57,7 @@ impl Region {
     /// With every page there.
     pub fn new(kind: Kind, size: usize) -> Result<Self> {
         if size > room() {
-            return unavailable(format!(
-                "{} MiB is more than a {SHARE}rd of the memory that is free",
-                size / MIB
-            ));
+            return unavailable(format!("{} MiB is more than a {SHARE}rd of the memory that is free", size / MIB));
         }
         let region = Self::mapped(kind, size)?;
         match region.fill() {
@@ -80,18 +70,9 @@ impl Region {
         let private = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
         let start = map(0, size + HUGE, private, libc::PROT_NONE)?;
         let (address, whole) = (start.next_multiple_of(HUGE), (start, size + HUGE));
-        let region = Self {
-            address,
-            size,
-            kind,
-            whole,
-        };
+        let region = Self { address, size, kind, whole };
         // Mapped again at an aligned address: the kernel collapses shared memory only if its own offset is aligned, too.
-        let sharing = if kind.shared {
-            libc::MAP_SHARED
-        } else {
-            private
-        };
+        let sharing = if kind.shared { libc::MAP_SHARED } else { private };
         let access = libc::PROT_READ | libc::PROT_WRITE;
         map(address, size, sharing | libc::MAP_FIXED, access)?;
         Ok(region)
@@ -104,21 +85,17 @@ impl Region {
         let count = MOST_THREADS.min(cores).min(pages).max(1);
         let border = |at: usize| self.address + self.size.min(pages * at / count * HUGE);
         thread::scope(|scope| {
-            let parts = (0..count)
-                .map(|at| scope.spawn(move || fill(self.kind, border(at), border(at + 1))));
+            let parts = (0..count).map(|at| scope.spawn(move || fill(self.kind, border(at), border(at + 1))));
             let parts: Vec<_> = parts.collect();
-            parts.into_iter().try_for_each(|it| {
-                it.join()
-                    .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
-            })
+            parts
+                .into_iter()
+                .try_for_each(|it| it.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))))
         })
     }
 
     /// How much of it is mapped in huge pages, according to the kernel.
     pub fn huge(&self) -> f64 {
-        let smaps = Files::below(Path::new("/"))
-            .text("proc/self/smaps")
-            .unwrap_or_default();
+        let smaps = Files::below(Path::new("/")).text("proc/self/smaps").unwrap_or_default();
         let (mut found, mut inside) = (0_usize, false);
         for line in smaps.lines() {
             let mut words = line.split_whitespace();
@@ -184,11 +161,7 @@ fn fill(kind: Kind, low: usize, high: usize) -> io::Result<()> {
     if kind == Kind::SHARED_HUGE {
         return collapse(low, high);
     }
-    let pages = if kind.huge {
-        libc::MADV_HUGEPAGE
-    } else {
-        libc::MADV_NOHUGEPAGE
-    };
+    let pages = if kind.huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
     advise(low, high, pages)?;
     if advise(low, high, libc::MADV_POPULATE_WRITE).is_err() {
         // Before Linux 5.14.
@@ -231,9 +204,7 @@ mod tests {
 
     #[test]
     fn more_than_a_third_of_the_free_memory_is_refused() {
-        let Err(failure) = Region::new(Kind::SMALL, room() * 2) else {
-            panic!("it was mapped")
-        };
+        let Err(failure) = Region::new(Kind::SMALL, room() * 2) else { panic!("it was mapped") };
         assert!(failure.to_string().contains("more than a 3rd"), "{failure}");
     }
 }

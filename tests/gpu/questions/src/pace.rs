@@ -29,13 +29,7 @@ pub fn ask(it: &mut Asking, cuda: &Driver) {
     // Last, since they take longest; with huge pages if there were any.
     let huge = taken.iter().map(|(kind, _)| *kind).find(|kind| kind.huge);
     for size in &SIZES[3..] {
-        alone(
-            it,
-            cuda,
-            huge.unwrap_or(Kind::SHARED_HUGE),
-            *size,
-            &mut taken,
-        );
+        alone(it, cuda, huge.unwrap_or(Kind::SHARED_HUGE), *size, &mut taken);
     }
 }
 
@@ -110,9 +104,7 @@ fn together(cuda: &Driver, regions: &[Region]) -> Result<f64> {
         let start = Instant::now();
         let panicked = |_| Err(Failure("a thread panicked".into()));
         let threads = threads.into_iter();
-        let outcomes: Vec<Result<()>> = threads
-            .map(|it| it.join().unwrap_or_else(panicked))
-            .collect();
+        let outcomes: Vec<Result<()>> = threads.map(|it| it.join().unwrap_or_else(panicked)).collect();
         let taken = seconds(start.elapsed());
         outcomes.into_iter().collect::<Result<()>>()?;
         Ok(taken)
@@ -132,14 +124,8 @@ mod tests {
 
     #[test]
     fn four_threads_are_judged_by_their_time() {
-        for (ratio, expected, begins) in [
-            (1.0, true, "at once"),
-            (0.6, false, "in part"),
-            (0.3, false, "at once"),
-        ] {
-            let Told::Said { yes, why, .. } = one_at_a_time(ratio) else {
-                panic!()
-            };
+        for (ratio, expected, begins) in [(1.0, true, "at once"), (0.6, false, "in part"), (0.3, false, "at once")] {
+            let Told::Said { yes, why, .. } = one_at_a_time(ratio) else { panic!() };
             assert!(yes == expected && why.starts_with(begins), "{why}");
         }
     }

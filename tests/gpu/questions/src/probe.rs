@@ -27,10 +27,7 @@ pub type Samples = Vec<Vec<Sample>>;
 
 /// Seconds since the machine started, for all processes.
 pub fn now() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the place for the time is a variable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
@@ -46,12 +43,7 @@ pub struct Probe<'a> {
 
 impl<'a> Probe<'a> {
     pub fn new(cuda: &'a Driver) -> Result<Self> {
-        let it = Self {
-            cuda,
-            host: cuda.host_alloc(SIZE)?,
-            device: cuda.device_alloc(SIZE)?,
-            stream: cuda.stream()?,
-        };
+        let it = Self { cuda, host: cuda.host_alloc(SIZE)?, device: cuda.device_alloc(SIZE)?, stream: cuda.stream()? };
         (0..CALLS.len()).try_for_each(|call| it.call(call))?;
         cuda.finish(it.stream)?;
         Ok(it)
@@ -111,20 +103,13 @@ impl Neighbour {
         let program = std::env::current_exe();
         let mut child = program
             .and_then(|program| {
-                Command::new(program)
-                    .arg(NEIGHBOUR)
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped())
-                    .spawn()
+                Command::new(program).arg(NEIGHBOUR).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
             })
             .map_err(|error| Failure(format!("no other process starts: {error}")))?;
         let Some(output) = child.stdout.take() else {
             return unavailable("the other process has no output");
         };
-        Ok(Self {
-            child,
-            answers: BufReader::new(output).lines(),
-        })
+        Ok(Self { child, answers: BufReader::new(output).lines() })
     }
 
     pub fn begin(&mut self, seconds: f64) {
@@ -139,11 +124,7 @@ impl Neighbour {
         match self.answers.next() {
             Some(Ok(line)) => Ok(line),
             _ => {
-                let status = self
-                    .child
-                    .wait()
-                    .map(|it| it.to_string())
-                    .unwrap_or_default();
+                let status = self.child.wait().map(|it| it.to_string()).unwrap_or_default();
                 unavailable(format!("the other process ended: {status}"))
             }
         }
@@ -151,8 +132,7 @@ impl Neighbour {
 
     pub fn samples(&mut self) -> Result<Samples> {
         let line = self.answer()?;
-        serde_json::from_str(&line)
-            .map_err(|error| Failure(format!("{line:?} are no samples: {error}")))
+        serde_json::from_str(&line).map_err(|error| Failure(format!("{line:?} are no samples: {error}")))
     }
 }
 

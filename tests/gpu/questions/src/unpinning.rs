@@ -19,12 +19,8 @@ const LONG: f64 = 0.1;
 
 pub fn ask(it: &mut Asking, cuda: &Driver) {
     let size = 64 * MIB;
-    let kernel = it.need("a kernel that lasts", &format!("{KERNEL} s"), || {
-        LongKernel::new(cuda)
-    });
-    let region = it.need("memory to register", "any kind", || {
-        Region::new(Kind::best()?, size)
-    });
+    let kernel = it.need("a kernel that lasts", &format!("{KERNEL} s"), || LongKernel::new(cuda));
+    let region = it.need("memory to register", "any kind", || Region::new(Kind::best()?, size));
     let (Some(kernel), Some(region)) = (kernel, region) else {
         return;
     };
@@ -40,11 +36,7 @@ pub fn ask(it: &mut Asking, cuda: &Driver) {
         }),
     ];
     for (name, call) in calls {
-        let on = if name.ends_with("gister") {
-            on(size, region.kind)
-        } else {
-            format!("{} MiB", size / MIB)
-        };
+        let on = if name.ends_with("gister") { on(size, region.kind) } else { format!("{} MiB", size / MIB) };
         let asked = format!("does {name} wait for a kernel that does not use the memory?");
         it.ask(&asked, &on, || kernel.is_waited_for(call));
     }
@@ -64,11 +56,7 @@ struct LongKernel<'a> {
 impl<'a> LongKernel<'a> {
     /// The first launch may take longer, so the second one is timed.
     fn new(cuda: &'a Driver) -> Result<Self> {
-        let mut it = Self {
-            cuda,
-            stream: cuda.stream()?,
-            seconds: 0.0,
-        };
+        let mut it = Self { cuda, stream: cuda.stream()?, seconds: 0.0 };
         for _ in 0..2 {
             it.seconds = timed(|| {
                 it.launch()?;
@@ -77,9 +65,7 @@ impl<'a> LongKernel<'a> {
         }
         if it.seconds < 0.5 * KERNEL {
             let seconds = it.seconds;
-            return unavailable(format!(
-                "the kernel that should last {KERNEL} s lasts {seconds:.3}"
-            ));
+            return unavailable(format!("the kernel that should last {KERNEL} s lasts {seconds:.3}"));
         }
         Ok(it)
     }
@@ -97,11 +83,7 @@ impl<'a> LongKernel<'a> {
         // Also where the call was refused: the next question begins with no kernel.
         self.cuda.finish(self.stream)?;
         let (seconds, over) = (seconds?, over?);
-        let told = format!(
-            "it took {:.2} ms of a kernel's {:.0} ms",
-            1e3 * seconds,
-            1e3 * self.seconds
-        );
+        let told = format!("it took {:.2} ms of a kernel's {:.0} ms", 1e3 * seconds, 1e3 * self.seconds);
         if over && seconds < MOST * self.seconds {
             return unavailable(format!("the kernel was over too soon: {told}"));
         }
@@ -124,11 +106,7 @@ impl<'a> LongKernel<'a> {
         });
         self.cuda.finish(self.stream)?;
         let seconds = seconds?;
-        let told = format!(
-            "it took {:.2} ms beside a kernel of {:.0} ms",
-            1e3 * seconds,
-            1e3 * self.seconds
-        );
+        let told = format!("it took {:.2} ms beside a kernel of {:.0} ms", 1e3 * seconds, 1e3 * self.seconds);
         Ok(Told::said(seconds > LONG * self.seconds, told))
     }
 }

@@ -15,16 +15,10 @@ fn without_a_driver_or_a_gpu_there_is_no_answer() {
             .unwrap();
         assert!(output.status.success(), "{question}");
         let text = String::from_utf8_lossy(&output.stdout);
-        let lines: Vec<Value> = text
-            .lines()
-            .map(|it| serde_json::from_str(it).unwrap())
-            .collect();
+        let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
         assert_eq!(lines.len(), 2, "{question}: {lines:?}");
         assert_eq!(lines[1]["answer"], "cannot be asked here");
         let why = lines[1]["why"].as_str().unwrap();
-        assert!(
-            why.contains("libcuda") || why.starts_with("cuInit returned 100"),
-            "{why}"
-        );
+        assert!(why.contains("libcuda") || why.starts_with("cuInit returned 100"), "{why}");
     }
 }

@@ -59,29 +59,14 @@ pub(crate) enum Action {
 impl Action {
     pub(crate) fn choose(choices: &mut Choices<'_>) -> Self {
         match choices.weighted(&[12, 2, 3, 2, 1, 3, 2, 1, 9, 2, 1, 1, 1, 1, 1]) {
-            0 => Self::Request {
-                bytes: bytes(choices),
-                pin: choices.flip(),
-            },
-            1 => Self::RequestAnywhere {
-                bytes: bytes(choices),
-            },
-            2 => Self::RequestBeside {
-                bytes: bytes(choices),
-                cached: choices.below(400) * GRANULE,
-            },
-            3 => Self::Adopt {
-                bytes: region(choices),
-            },
-            4 => Self::AdoptOver {
-                segment: choices.pick(),
-                bytes: region(choices),
-            },
+            0 => Self::Request { bytes: bytes(choices), pin: choices.flip() },
+            1 => Self::RequestAnywhere { bytes: bytes(choices) },
+            2 => Self::RequestBeside { bytes: bytes(choices), cached: choices.below(400) * GRANULE },
+            3 => Self::Adopt { bytes: region(choices) },
+            4 => Self::AdoptOver { segment: choices.pick(), bytes: region(choices) },
             5 => Self::Defer(choices.pick()),
             6 => Self::Cache(choices.pick()),
-            7 => Self::Reused {
-                blocks: choices.below(256),
-            },
+            7 => Self::Reused { blocks: choices.below(256) },
             8 => Self::Release(choices.pick()),
             9 => Self::TakeIdle {
                 at_least: match choices.weighted(&[2, 2, 1]) {
@@ -98,9 +83,7 @@ impl Action {
             },
             12 => Self::ResetPeaks,
             13 => Self::TurnTo(choices.below(3) as u8),
-            _ => Self::RequestElsewhere {
-                bytes: bytes(choices),
-            },
+            _ => Self::RequestElsewhere { bytes: bytes(choices) },
         }
     }
 }
@@ -135,10 +118,6 @@ pub(crate) fn config(choices: &mut Choices<'_>) -> Config {
             0 => choices.within(1..300 * GRANULE),
             _ => choices.within(SMALL..SMALL + 1000 * GRANULE),
         },
-        threshold_bytes: if choices.flip() {
-            choices.below(8 * GRANULE)
-        } else {
-            0
-        },
+        threshold_bytes: if choices.flip() { choices.below(8 * GRANULE) } else { 0 },
     }
 }

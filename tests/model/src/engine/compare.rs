@@ -16,30 +16,17 @@ impl Model {
             (stats.active_bytes.current, stats.active_blocks.current),
             (sum(false).0 + sum(true).0, sum(false).1 + sum(true).1)
         );
-        assert_eq!(
-            (stats.pending_bytes.current, stats.pending_blocks.current),
-            sum(true)
-        );
-        let pinned: usize = self
-            .segments
-            .iter()
-            .map(|segment| segment.region.bytes)
-            .sum();
+        assert_eq!((stats.pending_bytes.current, stats.pending_blocks.current), sum(true));
+        let pinned: usize = self.segments.iter().map(|segment| segment.region.bytes).sum();
         assert_eq!(stats.pinned_bytes.current, pinned as u64);
         let idle = pinned as u64 - sum(false).0 - sum(true).0;
         assert_eq!(stats.idle_bytes, idle);
         assert_eq!([stats.hits, stats.misses, stats.pass_through], self.answers);
         // A caller that caches blocks has the totals of one that does not, and peaks of no more than was pinned.
-        assert_eq!(
-            (stats.active_blocks.allocated, stats.active_bytes.allocated),
-            (self.answers[0], self.handed_out)
-        );
+        assert_eq!((stats.active_blocks.allocated, stats.active_bytes.allocated), (self.answers[0], self.handed_out));
         assert!(stats.active_bytes.peak <= stats.pinned_bytes.peak);
         let active = [stats.active_blocks, stats.active_bytes];
-        for gauge in [stats.pinned_bytes, stats.pending_bytes]
-            .into_iter()
-            .chain(active)
-        {
+        for gauge in [stats.pinned_bytes, stats.pending_bytes].into_iter().chain(active) {
             assert_eq!(gauge.current, gauge.allocated - gauge.freed);
             assert!(gauge.peak >= gauge.current);
         }
@@ -62,20 +49,13 @@ impl Model {
     fn compare_segment(&self, view: &SegmentView) {
         let mut all = self.segments.iter();
         let segment = all.find(|segment| segment.id == view.id).unwrap();
-        assert_eq!(
-            (view.base, view.bytes),
-            (segment.region.base, segment.region.bytes)
-        );
+        assert_eq!((view.base, view.bytes), (segment.region.base, segment.region.bytes));
         assert_eq!(view.free_bytes, segment.free_granules() * GRANULE);
         assert_eq!(view.longest_free_run_bytes, longest(segment));
         assert_eq!((view.kind, view.home), (segment.kind, segment.home));
         let of_segment = self.blocks.iter().filter(|it| it.0.segment == view.id);
         let mut blocks: Vec<BlockView> = of_segment
-            .map(|&(block, pending)| BlockView {
-                offset: block.offset,
-                bytes: block.bytes,
-                pending,
-            })
+            .map(|&(block, pending)| BlockView { offset: block.offset, bytes: block.bytes, pending })
             .collect();
         blocks.sort_by_key(|block| block.offset);
         assert_eq!(view.live_blocks + view.pending_blocks, blocks.len());

@@ -3,8 +3,8 @@
 use super::actions::Action;
 use crate::choices::Pick;
 use pinbuddy_core::{
-    AdoptError, Block, Cached, Config, Decision, Engine, GRANULE, Home, IdleSegment, Misuse,
-    NewSegment, Region, SMALL, SegmentId, SegmentKind,
+    AdoptError, Block, Cached, Config, Decision, Engine, GRANULE, Home, IdleSegment, Misuse, NewSegment, Region, SMALL,
+    SegmentId, SegmentKind,
 };
 
 /// A segment of the model. Segments stand in order of adoption.
@@ -80,15 +80,8 @@ impl Model {
                     // The least, or a whole segment.
                     let more = self.config.segment_bytes.max(region);
                     let is_long = self.is_longer_than_a_segment(bytes);
-                    self.adopt(if is_long || bytes % 2 == 0 {
-                        region
-                    } else {
-                        more
-                    });
-                    assert!(
-                        matches!(self.request(bytes), Decision::Block(_)),
-                        "after adopting"
-                    );
+                    self.adopt(if is_long || bytes % 2 == 0 { region } else { more });
+                    assert!(matches!(self.request(bytes), Decision::Block(_)), "after adopting");
                 }
             }
             Action::RequestAnywhere { bytes } => self.request_anywhere(bytes),
@@ -108,11 +101,7 @@ impl Model {
                     self.claim_falsely(block);
                 }
             }
-            Action::ReleaseWrong {
-                block,
-                offset,
-                bytes,
-            } => {
+            Action::ReleaseWrong { block, offset, bytes } => {
                 if !self.blocks.is_empty() {
                     let mut claim = block.get(&self.blocks).0;
                     claim.offset = claim.offset.wrapping_add_signed(offset);
@@ -165,10 +154,7 @@ impl Model {
 
     /// Asks both, the engine first: only from a segment in use by the request's own class.
     fn request_beside(&mut self, bytes: usize, cached: usize) {
-        let cached = Cached {
-            bytes: cached,
-            alike: cached / bytes.max(1),
-        };
+        let cached = Cached { bytes: cached, alike: cached / bytes.max(1) };
         let found = self.engine.request_beside(bytes, cached);
         let mut expected = None;
         if !self.passes(bytes) && !self.is_longer_than_a_segment(bytes) {
@@ -200,17 +186,14 @@ impl Model {
 
     fn idle_dedicated(&self) -> impl Iterator<Item = usize> {
         let idle = |it: &ModelSegment| it.is_dedicated() && it.is_idle();
-        (0..self.segments.len())
-            .filter(move |n| idle(&self.segments[*n]) && self.segments[*n].home == self.home)
+        (0..self.segments.len()).filter(move |n| idle(&self.segments[*n]) && self.segments[*n].home == self.home)
     }
 
     /// The smallest idle dedicated region that holds it.
     fn smallest_dedicated(&self, bytes: usize) -> Option<usize> {
         let granules = bytes.div_ceil(GRANULE);
         let length = |n: usize| self.segments[n].free.len();
-        self.idle_dedicated()
-            .filter(|&n| length(n) >= granules)
-            .min_by_key(|&n| length(n))
+        self.idle_dedicated().filter(|&n| length(n) >= granules).min_by_key(|&n| length(n))
     }
 
     /// The same, if at most an eighth longer than the request.
@@ -226,11 +209,7 @@ impl Model {
         let granules = bytes.div_ceil(GRANULE);
         let segment = &mut self.segments[n];
         let offset = start * GRANULE;
-        let block = Block {
-            segment: segment.id,
-            offset,
-            bytes: granules * GRANULE,
-        };
+        let block = Block { segment: segment.id, offset, bytes: granules * GRANULE };
         assert_eq!(self.engine.address(block), segment.region.base + offset);
         // first_fit found them free, so no two blocks ever overlap.
         segment.free[start..start + granules].fill(false);
@@ -243,10 +222,7 @@ impl Model {
     }
 
     fn adopt(&mut self, bytes: usize) {
-        let region = Region {
-            base: self.next_base,
-            bytes,
-        };
+        let region = Region { base: self.next_base, bytes };
         let new = NewSegment::new(region);
         if bytes < GRANULE {
             assert_eq!(new.map(drop), Err(AdoptError::TooSmall { bytes }));
@@ -256,43 +232,25 @@ impl Model {
         // Every other region adjoins the one before.
         self.next_base += bytes + if bytes.is_multiple_of(2) { 0 } else { 1 };
         let id = adopted.unwrap();
-        assert!(
-            self.segments.iter().all(|segment| segment.id != id),
-            "an id twice: {id}"
-        );
-        assert!(
-            self.gone.iter().all(|block| block.segment != id),
-            "an id again: {id}"
-        );
+        assert!(self.segments.iter().all(|segment| segment.id != id), "an id twice: {id}");
+        assert!(self.gone.iter().all(|block| block.segment != id), "an id again: {id}");
         let free = vec![true; bytes / GRANULE];
         let kind = if self.is_longer_than_a_segment(free.len() * GRANULE) {
             SegmentKind::Dedicated
         } else {
             SegmentKind::Idle
         };
-        self.segments.push(ModelSegment {
-            id,
-            region,
-            free,
-            kind,
-            home: self.home,
-        });
+        self.segments.push(ModelSegment { id, region, free, kind, home: self.home });
     }
 
     fn adopt_over(&mut self, segment: Pick, bytes: usize) {
         if !self.segments.is_empty() && bytes >= GRANULE {
             let over = segment.get(&self.segments).region;
-            let base = if bytes.is_multiple_of(2) {
-                over.base + over.bytes - 1
-            } else {
-                over.base.saturating_sub(bytes - 1)
-            };
+            let base =
+                if bytes.is_multiple_of(2) { over.base + over.bytes - 1 } else { over.base.saturating_sub(bytes - 1) };
             let new = NewSegment::new(Region { base, bytes }).unwrap();
             let adopted = self.engine.adopt(new);
-            assert!(
-                matches!(adopted, Err(AdoptError::Overlaps { .. })),
-                "{adopted:?}"
-            );
+            assert!(matches!(adopted, Err(AdoptError::Overlaps { .. })), "{adopted:?}");
         }
     }
 
@@ -302,10 +260,7 @@ impl Model {
             let (block, pending) = &mut self.blocks[which];
             let deferred = self.engine.defer(*block);
             if *pending {
-                assert!(
-                    matches!(deferred, Err(Misuse::AlreadyPending { .. })),
-                    "{deferred:?}"
-                );
+                assert!(matches!(deferred, Err(Misuse::AlreadyPending { .. })), "{deferred:?}");
             } else {
                 assert_eq!(deferred, Ok(()));
             }
@@ -340,11 +295,7 @@ impl Model {
         if !self.blocks.is_empty() {
             let (block, _) = self.blocks.swap_remove(which.index(self.blocks.len()));
             assert_eq!(self.engine.release(block), Ok(()));
-            let segment = self
-                .segments
-                .iter_mut()
-                .find(|segment| segment.id == block.segment)
-                .unwrap();
+            let segment = self.segments.iter_mut().find(|segment| segment.id == block.segment).unwrap();
             let start = block.offset / GRANULE;
             segment.free[start..start + block.bytes / GRANULE].fill(true);
             if segment.is_idle() && !segment.is_dedicated() {
@@ -372,8 +323,7 @@ impl Model {
         let taken = self.engine.take_idle(at_least);
         let seen = |idle: &IdleSegment| (idle.region(), idle.is_dedicated());
         assert_eq!(taken.iter().map(seen).collect::<Vec<_>>(), expected);
-        self.segments
-            .retain(|segment| !expected.contains(&(segment.region, segment.is_dedicated())));
+        self.segments.retain(|segment| !expected.contains(&(segment.region, segment.is_dedicated())));
     }
 
     /// Claims that `block` is a block, unless it is one.
@@ -389,11 +339,7 @@ impl Model {
 
 /// The kind of segment that serves a request no longer than a segment.
 fn class(bytes: usize) -> SegmentKind {
-    if bytes < SMALL {
-        SegmentKind::Small
-    } else {
-        SegmentKind::Large
-    }
+    if bytes < SMALL { SegmentKind::Small } else { SegmentKind::Large }
 }
 
 mod homes;

@@ -16,17 +16,11 @@ pub(super) fn settings(choices: &mut Choices<'_>) -> Settings {
             1 => choices.within(SMALL..SMALL + 1000 * GRANULE),
             _ => choices.within(16..48) * MIB,
         },
-        threshold_bytes: if choices.flip() {
-            choices.below(8 * GRANULE)
-        } else {
-            0
-        },
+        threshold_bytes: if choices.flip() { choices.below(8 * GRANULE) } else { 0 },
         growth: [Growth::Segment, Growth::Exact][choices.below(2)],
         warm_up: [WarmUp::Background, WarmUp::Sync, WarmUp::Off][choices.weighted(&[4, 1, 1])],
         count: choices.flip().then(|| choices.below(4)),
-        idle: choices
-            .flip()
-            .then(|| Duration::from_micros(1 << choices.below(22))),
+        idle: choices.flip().then(|| Duration::from_micros(1 << choices.below(22))),
     }
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::world::{Pinned, World};
 use crate::choices::{Choices, Pick};
 use pinbuddy_core::{
-    Block, Cached, Engine, GRANULE, GoOn, Growth, Home, NewSegment, Permit, Provisioner, Refusal,
-    SegmentKind, Settings, Step, Took, Want,
+    Block, Cached, Engine, GRANULE, GoOn, Growth, Home, NewSegment, Permit, Provisioner, Refusal, SegmentKind,
+    Settings, Step, Took, Want,
 };
 
 /// A thread whose request has not ended.
@@ -120,9 +120,7 @@ impl Parties {
 
     /// A thread that does not pin asks for its next step, and takes it.
     pub(super) fn step_a_request(&mut self, which: Pick, choices: &mut Choices<'_>) {
-        let ready: Vec<usize> = (0..self.asking.len())
-            .filter(|n| !self.asking[*n].pins)
-            .collect();
+        let ready: Vec<usize> = (0..self.asking.len()).filter(|n| !self.asking[*n].pins).collect();
         if !ready.is_empty() {
             self.step(*which.get(&ready), choices);
         }
@@ -187,10 +185,7 @@ impl Parties {
         if self.world.home_of(engine.address(block)) == home {
             return;
         }
-        assert!(
-            is_short,
-            "{block:?} lies elsewhere, and more could be pinned"
-        );
+        assert!(is_short, "{block:?} lies elsewhere, and more could be pinned");
         let segment_bytes = self.settings.segment_bytes.next_multiple_of(GRANULE);
         let is_long = block.bytes > segment_bytes;
         let holds = |it: &pinbuddy_core::SegmentView| {
@@ -221,11 +216,7 @@ impl Parties {
         if permit.bytes > left {
             self.refuse(permit, by, Refusal::Budget);
         } else {
-            self.pinning.push(Pinning {
-                permit,
-                by,
-                clears: self.clears,
-            });
+            self.pinning.push(Pinning { permit, by, clears: self.clears });
         }
     }
 
@@ -271,12 +262,8 @@ impl Parties {
             By::Request(name) => {
                 let n = self.asking.iter().position(|it| it.name == name).unwrap();
                 let asking = self.asking.swap_remove(n);
-                let block = block.unwrap_or_else(|| {
-                    panic!(
-                        "{permit:?} was pinned for {:?} and does not serve it",
-                        asking.want
-                    )
-                });
+                let block = block
+                    .unwrap_or_else(|| panic!("{permit:?} was pinned for {:?} and does not serve it", asking.want));
                 self.check_home(block, asking.home, false);
                 self.hand_out(block, asking.want.bytes());
             }
@@ -330,10 +317,7 @@ impl Parties {
     }
 
     pub(super) fn request_beside(&mut self, bytes: usize, cached: usize, home: Home) {
-        let cached = Cached {
-            bytes: cached,
-            alike: cached / bytes.max(1),
-        };
+        let cached = Cached { bytes: cached, alike: cached / bytes.max(1) };
         let engine = self.provisioner.engine_mut();
         engine.turn_to(home);
         if let Some(block) = engine.request_beside(bytes, cached) {

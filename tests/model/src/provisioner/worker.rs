@@ -23,10 +23,7 @@ impl Parties {
         match self.provisioner.work(self.now, left) {
             Work::Pin(permit) => {
                 assert!(!self.a_request_pins(), "the worker begins beside a request");
-                assert!(
-                    permit.bytes <= left,
-                    "{permit:?} where {left} bytes are left"
-                );
+                assert!(permit.bytes <= left, "{permit:?} where {left} bytes are left");
                 self.begin_pin(permit, By::Worker);
             }
             Work::Unpin(idle) => {

@@ -28,11 +28,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
-        Self {
-            regions: Vec::new(),
-            blocks: Vec::new(),
-            next_base: 0x1000,
-        }
+        Self { regions: Vec::new(), blocks: Vec::new(), next_base: 0x1000 }
     }
 
     pub(super) fn pinned_bytes(&self) -> usize {
@@ -41,8 +37,7 @@ impl World {
 
     /// Where an address lies.
     pub(super) fn home_of(&self, address: usize) -> Home {
-        let holds =
-            |it: &&Pinned| (it.region.base..it.region.base + it.region.bytes).contains(&address);
+        let holds = |it: &&Pinned| (it.region.base..it.region.base + it.region.bytes).contains(&address);
         self.regions.iter().find(holds).expect("it is pinned").home
     }
 
@@ -63,10 +58,7 @@ impl World {
             let at = self.regions.iter().position(|it| it.region == region);
             let at = at.unwrap_or_else(|| panic!("{region:?} is unpinned, and is not pinned"));
             let pinned = self.regions.swap_remove(at);
-            assert!(
-                pinned.free.iter().all(|free| *free),
-                "{region:?} is unpinned while somebody has a block of it"
-            );
+            assert!(pinned.free.iter().all(|free| *free), "{region:?} is unpinned while somebody has a block of it");
         }
     }
 
@@ -74,11 +66,7 @@ impl World {
     pub(super) fn hand_out(&mut self, block: Block, address: usize, asked: usize) {
         assert_eq!(block.bytes, asked.div_ceil(GRANULE) * GRANULE);
         self.mark(address, block.bytes, false);
-        self.blocks.push(Held {
-            block,
-            address,
-            pending: false,
-        });
+        self.blocks.push(Held { block, address, pending: false });
     }
 
     /// The `n`-th block is nobody's any more.
@@ -90,21 +78,14 @@ impl World {
 
     fn mark(&mut self, address: usize, bytes: usize, free: bool) {
         let holds = |it: &&mut Pinned| {
-            let Region {
-                base,
-                bytes: length,
-            } = it.region;
+            let Region { base, bytes: length } = it.region;
             base <= address && address + bytes <= base + length
         };
         let pinned = self.regions.iter_mut().find(holds);
-        let pinned =
-            pinned.unwrap_or_else(|| panic!("{bytes} bytes at {address:#x} are not pinned"));
+        let pinned = pinned.unwrap_or_else(|| panic!("{bytes} bytes at {address:#x} are not pinned"));
         let start = (address - pinned.region.base) / GRANULE;
         let granules = &mut pinned.free[start..start + bytes / GRANULE];
-        assert!(
-            granules.iter().all(|it| *it != free),
-            "{bytes} bytes at {address:#x}: somebody has a part of them"
-        );
+        assert!(granules.iter().all(|it| *it != free), "{bytes} bytes at {address:#x}: somebody has a part of them");
         granules.fill(free);
     }
 }

@@ -34,11 +34,7 @@ impl Watch for Brief {
             }
             Op::Use { id, .. } if self.last == Some(id) => {}
             // What the allocator does meanwhile.
-            Op::Wait { .. }
-            | Op::Safe { .. }
-            | Op::SegmentAlloc { .. }
-            | Op::SegmentFree { .. }
-            | Op::Node { .. } => {}
+            Op::Wait { .. } | Op::Safe { .. } | Op::SegmentAlloc { .. } | Op::SegmentFree { .. } | Op::Node { .. } => {}
             _ => self.last = None,
         }
     }

@@ -53,10 +53,7 @@ pub(super) struct Ceiling {
 
 impl Ceiling {
     pub(super) fn new(limit: Limit) -> Self {
-        Self {
-            limit,
-            ..Self::default()
-        }
+        Self { limit, ..Self::default() }
     }
 }
 

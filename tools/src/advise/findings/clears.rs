@@ -68,14 +68,7 @@ impl Watch for Clears {
         let now = self.stock.policy().pins();
         if clear {
             let given_back = before.bytes - now.bytes;
-            self.last = Some((
-                now.bytes,
-                now.pins,
-                After {
-                    given_back,
-                    ..After::default()
-                },
-            ));
+            self.last = Some((now.bytes, now.pins, After { given_back, ..After::default() }));
             self.line = item.line;
         } else if let Some((bytes, pins, after)) = &mut self.last {
             // What it had before; more is growth, and not the clear's doing.
@@ -90,18 +83,11 @@ impl Watch for Clears {
     fn finding(&mut self, world: &World) -> Option<Finding> {
         self.settle(world.iterations);
         // Between two phases, or before the first iteration, it is as it should be.
-        let enough = if world.counts.iterations >= 2 {
-            self.within >= 2
-        } else {
-            self.seen.count >= 3
-        };
+        let enough = if world.counts.iterations >= 2 { self.within >= 2 } else { self.seen.count >= 3 };
         if !enough {
             return None;
         }
-        let (each, pins) = (
-            self.seen.bytes / self.seen.count,
-            self.pins / self.seen.count,
-        );
+        let (each, pins) = (self.seen.bytes / self.seen.count, self.pins / self.seen.count);
         let inside = match world.counts.iterations {
             0 | 1 => String::new(),
             all => format!(" in {} of {all} iterations", self.within),

@@ -50,17 +50,9 @@ impl Watch for Growth {
             let iterations = all.iterations.div_ceil(PARTS);
             format!("about {} an iteration", show::bytes(each / iterations))
         } else {
-            format!(
-                "about {} for every {} events",
-                show::bytes(each),
-                all.events / PARTS
-            )
+            format!("about {} for every {} events", show::bytes(each), all.events / PARTS)
         };
-        let seen = Seen {
-            count: middle.len() as u64,
-            bytes: grown,
-            lines: vec![from.1, to.1],
-        };
+        let seen = Seen { count: middle.len() as u64, bytes: grown, lines: vec![from.1, to.1] };
         Some(seen.found(
             "grows_without_end",
             "Pinned memory grows without end",

@@ -72,19 +72,14 @@ pub(super) fn watches(counts: &Counts, about: &About) -> Vec<Box<dyn Watch>> {
         all.push(Box::new(slow::Slow::new(counts.threshold)));
     }
     let budget = about.budget.map(budget::set);
-    let limits = budget
-        .into_iter()
-        .chain(about.group_limit.map(budget::of_the_group));
+    let limits = budget.into_iter().chain(about.group_limit.map(budget::of_the_group));
     all.extend(limits.map(|it| Box::new(it) as Box<dyn Watch>));
     all
 }
 
 /// Those for a trace of device memory.
 pub(super) fn of_a_device() -> Vec<Box<dyn Watch>> {
-    vec![
-        Box::new(pieces::Pieces::default()),
-        Box::new(budget::Turns::default()),
-    ]
+    vec![Box::new(pieces::Pieces::default()), Box::new(budget::Turns::default())]
 }
 
 /// What they found; what weighs most comes first.
@@ -114,13 +109,7 @@ impl Seen {
         }
     }
 
-    fn found(
-        &self,
-        id: &'static str,
-        what: &'static str,
-        evidence: String,
-        to_do: impl Into<String>,
-    ) -> Finding {
+    fn found(&self, id: &'static str, what: &'static str, evidence: String, to_do: impl Into<String>) -> Finding {
         Finding {
             id,
             what,

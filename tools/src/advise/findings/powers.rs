@@ -53,10 +53,7 @@ impl Watch for Powers {
         if self.seen.bytes < LEAST.max(world.counts.largest_live / 100) {
             return None;
         }
-        let (size, times) = self
-            .sizes
-            .iter()
-            .max_by_key(|(size, times)| (**times, **size))?;
+        let (size, times) = self.sizes.iter().max_by_key(|(size, times)| (**times, **size))?;
         let lower = (size >> 20).max(1);
         let smaller = if *size >= 1 << 20 {
             format!(", or BUDDY_THRESHOLD_MB={lower}, so that blocks serve them, which fit exactly")

@@ -33,13 +33,7 @@ pub(super) struct Slow {
 impl Slow {
     /// Requests below the threshold are PyTorch's.
     pub(super) fn new(threshold: u64) -> Self {
-        Self {
-            beside: Beside::new(threshold),
-            asked: [0; 2],
-            pending: HashMap::new(),
-            waited: Vec::new(),
-            longest: 0,
-        }
+        Self { beside: Beside::new(threshold), asked: [0; 2], pending: HashMap::new(), waited: Vec::new(), longest: 0 }
     }
 
     /// The most bytes that waited long at once.
@@ -61,12 +55,9 @@ impl Watch for Slow {
         let allocator = usize::from(self.beside.has(item));
         match item.event.op {
             Op::Request { .. } => self.asked[allocator] += 1,
-            Op::Free {
-                id, pending: true, ..
-            } => {
+            Op::Free { id, pending: true, .. } => {
                 if let Some(block) = world.live.get(&id) {
-                    self.pending
-                        .insert(id, (*block, *item, self.asked[allocator]));
+                    self.pending.insert(id, (*block, *item, self.asked[allocator]));
                 }
             }
             Op::Safe { id, .. } => {
@@ -92,8 +83,7 @@ impl Watch for Slow {
             *streams.entry(stream).or_default() += 1;
         }
         let slowest = streams.into_iter().max_by_key(|it| it.1);
-        let named =
-            slowest.map(|(stream, blocks)| format!("; {blocks} of them for stream {stream}"));
+        let named = slowest.map(|(stream, blocks)| format!("; {blocks} of them for stream {stream}"));
         let mut seen = Seen::default();
         for it in &self.waited {
             seen.add(it.1, 0);

@@ -25,11 +25,7 @@ const LEAST: (u64, u64) = (4, 1 << 20);
 impl Stuck {
     /// Requests below the threshold are PyTorch's.
     pub(super) fn new(threshold: u64) -> Self {
-        Self {
-            beside: Beside::new(threshold),
-            asked: [0; 2],
-            pending: HashMap::new(),
-        }
+        Self { beside: Beside::new(threshold), asked: [0; 2], pending: HashMap::new() }
     }
 }
 
@@ -38,9 +34,7 @@ impl Watch for Stuck {
         let allocator = usize::from(self.beside.has(item));
         match item.event.op {
             Op::Request { .. } => self.asked[allocator] = item.line,
-            Op::Free {
-                id, pending: true, ..
-            } => {
+            Op::Free { id, pending: true, .. } => {
                 if let Some(block) = world.live.get(&id) {
                     self.pending.insert(id, (*block, item.line, allocator));
                 }
@@ -54,9 +48,7 @@ impl Watch for Stuck {
 
     fn finding(&mut self, world: &World) -> Option<Finding> {
         // What was freed shortly before its allocator was last asked may be safe now.
-        let late = self
-            .asked
-            .map(|it| it.saturating_sub(world.counts.events / 4));
+        let late = self.asked.map(|it| it.saturating_sub(world.counts.events / 4));
         let is_stuck = |it: &&(Block, u64, usize)| it.1 <= late[it.2];
         let known = self.pending.values().filter(is_stuck);
         let late = known.clone().map(|it| late[it.2]).max().unwrap_or(0);
@@ -74,16 +66,9 @@ impl Watch for Stuck {
         for stream in stuck.iter().filter_map(|it| it.1.stream) {
             *streams.entry(stream).or_default() += 1;
         }
-        let named: Vec<String> = streams
-            .iter()
-            .take(4)
-            .map(|(stream, blocks)| format!("stream {stream} has {blocks}"))
-            .collect();
-        let named = if named.is_empty() {
-            String::new()
-        } else {
-            format!("; {}", named.join(", "))
-        };
+        let named: Vec<String> =
+            streams.iter().take(4).map(|(stream, blocks)| format!("stream {stream} has {blocks}")).collect();
+        let named = if named.is_empty() { String::new() } else { format!("; {}", named.join(", ")) };
         Some(seen.found(
             "a_stream_never_completes",
             "Freed memory that no request can have, since a stream that used it never completes",

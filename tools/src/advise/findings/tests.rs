@@ -15,10 +15,7 @@ fn what_is_wrong_is_found_with_how_many_how_large_and_where() {
     let mut wrong = |id: &str, program: Program| {
         let it = program.finding(id).expect(id);
         let (count, bytes, lines, what) = (it.count, it.bytes, it.lines, it.evidence);
-        said += &format!(
-            "{id}: {count}, {bytes} bytes, {lines:?}\n  {what}\n  {}\n",
-            it.to_do
-        );
+        said += &format!("{id}: {count}, {bytes} bytes, {lines:?}\n  {what}\n  {}\n", it.to_do);
     };
     let brief_id = "pinned_and_freed_at_once";
     wrong(brief_id, brief(2 * MIB, |it, block| it.copy(block, 1)));
@@ -73,17 +70,10 @@ fn what_is_as_it_should_be_is_not() {
     let sizes = [2 * MIB, 3 * MIB, 5000, 8 * MIB + 4096];
     right("just_above_a_power_of_two", &sizes.map(forty));
     // What is safe at once, soon, or never; and a trace that was made up.
-    right(
-        "waits_long_for_a_stream",
-        &[0, 7, 100].map(|it| slow(it).recorded()),
-    );
+    right("waits_long_for_a_stream", &[0, 7, 100].map(|it| slow(it).recorded()));
     right("waits_long_for_a_stream", &[slow(20)]);
     // Few, large, and short-lived ones.
-    let few = [
-        (200, 50_000, true),
-        (300, 2 * MIB, true),
-        (300, 50_000, false),
-    ];
+    let few = [(200, 50_000, true), (300, 2 * MIB, true), (300, 50_000, false)];
     let few = few.map(|(count, bytes, stay)| small(count, bytes, stay));
     right("many_small_long_lived_blocks", &few);
     // The last ones, blocks whose allocator was not asked again, and what was made up.
@@ -103,12 +93,7 @@ fn in_pieces(size: impl Fn(u64) -> u64, reuses: bool) -> Option<Finding> {
         line += 1;
         let event = Event::host(line, op);
         let block = None;
-        let item = Item {
-            line,
-            event,
-            block,
-            bytes,
-        };
+        let item = Item { line, event, block, bytes };
         watch.see(&item, &world);
         world.see(&item);
     };
@@ -118,8 +103,7 @@ fn in_pieces(size: impl Fn(u64) -> u64, reuses: bool) -> Option<Finding> {
         see(Op::request(id, bytes), bytes);
     }
     let even = (0..40).step_by(2);
-    even.clone()
-        .for_each(|id| see(Op::free(id), size(id) * MIB));
+    even.clone().for_each(|id| see(Op::free(id), size(id) * MIB));
     let bytes = even.map(&size).sum::<u64>() * MIB;
     if !reuses {
         see(Op::SegmentAlloc { bytes }, 0);

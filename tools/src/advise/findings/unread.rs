@@ -49,10 +49,7 @@ impl Watch for Unread {
         for (line, bytes) in old {
             self.add(line, bytes);
         }
-        if self.seen.count < LEAST.0
-            || self.seen.bytes < LEAST.1
-            || self.seen.bytes < self.requested / 10
-        {
+        if self.seen.count < LEAST.0 || self.seen.bytes < LEAST.1 || self.seen.bytes < self.requested / 10 {
             return None;
         }
         Some(self.seen.found(

@@ -8,11 +8,7 @@ use super::Callers;
 use crate::report::recording::Recording;
 
 /// Writes it.
-pub(super) fn write(
-    to: &mut dyn Write,
-    recording: &Recording,
-    callers: &Callers<'_>,
-) -> io::Result<()> {
+pub(super) fn write(to: &mut dyn Write, recording: &Recording, callers: &Callers<'_>) -> io::Result<()> {
     let head = "line,bytes,thread,stream,from_us,freed_us,reusable_us,waited_us,stack";
     writeln!(to, "{head}")?;
     let known = |moment: u64| match moment {
@@ -33,11 +29,7 @@ pub(super) fn write(
         let waited = known_waits.map_or_else(String::new, |_| took.to_string());
         let (freed, until) = (known(it.freed), known(it.until));
         let stack = quoted(&callers.texts(row).collect::<Vec<_>>().join("; "));
-        writeln!(
-            to,
-            "{},{},{},{stream},{},{freed},{until},{waited},{stack}",
-            it.line, it.bytes, it.thread, it.from
-        )?;
+        writeln!(to, "{},{},{},{stream},{},{freed},{until},{waited},{stack}", it.line, it.bytes, it.thread, it.from)?;
     }
     Ok(())
 }

@@ -50,10 +50,7 @@ impl<'w> Pickle<'w> {
     }
 
     /// A list whose items `items` writes.
-    pub(super) fn list(
-        &mut self,
-        items: impl FnOnce(&mut Self) -> io::Result<()>,
-    ) -> io::Result<()> {
+    pub(super) fn list(&mut self, items: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         self.to.write_all(b"](")?;
         items(self)?;
         self.to.write_all(b"e")
@@ -65,25 +62,15 @@ impl<'w> Pickle<'w> {
     }
 
     /// A dict whose keys and values `items` writes in turn.
-    pub(super) fn dict(
-        &mut self,
-        items: impl FnOnce(&mut Self) -> io::Result<()>,
-    ) -> io::Result<()> {
+    pub(super) fn dict(&mut self, items: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         self.to.write_all(b"}(")?;
         items(self)?;
         self.to.write_all(b"u")
     }
 
     /// Keys with texts, and keys with numbers.
-    pub(super) fn entries(
-        &mut self,
-        texts: &[[&str; 2]],
-        numbers: &[(&str, u64)],
-    ) -> io::Result<()> {
-        texts
-            .as_flattened()
-            .iter()
-            .try_for_each(|it| self.text(it))?;
+    pub(super) fn entries(&mut self, texts: &[[&str; 2]], numbers: &[(&str, u64)]) -> io::Result<()> {
+        texts.as_flattened().iter().try_for_each(|it| self.text(it))?;
         numbers.iter().try_for_each(|(key, number)| {
             self.text(key)?;
             self.number(*number)

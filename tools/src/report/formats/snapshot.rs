@@ -16,11 +16,7 @@ use crate::report::recording::{Recording, Row};
 const PIECE: usize = 1000;
 
 /// Writes it.
-pub(super) fn write(
-    to: &mut dyn Write,
-    recording: &Recording,
-    callers: &Callers<'_>,
-) -> io::Result<()> {
+pub(super) fn write(to: &mut dyn Write, recording: &Recording, callers: &Callers<'_>) -> io::Result<()> {
     let mut run = replay::on(Kind::Stock, Settings::default());
     run.policy().watch();
     let mut pinned = BTreeMap::new();
@@ -62,12 +58,7 @@ fn frames(to: &mut Pickle<'_>, callers: &Callers<'_>, row: Option<usize>) -> io:
 
 fn write_moment(to: &mut Pickle<'_>, callers: &Callers<'_>, it: &Moment) -> io::Result<()> {
     to.dict(|to| {
-        let numbers = [
-            ("addr", it.place.address),
-            ("size", it.place.bytes),
-            ("stream", it.stream),
-            ("time_us", it.at),
-        ];
+        let numbers = [("addr", it.place.address), ("size", it.place.bytes), ("stream", it.stream), ("time_us", it.at)];
         to.entries(&[["action", it.action]], &numbers)?;
         frames(to, callers, it.row)
     })
@@ -103,10 +94,7 @@ fn events(
         let Some(place) = run.policy().place(row.number) else {
             continue;
         };
-        let place = Place {
-            address: place.address,
-            bytes: row.bytes,
-        };
+        let place = Place { address: place.address, bytes: row.bytes };
         let moment = |action, at| Moment {
             action,
             place,
@@ -139,13 +127,7 @@ fn of_segment(change: Change, at: u64, pinned: &mut BTreeMap<u64, u64>) -> Momen
     } else {
         pinned.remove(&place.address);
     }
-    Moment {
-        action: if is { "segment_alloc" } else { "segment_free" },
-        place,
-        at,
-        stream: 0,
-        row: None,
-    }
+    Moment { action: if is { "segment_alloc" } else { "segment_free" }, place, at, stream: 0, row: None }
 }
 
 /// What is pinned at the end, and what lives in it.
@@ -157,15 +139,8 @@ fn segments(
     pinned: &BTreeMap<u64, u64>,
 ) -> io::Result<()> {
     let lives = |it: &(usize, &Row)| it.1.until == u64::MAX;
-    let place =
-        |(index, row): (usize, &Row)| Some((run.place(row.number)?.address, (row.bytes, index)));
-    let live: BTreeMap<u64, (u64, usize)> = recording
-        .rows
-        .iter()
-        .enumerate()
-        .filter(lives)
-        .filter_map(place)
-        .collect();
+    let place = |(index, row): (usize, &Row)| Some((run.place(row.number)?.address, (row.bytes, index)));
+    let live: BTreeMap<u64, (u64, usize)> = recording.rows.iter().enumerate().filter(lives).filter_map(place).collect();
     for (&address, &bytes) in pinned {
         let (requested, row) = live.get(&address).copied().unzip();
         to.dict(|to| {
@@ -194,11 +169,7 @@ fn segments(
                     None => vec![(address, bytes, "inactive")],
                 };
                 for (address, bytes, state) in parts.into_iter().filter(|it| it.1 > 0) {
-                    let sizes = [
-                        ("address", address),
-                        ("size", bytes),
-                        ("requested_size", bytes),
-                    ];
+                    let sizes = [("address", address), ("size", bytes), ("requested_size", bytes)];
                     to.dict(|to| {
                         to.entries(&[["state", state]], &sizes)?;
                         frames(to, callers, row.filter(|_| state == "active_allocated"))

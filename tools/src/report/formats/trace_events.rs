@@ -11,11 +11,7 @@ use crate::report::recording::Recording;
 use crate::show;
 
 /// Writes it, one event a line.
-pub(super) fn write(
-    to: &mut dyn Write,
-    recording: &Recording,
-    callers: &Callers<'_>,
-) -> io::Result<()> {
+pub(super) fn write(to: &mut dyn Write, recording: &Recording, callers: &Callers<'_>) -> io::Result<()> {
     write!(to, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     let mut first = true;
     let mut put = |event: Value| {
@@ -25,10 +21,7 @@ pub(super) fn write(
     for (at, bytes) in live(recording).0.points() {
         put(json!({"name": "live", "ph": "C", "pid": 1, "ts": at, "args": {"bytes": bytes}}))?;
     }
-    for (name, moments) in [
-        ("iteration", &recording.iterations),
-        ("empty_cache", &recording.clears),
-    ] {
+    for (name, moments) in [("iteration", &recording.iterations), ("empty_cache", &recording.clears)] {
         for at in moments {
             put(json!({"name": name, "ph": "i", "s": "p", "pid": 1, "tid": 0, "ts": at}))?;
         }

@@ -21,12 +21,7 @@ pub(super) struct Pieces {
 
 impl Piece {
     pub(super) fn new(address: u64, end: u64, from: u64, to: u64) -> Self {
-        Self {
-            address,
-            end,
-            from,
-            to,
-        }
+        Self { address, end, from, to }
     }
 }
 
@@ -48,10 +43,8 @@ impl Pieces {
     /// Ends what is pinned there; an expandable segment may lose a part. Returns whether there was any.
     fn cut(&mut self, address: u64, end: u64, at: u64) -> bool {
         let within = self.open.range(..end).rev();
-        let hit: Vec<(u64, u64, u64)> = within
-            .take_while(|it| it.1.0 > address)
-            .map(|(begin, (to, from))| (*begin, *to, *from))
-            .collect();
+        let hit: Vec<(u64, u64, u64)> =
+            within.take_while(|it| it.1.0 > address).map(|(begin, (to, from))| (*begin, *to, *from)).collect();
         for &(begin, to, from) in &hit {
             self.open.remove(&begin);
             if begin < address {
@@ -111,16 +104,9 @@ mod tests {
         pieces.open(20, 20, 1);
         pieces.close(10, 20, 5);
         let left = pieces.end(9).into_iter();
-        let mut left: Vec<_> = left
-            .map(|it| (it.address, it.end, it.from, it.to))
-            .collect();
+        let mut left: Vec<_> = left.map(|it| (it.address, it.end, it.from, it.to)).collect();
         left.sort_unstable();
-        let expected = [
-            (0, 10, 0, 9),
-            (10, 20, 0, 5),
-            (20, 30, 1, 5),
-            (30, 40, 1, 9),
-        ];
+        let expected = [(0, 10, 0, 9), (10, 20, 0, 5), (20, 30, 1, 5), (30, 40, 1, 9)];
         assert_eq!(left, expected);
     }
 }

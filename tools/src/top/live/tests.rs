@@ -17,14 +17,8 @@ fn with(bytes: &[u8]) -> (OwnedFd, PathBuf) {
 
 fn page() -> Page {
     Page {
-        process: Process {
-            pid: std::process::id(),
-            ..Process::default()
-        },
-        counters: Counters {
-            pinned: 5,
-            ..Counters::default()
-        },
+        process: Process { pid: std::process::id(), ..Process::default() },
+        counters: Counters { pinned: 5, ..Counters::default() },
         ..Page::default()
     }
 }

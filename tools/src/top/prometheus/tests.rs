@@ -7,12 +7,7 @@ use super::*;
 
 fn row(pid: u32, program: &str) -> Row {
     let state = State::Shown(Page {
-        process: Process {
-            pid,
-            rank: (pid != 1).then_some((3, 8)),
-            program: program.to_owned(),
-            ..Process::default()
-        },
+        process: Process { pid, rank: (pid != 1).then_some((3, 8)), program: program.to_owned(), ..Process::default() },
         counters: Counters {
             pinned: 1 << 30,
             budget: match pid {
@@ -30,9 +25,6 @@ fn row(pid: u32, program: &str) -> Row {
 #[test]
 fn samples_are_text_that_prometheus_reads() {
     let odd = "tr\"ain\\ \n.py";
-    let ended = Row {
-        pid: 9,
-        state: State::Ended,
-    };
+    let ended = Row { pid: 9, state: State::Ended };
     insta::assert_snapshot!(samples(&[row(1, "serve"), row(2, odd), ended]));
 }

@@ -36,11 +36,7 @@ fn page(rank: u32) -> Page {
 
 fn rows() -> Vec<Row> {
     let mut undecided = page(1);
-    undecided.counters = Counters {
-        pinned: 64 * MIB,
-        peak_pinned: 64 * MIB,
-        ..Counters::default()
-    };
+    undecided.counters = Counters { pinned: 64 * MIB, peak_pinned: 64 * MIB, ..Counters::default() };
     let node = |node, pinned, used| NodeUse { node, pinned, used };
     undecided.nodes = vec![node(0, 48 * MIB, 0), node(1, 16 * MIB, 10 * MIB)];
     let mut stopped = page(2);
@@ -51,9 +47,7 @@ fn rows() -> Vec<Row> {
         State::Shown(undecided),
         State::Shown(stopped),
         State::Ended,
-        State::Wrong(
-            "its live page cannot be used: expected version 1, found version 2".to_owned(),
-        ),
+        State::Wrong("its live page cannot be used: expected version 1, found version 2".to_owned()),
     ];
     let row = |(pid, state)| Row { pid, state };
     (123_456..).zip(states).map(row).collect()

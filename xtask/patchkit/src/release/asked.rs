@@ -32,15 +32,9 @@ impl Versions {
         let refusal = refuse(format!("torch {asked} is not a supported release")).found(asked);
         if self.source_releases.iter().any(|it| it.version == asked) {
             let build = format!("cargo xtask build-wheel --source DIR  # a tree of torch {asked}");
-            return refusal
-                .expected(format!(
-                    "{expected}; of {asked} only the sources can be forked"
-                ))
-                .remedy(build);
+            return refusal.expected(format!("{expected}; of {asked} only the sources can be forked")).remedy(build);
         }
-        refusal
-            .expected(expected)
-            .remedy("pass one of them, or its minor version, or `latest`, with --torch")
+        refusal.expected(expected).remedy("pass one of them, or its minor version, or `latest`, with --torch")
     }
 }
 

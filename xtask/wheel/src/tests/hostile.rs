@@ -43,11 +43,7 @@ impl Entry {
     }
 
     fn deflated(name: &str, bytes: &[u8]) -> Self {
-        Self {
-            method: DEFLATED,
-            packed: deflate(bytes),
-            ..Self::stored(name, bytes)
-        }
+        Self { method: DEFLATED, packed: deflate(bytes), ..Self::stored(name, bytes) }
     }
 
     /// What both headers have in common, from the flags to the length of the extra field.
@@ -76,28 +72,13 @@ impl Entry {
 
     fn local(&self) -> Vec<u8> {
         let name = self.name.as_bytes();
-        [
-            b"PK\x03\x04\x2d\0",
-            &*self.common(),
-            name,
-            &self.extra(),
-            &self.packed,
-        ]
-        .concat()
+        [b"PK\x03\x04\x2d\0", &*self.common(), name, &self.extra(), &self.packed].concat()
     }
 
     fn central(&self, at: usize) -> Vec<u8> {
         let at = (at as u32).to_le_bytes();
         let name = self.name.as_bytes();
-        [
-            b"PK\x01\x02\x2d\0\x2d\0",
-            &*self.common(),
-            &[0; 10],
-            &at,
-            name,
-            &self.extra(),
-        ]
-        .concat()
+        [b"PK\x01\x02\x2d\0\x2d\0", &*self.common(), &[0; 10], &at, name, &self.extra()].concat()
     }
 }
 
@@ -173,34 +154,20 @@ fn assert_refused(entries: &[Entry], said: &[&str]) {
 
 #[test]
 fn what_is_written_by_hand_is_sound_before_it_is_not() {
-    let files = [
-        Entry::stored("torch/a.py", b"a = 1\n"),
-        Entry::deflated("torch/b.py", &[b'b'; 5000]),
-    ];
-    let rows = [
-        row("torch/a.py", b"a = 1\n"),
-        row("torch/b.py", &[b'b'; 5000]),
-    ];
+    let files = [Entry::stored("torch/a.py", b"a = 1\n"), Entry::deflated("torch/b.py", &[b'b'; 5000])];
+    let rows = [row("torch/a.py", b"a = 1\n"), row("torch/b.py", &[b'b'; 5000])];
     let [a, b] = files;
     assert_eq!(verify(&archive(&[a, b, listed(&rows)])), Ok(()));
 }
 
 #[test]
 fn sizes_beyond_the_limits_are_refused_before_anything_is_unpacked() {
-    let bomb = |name: &str, size| Entry {
-        size,
-        ..Entry::deflated(name, b"small")
-    };
+    let bomb = |name: &str, size| Entry { size, ..Entry::deflated(name, b"small") };
     let gib = 1 << 30;
     let largest = 8 * gib;
-    assert_refused(
-        &[bomb("torch/a", largest + 1)],
-        &["\"torch/a\" unpacks to 8589934593 bytes"],
-    );
+    assert_refused(&[bomb("torch/a", largest + 1)], &["\"torch/a\" unpacks to 8589934593 bytes"]);
     // No single one is too large, and the fifth is one byte too many.
-    let mut five: Vec<Entry> = (0..4)
-        .map(|n| bomb(&format!("torch/{n}"), largest))
-        .collect();
+    let mut five: Vec<Entry> = (0..4).map(|n| bomb(&format!("torch/{n}"), largest)).collect();
     let allowed = verify(&archive(&five)).unwrap_err();
     assert!(!allowed.contains("unpacks to"), "{allowed}");
     five.push(bomb("torch/last", 1));
@@ -210,18 +177,11 @@ fn sizes_beyond_the_limits_are_refused_before_anything_is_unpacked() {
 #[test]
 fn what_unpacks_to_more_or_less_than_it_says_is_refused() {
     let whole = vec![0; 1 << 20];
-    let lying = |size: usize| Entry {
-        size: size as u64,
-        ..Entry::deflated("torch/a", &whole)
-    };
+    let lying = |size: usize| Entry { size: size as u64, ..Entry::deflated("torch/a", &whole) };
     // RECORD bears out the truth, the size that is announced, or what is read to see through it.
     for (size, rows, said) in [
         (10, [whole.len(), 10, 11], "larger than its declared"),
-        (
-            whole.len() + 1,
-            [whole.len(), whole.len() + 1, 11],
-            "unpacks to less than the 1048577 bytes",
-        ),
+        (whole.len() + 1, [whole.len(), whole.len() + 1, 11], "unpacks to less than the 1048577 bytes"),
     ] {
         for length in rows {
             let rows = listed(&[row("torch/a", &vec![0; length])]);
@@ -233,10 +193,7 @@ fn what_unpacks_to_more_or_less_than_it_says_is_refused() {
 #[test]
 fn a_bomb_is_unpacked_no_further_than_to_see_that_it_is_one() {
     let whole = vec![0; 16 << 20];
-    let bomb = Entry {
-        size: 10,
-        ..Entry::deflated("torch/a", &whole)
-    };
+    let bomb = Entry { size: 10, ..Entry::deflated("torch/a", &whole) };
     let entries = [bomb, listed(&[row("torch/a", &whole)])];
     let mut wheel = open(&archive(&entries)).unwrap();
     let mut unpacked = Vec::new();
@@ -249,10 +206,7 @@ fn entries_that_share_bytes_are_refused() {
     let within = Entry::stored("torch/b", b"b");
     let around = Entry::stored("torch/a", &[b"before", &*within.local(), b"after"].concat());
     let at = around.local().len() - b"after".len() - within.local().len();
-    let shared = Entry {
-        inside: Some(at),
-        ..within
-    };
+    let shared = Entry { inside: Some(at), ..within };
     assert_refused(&[around, shared], &["overlapping entries"]);
 }
 
@@ -270,17 +224,11 @@ fn two_entries_of_one_name_are_refused() {
 #[test]
 fn what_is_encrypted_or_packed_as_wheels_are_not_is_refused() {
     let plain = Entry::stored("torch/a", b"text");
-    let encrypted = Entry {
-        flags: 1,
-        ..plain.clone()
-    };
+    let encrypted = Entry { flags: 1, ..plain.clone() };
     assert_refused(&[encrypted], &["an encrypted entry: \"torch/a\""]);
     // Shrunk, Deflate64, bzip2, LZMA, Zstandard, and one that nobody has.
     for method in [1, 9, 12, 14, 93, 4711] {
-        let odd = Entry {
-            method,
-            ..plain.clone()
-        };
+        let odd = Entry { method, ..plain.clone() };
         assert_refused(&[odd], &["torch/a"]);
     }
 }

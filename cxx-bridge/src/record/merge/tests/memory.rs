@@ -32,10 +32,12 @@ fn what_there_is_no_memory_for_is_lost() {
     if std::env::var_os(VARIABLE).is_none() {
         let name = "record::merge::tests::memory::what_there_is_no_memory_for_is_lost";
         let mut child = Command::new("sh");
-        child
-            .args(["-c", "ulimit -d 24576 && exec \"$@\"", "sh"])
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture", "--test-threads=1"]);
+        child.args(["-c", "ulimit -d 24576 && exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap()).args([
+            "--exact",
+            name,
+            "--nocapture",
+            "--test-threads=1",
+        ]);
         let output = child.env(VARIABLE, "1").output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");

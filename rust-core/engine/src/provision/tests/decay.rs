@@ -6,13 +6,7 @@ use crate::units::Home;
 const S: Duration = Duration::from_secs(1);
 
 fn with(after: u32, count: Option<usize>) -> Caller {
-    Caller::new(Settings {
-        segment_bytes: 64 * MIB,
-        growth: Growth::Exact,
-        idle: Some(S * after),
-        count,
-        ..settings()
-    })
+    Caller::new(Settings { segment_bytes: 64 * MIB, growth: Growth::Exact, idle: Some(S * after), count, ..settings() })
 }
 
 impl Caller {

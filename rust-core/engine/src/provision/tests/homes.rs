@@ -41,10 +41,7 @@ fn phases_that_take_turns_pin_once_each() {
 fn where_the_budget_is_used_up_the_other_home_serves_before_a_request_fails() {
     let mut caller = Caller::new(settings());
     caller.left = 256 * MIB;
-    let near = [
-        caller.take_at(128 * MIB, NEAR),
-        caller.take_at(128 * MIB, NEAR),
-    ];
+    let near = [caller.take_at(128 * MIB, NEAR), caller.take_at(128 * MIB, NEAR)];
     caller.release(near[0].0);
     let (stolen, home) = caller.take_at(100 * MIB, FAR);
     assert_eq!((home, caller.left), (NEAR, 0), "nothing is unpinned for it");
@@ -56,16 +53,7 @@ fn where_the_budget_is_used_up_the_other_home_serves_before_a_request_fails() {
             step => break step,
         }
     };
-    assert!(
-        matches!(
-            step,
-            Step::PassThrough {
-                why: Some(Refusal::Budget),
-                ..
-            }
-        ),
-        "{step:?}"
-    );
+    assert!(matches!(step, Step::PassThrough { why: Some(Refusal::Budget), .. }), "{step:?}");
     caller.release(stolen);
     caller.it.engine().audit().unwrap();
 }
@@ -97,10 +85,7 @@ fn with_budget_left_a_home_pins_its_own() {
 
 #[test]
 fn the_worker_pins_where_it_is_asked_to() {
-    let mut caller = Caller::new(Settings {
-        count: Some(1),
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { count: Some(1), ..settings() });
     caller.it.urge(FAR);
     assert!(caller.it.hire());
     let permit = caller.pin_ahead();
@@ -112,10 +97,7 @@ fn the_worker_pins_where_it_is_asked_to() {
 
 #[test]
 fn a_warm_up_goes_on_where_it_was_called_for() {
-    let mut caller = Caller::new(Settings {
-        count: Some(3),
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { count: Some(3), ..settings() });
     caller.it.urge(FAR);
     assert!(caller.it.hire());
     let first = caller.pin_ahead();
@@ -130,11 +112,7 @@ fn a_warm_up_goes_on_where_it_was_called_for() {
 /// With one device nothing is different on a machine of several nodes.
 #[test]
 fn phases_are_looked_for_until_there_is_a_second_home() {
-    let exact = Settings {
-        growth: Growth::Exact,
-        warm_up: WarmUp::Off,
-        ..settings()
-    };
+    let exact = Settings { growth: Growth::Exact, warm_up: WarmUp::Off, ..settings() };
     for second in [false, true] {
         let mut caller = Caller::new(exact.clone());
         if second {

@@ -61,10 +61,7 @@ fn a_request_unpins_what_it_replaces_where_the_budget_is_nearly_used_up() {
 /// The driver waits for running kernels before it unpins, so a request would. Requests up to a quarter of a segment.
 #[test]
 fn a_worker_that_keeps_up_unpins_for_all_requests() {
-    let mut caller = Caller::new(Settings {
-        segment_bytes: 256 * MIB,
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { segment_bytes: 256 * MIB, ..settings() });
     for mib in 16..=64 {
         let mut blocks = Vec::new();
         for _ in 0..6 {
@@ -84,18 +81,12 @@ fn a_worker_that_keeps_up_unpins_for_all_requests() {
     }
     let pinned: usize = caller.pins.iter().sum();
     let held = caller.it.engine().pinned_bytes();
-    assert!(
-        pinned * MIB > held,
-        "nothing had to go: {pinned} MiB were pinned"
-    );
+    assert!(pinned * MIB > held, "nothing had to go: {pinned} MiB were pinned");
 }
 
 #[test]
 fn what_the_worker_is_unpinning_counts_for_who_needs_memory() {
-    let mut caller = Caller::new(Settings {
-        count: Some(1),
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { count: Some(1), ..settings() });
     caller.it.urge(Home(0));
     assert!(caller.it.hire());
     let ahead = caller.pin_ahead();

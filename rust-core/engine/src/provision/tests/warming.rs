@@ -20,10 +20,7 @@ fn a_warm_up_of_no_set_size_begins_with_short_regions() {
 #[test]
 fn a_warm_up_of_a_set_size_is_of_segments() {
     let count = Some(3);
-    let mut caller = Caller::new(Settings {
-        count,
-        ..settings()
-    });
+    let mut caller = Caller::new(Settings { count, ..settings() });
     caller.it.urge(Home(0));
     assert_eq!(caller.work(), [1024; 3]);
 }
@@ -43,10 +40,7 @@ fn after_a_clear_it_begins_again() {
 #[test]
 fn a_pin_that_a_clear_cannot_stop_is_owed_again() {
     for is_used in [false, true] {
-        let mut caller = Caller::new(Settings {
-            count: Some(4),
-            ..settings()
-        });
+        let mut caller = Caller::new(Settings { count: Some(4), ..settings() });
         caller.it.urge(Home(0));
         assert!(caller.it.hire());
         let first = caller.pin_ahead();

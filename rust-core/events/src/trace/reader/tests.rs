@@ -17,7 +17,6 @@ fn refused(text: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn the_lines_of_the_documentation() {
     let text = r#"{"format":"pinbuddy-trace","version":5,"memory":"both"}
 {"t":0,"op":"alloc","id":1,"bytes":135790592,"thread":3}
@@ -36,67 +35,19 @@ fn the_lines_of_the_documentation() {
     let (id, bytes, private, pending) = (1, 135_790_592, false, false);
     let (stream, thread) = (0, 3);
     let expected = [
-        (
-            0,
-            Op::Request {
-                id,
-                bytes,
-                thread,
-                stream,
-                private,
-            },
-        ),
+        (0, Op::Request { id, bytes, thread, stream, private }),
         (12, Op::Use { id, stream: 7 }),
-        (
-            90,
-            Op::Free {
-                id,
-                thread: 0,
-                pending,
-            },
-        ),
-        (
-            91,
-            Op::Request {
-                id: 2,
-                bytes: 5,
-                thread: 0,
-                stream,
-                private: true,
-            },
-        ),
+        (90, Op::Free { id, thread: 0, pending }),
+        (91, Op::Request { id: 2, bytes: 5, thread: 0, stream, private: true }),
         (93, Op::Safe { id }),
         (95, Op::Iteration),
         (97, Op::Lost { events: 3 }),
         (99, Op::Clear),
-        (
-            100,
-            Op::Request {
-                id: 3,
-                bytes: 6,
-                thread: 1,
-                stream: 4,
-                private,
-            },
-        ),
+        (100, Op::Request { id: 3, bytes: 6, thread: 1, stream: 4, private }),
         (101, Op::SegmentAlloc { bytes: 20 }),
         (102, Op::SegmentFree { bytes: 20 }),
-        (
-            103,
-            Op::Wait {
-                id: Some(2),
-                took: 103_000,
-                thread: 1,
-            },
-        ),
-        (
-            104,
-            Op::Wait {
-                id: None,
-                took: 0,
-                thread: 0,
-            },
-        ),
+        (103, Op::Wait { id: Some(2), took: 103_000, thread: 1 }),
+        (104, Op::Wait { id: None, took: 0, thread: 0 }),
     ];
     let found: Vec<_> = read(text).into_iter().map(Result::unwrap).collect();
     let expected: Vec<_> = (2..)
@@ -153,11 +104,7 @@ fn what_is_said_of_lines_that_make_no_sense() {
 
 #[test]
 fn what_is_said_of_headers_that_make_no_sense() {
-    let nested = format!(
-        "{{\"format\":\"pinbuddy-trace\",\"version\":{}1{}}}\n",
-        "[".repeat(100),
-        "]".repeat(100)
-    );
+    let nested = format!("{{\"format\":\"pinbuddy-trace\",\"version\":{}1{}}}\n", "[".repeat(100), "]".repeat(100));
     let lines = [
         "{\"format\":\"pinbuddy-trace\",\"version\":7}\n",
         "{\"format\":\"pinbuddy-trace\",\"version\":2,\"unit\":\"fortnights\"}\n",
@@ -186,28 +133,18 @@ fn what_is_said_of_headers_that_make_no_sense() {
 
 #[test]
 fn a_header_is_no_event_and_may_have_notes() {
-    let header =
-        "{\"writer\":{\"torch\":\"2.15.0\"},\"version\":1,\"format\":\"pinbuddy-trace\"}\n";
+    let header = "{\"writer\":{\"torch\":\"2.15.0\"},\"version\":1,\"format\":\"pinbuddy-trace\"}\n";
     assert!(read(header).is_empty());
     let event = "{\"t\":1,\"op\":\"iter\"}\n";
-    let with: Vec<_> = read(header.to_owned() + event)
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
+    let with: Vec<_> = read(header.to_owned() + event).into_iter().map(Result::unwrap).collect();
     let without: Vec<_> = read(event).into_iter().map(Result::unwrap).collect();
-    assert_eq!(
-        (with[0].0, without[0].0),
-        (2, 1),
-        "lines are those of the file"
-    );
+    assert_eq!((with[0].0, without[0].0), (2, 1), "lines are those of the file");
     assert_eq!(with[0].1, without[0].1);
 }
 
 #[test]
 fn the_error_names_its_line_and_what_came_before_stands() {
-    let items = read(
-        "{\"t\":1,\"op\":\"iter\"}\n{\"t\":2,\"op\":\"iter\"}\nno\n{\"t\":3,\"op\":\"iter\"}\n",
-    );
+    let items = read("{\"t\":1,\"op\":\"iter\"}\n{\"t\":2,\"op\":\"iter\"}\nno\n{\"t\":3,\"op\":\"iter\"}\n");
     assert_eq!(items.len(), 3, "nothing is read after an error");
     assert!(items[0].is_ok() && items[1].is_ok());
     assert_eq!(items[2].as_ref().unwrap_err().line, 3);
@@ -234,10 +171,7 @@ fn a_line_of_any_length_takes_no_memory() {
         refused("{\"t\":1,\"op\":\"iter\"}\n".to_owned() + &long(LONGEST_LINE)),
         "line 2: expected at most 1024 bytes, found more"
     );
-    assert_eq!(
-        refused(long(LONGEST_HEADER)),
-        "line 1: expected at most 16384 bytes, found more"
-    );
+    assert_eq!(refused(long(LONGEST_HEADER)), "line 1: expected at most 16384 bytes, found more");
     // A line of a gibibyte, of which only the beginning is read.
     let mut reader = Reader::new(BufReader::new(io::repeat(b' ').take(1 << 30)));
     let error = reader.next().unwrap().unwrap_err();
@@ -256,16 +190,12 @@ fn a_stream_that_breaks() {
     let whole: &[u8] = b"{\"t\":1,\"op\":\"iter\"}\n";
     let items: Vec<_> = Reader::new(BufReader::new(whole.chain(Broken))).collect();
     let error = items[1].as_ref().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "line 2: expected more of the trace, found that it cannot be read: the disk is gone"
-    );
+    assert_eq!(error.to_string(), "line 2: expected more of the trace, found that it cannot be read: the disk is gone");
 }
 
 #[test]
 fn a_lenient_reader_ends_at_the_line_that_was_cut_off_and_says_so() {
-    let whole =
-        "{\"format\":\"pinbuddy-trace\",\"version\":2}\n{\"t\":2,\"op\":\"safe\",\"id\":3}\n";
+    let whole = "{\"format\":\"pinbuddy-trace\",\"version\":2}\n{\"t\":2,\"op\":\"safe\",\"id\":3}\n";
     for end in 1..whole.len() {
         let mut reader = Reader::lenient(&whole.as_bytes()[..end]);
         let events = reader.by_ref().map(Result::unwrap).count();
@@ -276,20 +206,14 @@ fn a_lenient_reader_ends_at_the_line_that_was_cut_off_and_says_so() {
         assert_eq!(events, usize::from(end == whole.len() - 1));
     }
     // Nor is another kind of file a trace that was cut off.
-    for other in [
-        "{\"t\":2,\"op\":\"safe\"}\n",
-        "{\"traceEvents\":[]}",
-        "<html>",
-        "\0\0",
-    ] {
+    for other in ["{\"t\":2,\"op\":\"safe\"}\n", "{\"traceEvents\":[]}", "<html>", "\0\0"] {
         assert!(Reader::lenient(other.as_bytes()).next().unwrap().is_err());
     }
 }
 
 #[test]
 fn what_a_header_says_that_makes_no_sense_is_left_out() {
-    let line =
-        "{\"format\":\"pinbuddy-trace\",\"version\":2,\"torch\":7,\"rank\":-1,\"settings\":[1]}";
+    let line = "{\"format\":\"pinbuddy-trace\",\"version\":2,\"torch\":7,\"rank\":-1,\"settings\":[1]}";
     let mut reader = Reader::new(line.as_bytes());
     assert!(reader.next().is_none());
     assert_eq!(reader.header(), &Header::default());

@@ -59,21 +59,10 @@ const LLAMA_STAGE: Program = Program {
     jitter: 0,
 };
 
-const QWEN_STAGE: Program = Program {
-    shape: QWEN_14B,
-    layers: 10,
-    tensor: 4,
-    ..LLAMA_STAGE
-};
+const QWEN_STAGE: Program = Program { shape: QWEN_14B, layers: 10, tensor: 4, ..LLAMA_STAGE };
 
-const EXPERTS: Program = Program {
-    shape: QWEN_MOE,
-    batch: Batch::of(2, 4096),
-    layers: 6,
-    tensor: 1,
-    jitter: 20,
-    ..LLAMA_STAGE
-};
+const EXPERTS: Program =
+    Program { shape: QWEN_MOE, batch: Batch::of(2, 4096), layers: 6, tensor: 1, jitter: 20, ..LLAMA_STAGE };
 
 /// All of them.
 pub const TRAININGS: [Training; 10] = [
@@ -85,11 +74,7 @@ pub const TRAININGS: [Training; 10] = [
     Training {
         name: "gpt2-recompute",
         about: "the same, activations computed again, four times the batch",
-        program: Program {
-            recompute: true,
-            batch: Batch::of(16, 1024),
-            ..GPT_2_ALONE
-        },
+        program: Program { recompute: true, batch: Batch::of(16, 1024), ..GPT_2_ALONE },
     },
     Training {
         name: "llama2-7b-1f1b",
@@ -99,18 +84,12 @@ pub const TRAININGS: [Training; 10] = [
     Training {
         name: "llama2-7b-last-stage",
         about: "the same, the last stage, with the loss",
-        program: Program {
-            pipeline: Pipeline { stage: 3, ..STAGE },
-            ..LLAMA_STAGE
-        },
+        program: Program { pipeline: Pipeline { stage: 3, ..STAGE }, ..LLAMA_STAGE },
     },
     Training {
         name: "llama2-7b-interleaved",
         about: "the same, the first stage of an interleaved pipeline of two chunks",
-        program: Program {
-            pipeline: INTERLEAVED,
-            ..LLAMA_STAGE
-        },
+        program: Program { pipeline: INTERLEAVED, ..LLAMA_STAGE },
     },
     Training {
         name: "llama2-7b-zero3",
@@ -127,19 +106,12 @@ pub const TRAININGS: [Training; 10] = [
     Training {
         name: "qwen-14b-recompute",
         about: "Qwen-14B, the first of four stages, 1F1B, activations computed again, four ranks a layer",
-        program: Program {
-            recompute: true,
-            ..QWEN_STAGE
-        },
+        program: Program { recompute: true, ..QWEN_STAGE },
     },
     Training {
         name: "qwen-14b-zero2",
         about: "Qwen-14B, the first of four stages, interleaved, ZeRO-2 on 8 ranks",
-        program: Program {
-            pipeline: INTERLEAVED,
-            states: States::Gradients { ranks: 8 },
-            ..QWEN_STAGE
-        },
+        program: Program { pipeline: INTERLEAVED, states: States::Gradients { ranks: 8 }, ..QWEN_STAGE },
     },
     Training {
         name: "qwen-moe",
@@ -149,10 +121,7 @@ pub const TRAININGS: [Training; 10] = [
     Training {
         name: "qwen-moe-recompute",
         about: "the same, activations computed again",
-        program: Program {
-            recompute: true,
-            ..EXPERTS
-        },
+        program: Program { recompute: true, ..EXPERTS },
     },
 ];
 

@@ -178,12 +178,7 @@ impl Rank {
     fn step(&mut self, first: bool) {
         let passes = self.what.pipeline.passes();
         let mut open: Vec<(usize, usize, Forward)> = Vec::new();
-        for Pass {
-            chunk,
-            micro_batch,
-            forward,
-        } in passes
-        {
+        for Pass { chunk, micro_batch, forward } in passes {
             if forward {
                 let made = self.forward(chunk);
                 open.push((chunk, micro_batch, made));
@@ -199,10 +194,7 @@ impl Rank {
     }
 
     fn forward(&mut self, chunk: usize) -> Forward {
-        let mut all = Forward {
-            received: Some(self.receive()),
-            ..Forward::default()
-        };
+        let mut all = Forward { received: Some(self.receive()), ..Forward::default() };
         let ops = self.what.ops(self.batch);
         let mut gathered = self.gather();
         for number in 0..self.what.layers_of_a_chunk() {
@@ -249,12 +241,7 @@ impl Rank {
                 let gone = before.out.take();
                 self.tape.free_all(gone);
             }
-            layer.push(Made {
-                op,
-                out,
-                bytes,
-                beside,
-            });
+            layer.push(Made { op, out, bytes, beside });
         }
         layer
     }
@@ -301,9 +288,7 @@ impl Rank {
         // What goes on beside a branch.
         let mut aside: Option<Block> = None;
         for (made, bytes) in layer.into_iter().zip(inputs).rev() {
-            let Made {
-                op, out, beside, ..
-            } = made;
+            let Made { op, out, beside, .. } = made;
             let scratch = (op.scratch > 0).then(|| self.tape.alloc(op.scratch));
             if op.adds {
                 // The branch reads the same gradient.

@@ -27,32 +27,14 @@ pub(super) struct Experts {
 }
 
 /// GPT-2 medium, 345 million parameters.
-pub(super) const GPT_2: Shape = Shape {
-    hidden: 1024,
-    heads: 16,
-    inner: 4096,
-    vocabulary: 50_304,
-    modern: false,
-    experts: None,
-};
+pub(super) const GPT_2: Shape =
+    Shape { hidden: 1024, heads: 16, inner: 4096, vocabulary: 50_304, modern: false, experts: None };
 
-pub(super) const LLAMA_2_7B: Shape = Shape {
-    hidden: 4096,
-    heads: 32,
-    inner: 11_008,
-    vocabulary: 32_000,
-    modern: true,
-    experts: None,
-};
+pub(super) const LLAMA_2_7B: Shape =
+    Shape { hidden: 4096, heads: 32, inner: 11_008, vocabulary: 32_000, modern: true, experts: None };
 
-pub(super) const QWEN_14B: Shape = Shape {
-    hidden: 5120,
-    heads: 40,
-    inner: 13_696,
-    vocabulary: 152_064,
-    modern: true,
-    experts: None,
-};
+pub(super) const QWEN_14B: Shape =
+    Shape { hidden: 5120, heads: 40, inner: 13_696, vocabulary: 152_064, modern: true, experts: None };
 
 /// Qwen1.5-MoE-A2.7B, 60 experts on four ranks.
 pub(super) const QWEN_MOE: Shape = Shape {
@@ -61,11 +43,7 @@ pub(super) const QWEN_MOE: Shape = Shape {
     inner: 5632,
     vocabulary: 151_936,
     modern: true,
-    experts: Some(Experts {
-        of_a_token: 4,
-        inner: 1408,
-        local: 15,
-    }),
+    experts: Some(Experts { of_a_token: 4, inner: 1408, local: 15 }),
 };
 
 /// The tokens of a micro-batch on this rank.
@@ -134,26 +112,16 @@ pub(super) fn layer(shape: Shape, batch: Batch, ranks: u64) -> Vec<Op> {
 impl Op {
     /// The same with weights, and with bytes that its backward pass needs besides.
     fn with(self, weights: u64, beside: u64) -> Self {
-        Self {
-            weights,
-            beside,
-            ..self
-        }
+        Self { weights, beside, ..self }
     }
 }
 
 fn passed(out: u64) -> Op {
-    Op {
-        out,
-        ..Op::default()
-    }
+    Op { out, ..Op::default() }
 }
 
 fn kept(out: u64) -> Op {
-    Op {
-        kept: true,
-        ..passed(out)
-    }
+    Op { kept: true, ..passed(out) }
 }
 
 /// Queries, keys and values, what comes of them, and its projection.
@@ -183,11 +151,7 @@ fn dense(shape: Shape, tokens: u64, ranks: u64) -> [Op; 3] {
     let inner = tokens * shape.inner / ranks * BFLOAT16;
     let up = if shape.modern { 2 } else { 1 };
     let weights = shape.hidden * shape.inner / ranks;
-    [
-        kept(up * inner).with(up * weights, 0),
-        kept(inner),
-        passed(tokens * shape.hidden * BFLOAT16).with(weights, 0),
-    ]
+    [kept(up * inner).with(up * weights, 0), kept(inner), passed(tokens * shape.hidden * BFLOAT16).with(weights, 0)]
 }
 
 /// Tokens go to the ranks of their experts and back.
@@ -196,10 +160,7 @@ fn mixture(shape: Shape, experts: Experts, tokens: u64) -> [Op; 6] {
     let weights = experts.local * shape.hidden * experts.inner;
     let wide = count * shape.hidden * BFLOAT16;
     let inner = count * experts.inner * BFLOAT16;
-    let routed = |op: Op, weights| Op {
-        routed: true,
-        ..op.with(weights, 0)
-    };
+    let routed = |op: Op, weights| Op { routed: true, ..op.with(weights, 0) };
     [
         kept(tokens * 60 * FLOAT32), // the router
         routed(kept(wide), 0),

@@ -65,11 +65,7 @@ impl Tape {
             self.numbers += 1;
             self.numbers - 1
         });
-        self.put(Act::Alloc {
-            block: number,
-            bytes,
-            stream,
-        });
+        self.put(Act::Alloc { block: number, bytes, stream });
         Block(number)
     }
 

@@ -32,9 +32,7 @@ impl Model {
             let own = class(bytes);
             let all = [SegmentKind::Small, SegmentKind::Large];
             let other = all.into_iter().find(|kind| *kind != own).unwrap();
-            expected = self
-                .best(bytes, &[own, SegmentKind::Idle, other])
-                .map(|(n, start)| self.take(n, start, bytes));
+            expected = self.best(bytes, &[own, SegmentKind::Idle, other]).map(|(n, start)| self.take(n, start, bytes));
         }
         expected
     }

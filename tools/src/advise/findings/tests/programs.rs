@@ -166,10 +166,7 @@ pub(super) fn stuck(size: impl Fn(u64) -> u64, safe: impl Fn(u64) -> bool) -> Pr
 /// As examples/offload.py: PyTorch's allocator serves a small step, and is asked `again` at the end or not.
 pub(super) fn small_step(again: bool) -> Program {
     let is_small = move |number| (20..30).contains(&number) || again && number == 99;
-    stuck(
-        move |number| if is_small(number) { 2 } else { 8 },
-        move |number| !is_small(number),
-    )
+    stuck(move |number| if is_small(number) { 2 } else { 8 }, move |number| !is_small(number))
 }
 
 pub(super) fn turns(count: u64) -> Program {

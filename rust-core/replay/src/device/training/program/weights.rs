@@ -61,9 +61,7 @@ impl Rank {
                 let gone = std::mem::take(&mut self.gradients);
                 self.tape.free_all(gone);
             }
-            States::OneBuffer { ranks }
-            | States::Gradients { ranks }
-            | States::Weights { ranks } => {
+            States::OneBuffer { ranks } | States::Gradients { ranks } | States::Weights { ranks } => {
                 let part = sum.div_ceil(ranks) * 4;
                 if first {
                     (0..3).for_each(|_| self.keep(part));
