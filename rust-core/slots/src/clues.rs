@@ -5,6 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// A lost lane looks for its place by so many sizes.
 pub(crate) const CLUE: usize = 3;
 
+/// Of steps that are led up to by the same sizes, so many on either side are looked at. A plan of a whole run has thousands of them, each a
+/// step away, and a lane that has lost its place looks with every request.
+const MOST: usize = 32;
+
 /// See the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Clues {
@@ -41,12 +45,14 @@ impl Clues {
         self.sizes.binary_search(&size).is_ok()
     }
 
-    /// The steps that these sizes lead up to, as far as their hashes say. Who takes one has to compare its size.
-    pub(crate) fn places(&self, sizes: [usize; CLUE]) -> impl Iterator<Item = usize> {
+    /// The steps that these sizes lead up to, as far as their hashes say; the nearest to this one of many. Who takes one has to compare
+    /// its size.
+    pub(crate) fn places(&self, sizes: [usize; CLUE], near: usize) -> impl Iterator<Item = usize> {
         let clue = hash(sizes);
-        let first = self.hashes.partition_point(|it| it.0 < clue);
-        let places = self.hashes[first..].iter().take_while(move |it| it.0 == clue);
-        places.map(|it| it.1 as usize)
+        let (before, behind) = self.hashes.split_at(self.hashes.partition_point(|it| *it < (clue, near as u32)));
+        let before = before.iter().rev().take(MOST);
+        let behind = behind.iter().take(MOST);
+        before.chain(behind).filter(move |it| it.0 == clue).map(|it| it.1 as usize)
     }
 
     /// As if these sizes had the hash of those that lead up to a step.
@@ -61,4 +67,19 @@ fn hash(sizes: [usize; CLUE]) -> u64 {
     let mut hasher = DefaultHasher::new();
     sizes.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_steps_alike_the_nearest_are_found() {
+        let clues = Clues::new(&[4096; 10_000], 0);
+        let found: Vec<usize> = clues.places([4096; CLUE], 7000).collect();
+        assert_eq!(found.len(), 2 * MOST);
+        assert!(found.contains(&7000) && found.contains(&6999) && found.iter().all(|it| it.abs_diff(7000) <= MOST));
+        let few = Clues::new(&[4096, 8192, 4096, 8192, 4096], 0);
+        assert_eq!(few.places([4096, 8192, 4096], 0).collect::<Vec<_>>(), [2, 4]);
+    }
 }

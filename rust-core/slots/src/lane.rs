@@ -346,8 +346,8 @@ impl Course {
         last
     }
 
-    /// Goes to the step that the last sizes lead up to; of several, to the one at which nearest as much was live as is now,
-    /// and of these to the nearest.
+    /// Goes to the step that the last sizes lead up to; of the nearest of several, to the one at which nearest as much was live as is
+    /// now, and of these to the nearest.
     fn find(&mut self, live: usize) -> Planned {
         self.last_unserved = Unserved::Anywhere;
         let last = self.latest_sizes();
@@ -355,7 +355,7 @@ impl Course {
         let far = |step: usize| (differs(step), step.abs_diff(self.at));
         // Hashes may be equal by chance, or since the plan's author has looked for that: a step with less would overlap others.
         let alike = |&step: &usize| self.steps[step].1 == last[CLUE - 1];
-        let places = self.clues.places(last).filter(alike);
+        let places = self.clues.places(last, self.at).filter(alike);
         let nearest = places.min_by_key(|&step| far(step));
         let Some(step) = nearest else {
             return Planned::Nothing;
