@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use pinbuddy_device::Act;
 
 use super::lives::Lives;
+use super::orders::tried;
 use crate::random::Random;
 use crate::script::repeats;
 
@@ -26,7 +27,7 @@ pub(super) fn other_frees(acts: &[Act], lives: &Lives, carried: Vec<usize>) -> i
     let births: Vec<usize> = carried.iter().filter_map(|it| lives.births[*it]).collect();
     let none = births.len() < FEWEST || !looks_like_chance(&births);
     let order = move |seed| in_order(acts, lives, &carried, &births, seed);
-    (0..if none { 0 } else { TRIED }).map(order)
+    (0..if none { 0 } else { tried(TRIED, acts.len()) }).map(order)
 }
 
 /// Whether often a block is freed that is older than the one before, often one that is younger, and not in a pattern.

@@ -17,17 +17,24 @@ use crate::file::GRANULE;
 use crate::random::Random;
 use crate::script::{near, repeats};
 
+use super::LONG;
 use super::frees::other_frees;
 use super::lives::{Lives, Run};
 
 /// So few iterations that could change places say nothing of their order.
 const FEWEST: usize = 5;
 
-/// So many orders are tried: the last iteration first, and others by chance.
+/// So many orders are tried: others by chance, and the last iteration first.
 const TRIED: u64 = 8;
 
 /// The shortest of so many distances at which the most sizes repeat is an iteration, if its streams take turns.
 const AGAIN: usize = 16;
+
+/// So many of the orders of a record of so many acts are tried: all of them of one that is not [`LONG`], and fewer of longer ones, in
+/// which more iterations change places with each, and a replay of which takes longer.
+pub(super) fn tried(most: u64, acts: usize) -> u64 {
+    (most * u64::from(LONG) / acts.max(1) as u64).clamp(1, most)
+}
 
 /// How long an iteration's requests are ([`Lives::shape`]): the number of that among the record's, since shapes are compared by the
 /// hundred million, and how many they are.
@@ -145,7 +152,8 @@ impl<'a> Iterations<'a> {
             }
             lives.in_order(acts, iterations, &order)
         };
-        (0..if none { 0 } else { TRIED }).map(order)
+        let tried = if none { 0 } else { tried(TRIED, acts.len()) };
+        (0..TRIED).rev().take(tried as usize).map(order)
     }
 
     /// The acts with what is carried freed in other orders: what lives for longer than the requests take that come again and again,
