@@ -5,12 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pinbuddy_plan::file::device::DevicePlan;
-use pinbuddy_slots::Counts;
+use pinbuddy_slots::Served;
 
 use super::all::device_idle;
 use super::process::{on_record, planned, used_here};
 use crate::log::{self, Bytes};
-use crate::plan::fit::Served;
 use crate::plan::{Fate, Place};
 
 /// So many requests without a place tell whether the plan fits, and twice as many each time.
@@ -59,10 +58,8 @@ fn judge(is_whole: bool, is_sure: bool) {
     let Some((plan, place)) = used_here() else {
         return;
     };
-    let counts: Vec<_> = planned().map(|(_, plan)| plan.counts().0).collect();
-    let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum::<u64>() as usize;
-    let counted =
-        Served { served: sum(|it| it.hits + it.borrowed), asked: sum(|it| it.hits + it.misses + it.unplanned) };
+    let mut counted = Served::default();
+    planned().for_each(|(_, plan)| counted += plan.counts().0);
     if is_whole
         && counted.is_fit()
         && let Some(place) = place

@@ -14,7 +14,7 @@ use super::planned::Planned;
 use crate::backing::Memory;
 use crate::lock::Lock;
 use crate::log::{self, Bytes};
-use crate::plan::fit::Served;
+use pinbuddy_slots::Served;
 
 /// Which messages were said.
 #[derive(Debug, Default)]

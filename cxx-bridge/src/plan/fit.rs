@@ -8,49 +8,16 @@ use std::collections::HashMap;
 
 use pinbuddy_events::Op;
 use pinbuddy_plan::Plan;
-use pinbuddy_slots::Slots;
+use pinbuddy_slots::{Served, Slots};
 
 use super::WHOLE;
 use crate::log::Bytes;
 
-/// A plan that serves fewer than one in so many of its own number of requests is another program's.
-const ONE_IN: usize = 2;
-
 /// An amount promises room for all: one that lacks it for more than one in so many is too little.
 const LACKS_ONE_IN: usize = 10;
 
-/// A run of fewer requests says nothing.
-const FEWEST: usize = 64;
-
 /// Regions begin so many bytes apart: further than any is long.
 const APART: usize = 1 << 37;
-
-/// How many requests a plan had places for, of how many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Served {
-    /// Requests with a place.
-    pub(crate) served: usize,
-    /// All of them.
-    pub(crate) asked: usize,
-}
-
-impl Served {
-    /// Whether the plan is this program's.
-    pub(crate) fn fits(self) -> bool {
-        self.served * ONE_IN >= self.asked
-    }
-
-    /// Whether it is not, as far as a whole run can tell.
-    pub(crate) fn is_misfit(self) -> bool {
-        self.asked >= FEWEST && !self.fits()
-    }
-
-    /// Whether it is, as far as a whole run can tell.
-    #[cfg_attr(not(feature = "torch"), allow(dead_code))]
-    pub(crate) fn is_fit(self) -> bool {
-        self.asked >= FEWEST && self.fits()
-    }
-}
 
 /// See the module's documentation.
 #[derive(Debug)]

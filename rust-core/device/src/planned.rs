@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use pinbuddy_slots::{Layout, Lent, Mistake, Slots};
+use pinbuddy_slots::{Layout, Lent, Mistake, Served, Slots};
 
 use serde::Serialize;
 
@@ -126,6 +126,13 @@ impl Planned {
             borrowed: all.borrowed + it.counts().borrowed,
             planned_bytes: all.planned_bytes + it.lengths().iter().sum::<usize>() as u64,
         })
+    }
+
+    /// How many requests they had places for.
+    pub fn served(&self) -> Served {
+        let mut all = Served::default();
+        self.memory.iter().filter_map(|it| it.slots.as_ref()).for_each(|it| all += it.counts());
+        all
     }
 
     fn planned(&mut self, bytes: u64, stream: u32) -> Option<(usize, At)> {

@@ -17,6 +17,7 @@
 //! - `lane`: what a thread is about to ask for, and how its place is found again.
 //! - `once`: whether a program still does what a plan of its whole run says.
 //! - `rests`: at which of a lane's steps the program rests.
+//! - `served`: whether a plan is this program's.
 //! - `slots`: both together, and what was counted.
 //!
 //! Sans-IO: addresses and sizes in, places out. Knows no file, no thread and no driver.
@@ -35,7 +36,9 @@ mod once;
 mod rests;
 #[cfg(test)]
 mod seeded;
+mod served;
 mod slots;
 
 pub use layout::{GRANULE, Lane, Layout, Mistake, Slot};
+pub use served::Served;
 pub use slots::{Borrowed, Counts, Lent, MOST_THREADS, Part, Slots, Taken};

@@ -6,12 +6,12 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pinbuddy_slots::Served;
 use pinbuddy_store::AUTO;
 
 use super::{Handle, Planned};
 use crate::backing::Memory;
 use crate::plan::auto::TO_DO;
-use crate::plan::fit::Served;
 
 /// So many requests without a place tell, and twice as many each time: more than a thread has that is given up.
 const FIRST: u64 = 1 << 13;
@@ -23,11 +23,9 @@ impl Planned {
     }
 
     pub(in crate::handle) fn served(&self) -> Served {
-        let counts = self.counts();
-        Served {
-            served: (counts.hits + counts.borrowed) as usize,
-            asked: (counts.hits + counts.misses + counts.unplanned) as usize,
-        }
+        let mut all = Served::default();
+        all += self.counts();
+        all
     }
 
     /// Whether it was said that the plan does not fit a thread any more.

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 
 use pinbuddy_device::planned::Planned;
-use pinbuddy_device::replay::{Outcome, Replay};
+use pinbuddy_device::replay::Replay;
 use pinbuddy_device::{Act, Kind};
 use pinbuddy_slots::Layout;
 
@@ -154,11 +154,15 @@ impl<'t> Runs<'t> {
         Some(held.collect())
     }
 
-    /// What is reserved with these plans in the run that has the most; none if they cannot be used, or there is no time.
+    /// What is reserved with these plans in the run that has the most; none if they cannot be used, or there is no time, or they serve so
+    /// few requests of a run that they would be taken for another program's.
     pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<Reserved> {
         let mut most = Reserved::default();
         for run in &self.runs {
-            let reserved = self.front.reserved(run, plans)?;
+            let (reserved, is_misfit) = self.front.reserved(run, plans)?;
+            if is_misfit {
+                return None;
+            }
             most.stock = most.stock.max(reserved.stock);
             most.expandable = most.expandable.max(reserved.expandable);
         }
@@ -192,14 +196,14 @@ impl<'t> Runs<'t> {
     pub(super) fn least(&self) -> u64 {
         let runs = self.runs.iter();
         let outcomes = runs.filter_map(|it| self.front.replayed(it, Kind::Torch, &[]));
-        outcomes.map(|it| it.bound).max().unwrap_or(0)
+        outcomes.map(|it| it.outcome().bound).max().unwrap_or(0)
     }
 }
 
 impl Front<'_> {
     /// A run, and what is reserved in it without a plan.
     fn without(self, run: Vec<Act>) -> Option<(Vec<Act>, u64)> {
-        let reserved = self.reserved(&run, &[])?.of(self.behind);
+        let reserved = self.reserved(&run, &[])?.0.of(self.behind);
         Some((run, reserved))
     }
 
@@ -209,18 +213,25 @@ impl Front<'_> {
 
     fn is_above(self, run: &[Act], plans: &[Option<Layout>], most: u64) -> bool {
         let reserved = self.reserved(run, plans);
-        reserved.is_none_or(|it| it.of(self.behind) > most)
+        reserved.is_none_or(|it| it.0.of(self.behind) > most)
     }
 
-    fn reserved(self, run: &[Act], plans: &[Option<Layout>]) -> Option<Reserved> {
-        let with = |kind: Kind| match self.behind.is_some_and(|it| it != kind) {
-            true => Some(0),
-            false => Some(self.replayed(run, kind, plans)?.peak_reserved),
+    /// And whether the plans do not fit.
+    fn reserved(self, run: &[Act], plans: &[Option<Layout>]) -> Option<(Reserved, bool)> {
+        let mut is_misfit = false;
+        let mut with = |kind: Kind| {
+            if self.behind.is_some_and(|it| it != kind) {
+                return Some(0);
+            }
+            let replay = self.replayed(run, kind, plans)?;
+            is_misfit |= replay.model().served().is_misfit();
+            Some(replay.outcome().peak_reserved)
         };
-        Some(Reserved { stock: with(Kind::Torch)?, expandable: with(Kind::TorchExpandable)? })
+        let reserved = Reserved { stock: with(Kind::Torch)?, expandable: with(Kind::TorchExpandable)? };
+        Some((reserved, is_misfit))
     }
 
-    fn replayed(self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Outcome> {
+    fn replayed(self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Replay<Planned>> {
         let planned = Planned::new(kind.model(), self.threshold, plans).ok()?;
         let mut replay = Replay::new(planned);
         for part in run.chunks(ASKS) {
@@ -229,7 +240,7 @@ impl Front<'_> {
             }
             part.iter().for_each(|act| replay.step(*act));
         }
-        Some(replay.outcome())
+        Some(replay)
     }
 }
 
