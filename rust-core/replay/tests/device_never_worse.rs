@@ -24,10 +24,14 @@ const PROGRAMS: usize = 150;
 const DRAWN: usize = 60;
 const RUNS: u64 = 2;
 
-fn reserved(model: impl Device, acts: &[Act]) -> u64 {
+fn replayed<D: Device>(model: D, acts: &[Act]) -> Replay<D> {
     let mut replay = Replay::new(model);
     acts.iter().for_each(|act| replay.step(*act));
-    replay.outcome().peak_reserved
+    replay
+}
+
+fn reserved(model: impl Device, acts: &[Act]) -> u64 {
+    replayed(model, acts).outcome().peak_reserved
 }
 
 /// The same programs in each run of this test, with the numbers of their seeds.
@@ -80,12 +84,14 @@ proptest! {
     })]
 
     #[test]
-    fn the_run_that_was_recorded_is_never_worse_off(program in program(), expandable: bool) {
+    fn the_run_that_was_recorded_is_never_worse_off_and_its_plan_fits(program in program(), expandable: bool) {
         let acts = program.acts(1);
         let kind = Kind::ALL[usize::from(expandable)];
         let mut fate = Fate::default();
         let plan = fate.plan(&acts, kind);
         prop_assert!(fate.add(&plan, &acts, kind) <= 0);
+        let served = replayed(plan.before(0, kind.model()).unwrap(), &acts).model().served();
+        prop_assert!(!served.is_misfit(), "{served:?}");
     }
 }
 

@@ -218,6 +218,12 @@ mod tests {
     }
 
     #[test]
+    fn orders_of_a_long_record_are_fewer_and_one_at_least() {
+        let acts = |records: usize| LONG as usize * records;
+        assert_eq!([0, 1, 2, 4, 100].map(|it| tried(TRIED, acts(it))), [8, 8, 4, 2, 1]);
+    }
+
+    #[test]
     fn turns_and_phases_are_the_programs_own_order_whatever_comes_at_its_end() {
         let turns = || [12, 20, 16].repeat(30);
         assert_eq!(orders(turns()), 0);
