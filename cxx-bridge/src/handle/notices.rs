@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pinbuddy_core::{Refusal, Stats};
+use pinbuddy_slots::Served;
 use pinbuddy_store::AUTO;
 
 use super::Handle;
@@ -14,7 +15,6 @@ use super::planned::Planned;
 use crate::backing::Memory;
 use crate::lock::Lock;
 use crate::log::{self, Bytes};
-use pinbuddy_slots::Served;
 
 /// Which messages were said.
 #[derive(Debug, Default)]

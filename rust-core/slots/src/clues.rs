@@ -50,9 +50,10 @@ impl Clues {
     pub(crate) fn places(&self, sizes: [usize; CLUE], near: usize) -> impl Iterator<Item = usize> {
         let clue = hash(sizes);
         let (before, behind) = self.hashes.split_at(self.hashes.partition_point(|it| *it < (clue, near as u32)));
-        let before = before.iter().rev().take(MOST);
-        let behind = behind.iter().take(MOST);
-        before.chain(behind).filter(move |it| it.0 == clue).map(|it| it.1 as usize)
+        let is_alike = move |it: &&(u64, u32)| it.0 == clue;
+        let before = before.iter().rev().take(MOST).take_while(is_alike);
+        let behind = behind.iter().take(MOST).take_while(is_alike);
+        before.chain(behind).map(|it| it.1 as usize)
     }
 
     /// As if these sizes had the hash of those that lead up to a step.
