@@ -4,6 +4,8 @@
 //! pins and unpins through C++ again, outside its lock. `capi` is for Python and C programs. Without `torch` only Rust is here.
 #![deny(unsafe_code)]
 
+#[cfg(test)]
+mod alone;
 pub mod backing;
 pub mod budget;
 pub mod device;

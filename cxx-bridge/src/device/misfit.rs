@@ -58,8 +58,7 @@ fn judge(is_whole: bool, is_sure: bool) {
     let Some((plan, place)) = used_here() else {
         return;
     };
-    let mut counted = Served::default();
-    planned().for_each(|(_, plan)| counted += plan.counts().0);
+    let counted: Served = planned().map(|(_, plan)| Served::from(plan.counts().0)).sum();
     if is_whole
         && counted.is_fit()
         && let Some(place) = place

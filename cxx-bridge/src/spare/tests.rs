@@ -1,12 +1,10 @@
 //! A process that has no more memory goes on.
 
 use std::hint::black_box;
-use std::process::Command;
 use std::time::Duration;
 
-use pinbuddy_machine::kib_field;
-
 use super::*;
+use crate::alone::{self, limit, used};
 use crate::budget::{Account, Capacity as _};
 use crate::handle::tests::{numbers, with};
 
@@ -21,21 +19,7 @@ fn in_a_child(test: &str, work: fn()) {
         std::thread::sleep(Duration::from_millis(300));
         return work();
     }
-    let name = format!("spare::tests::{test}");
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", &name, "--nocapture", "--test-threads=1"]);
-    // A trace takes memory, too.
-    child.env(VARIABLE, "1").env("RUST_BACKTRACE", "0");
-    let output = child.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-}
-
-fn limit(address_space: u64) {
-    let limit = libc::rlimit { rlim_cur: address_space, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: it reads `limit`.
-    let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
-    assert_eq!(set, 0);
+    alone::run(&format!("spare::tests::{test}"), VARIABLE, "1");
 }
 
 /// Takes all that the system has left for lists of so many bytes and more.
@@ -49,12 +33,6 @@ fn take_all_of(least: usize) {
     }
 }
 
-/// What the whole process has mapped.
-fn mapped() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    kib_field(&status, "VmSize:").unwrap()
-}
-
 #[test]
 fn a_request_that_finds_no_memory_is_refused_and_what_is_cached_is_given_back() {
     in_a_child("a_request_that_finds_no_memory_is_refused_and_what_is_cached_is_given_back", || {
@@ -62,7 +40,7 @@ fn a_request_that_finds_no_memory_is_refused_and_what_is_cached_is_given_back() 
         let account = Account::new("/".into(), || false);
         let block = handle.request(8 * MIB).unwrap();
         numbers(handle).largest.set(64 * MIB);
-        limit(mapped());
+        limit(libc::RLIMIT_AS, used("VmSize:"));
         take_all_of(256);
         let refused = handle.request(140 * MIB);
         let line = handle.refused_line(140 * MIB);
@@ -70,7 +48,7 @@ fn a_request_that_finds_no_memory_is_refused_and_what_is_cached_is_given_back() 
         account.claim(MIB);
         handle.release(block.block);
         handle.empty_cache();
-        limit(libc::RLIM_INFINITY);
+        limit(libc::RLIMIT_AS, libc::RLIM_INFINITY);
         assert_eq!(refused, None);
         assert!(line.contains("140 MiB were asked for"), "{line}");
         assert!(!standing.limits.is_empty(), "{standing:?}");
@@ -82,7 +60,7 @@ fn a_request_that_finds_no_memory_is_refused_and_what_is_cached_is_given_back() 
 #[test]
 fn lists_in_spare_memory_hold_their_own_data() {
     in_a_child("lists_in_spare_memory_hold_their_own_data", || {
-        limit(mapped());
+        limit(libc::RLIMIT_AS, used("VmSize:"));
         take_all_of(256);
         let mut lists: Vec<Vec<usize>> = Vec::with_capacity(64);
         for _ in 0..3 {
@@ -98,6 +76,6 @@ fn lists_in_spare_memory_hold_their_own_data() {
             lists.clear();
         }
         assert!(Vec::<u8>::new().try_reserve(65 << 10).is_err());
-        limit(libc::RLIM_INFINITY);
+        limit(libc::RLIMIT_AS, libc::RLIM_INFINITY);
     });
 }

@@ -130,9 +130,7 @@ impl Planned {
 
     /// How many requests they had places for.
     pub fn served(&self) -> Served {
-        let mut all = Served::default();
-        self.memory.iter().filter_map(|it| it.slots.as_ref()).for_each(|it| all += it.counts());
-        all
+        self.memory.iter().filter_map(|it| it.slots.as_ref()).map(|it| Served::from(it.counts())).sum()
     }
 
     fn planned(&mut self, bytes: u64, stream: u32) -> Option<(usize, At)> {

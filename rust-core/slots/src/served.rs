@@ -1,6 +1,6 @@
 //! Whether a plan is this program's: how many of its requests it has places for.
 
-use std::ops::AddAssign;
+use std::iter::Sum;
 
 use crate::Counts;
 
@@ -36,9 +36,14 @@ impl Served {
     }
 }
 
-impl AddAssign<Counts> for Served {
-    fn add_assign(&mut self, more: Counts) {
-        self.served += (more.hits + more.borrowed) as usize;
-        self.asked += (more.hits + more.misses + more.unplanned) as usize;
+impl From<Counts> for Served {
+    fn from(it: Counts) -> Self {
+        Self { served: (it.hits + it.borrowed) as usize, asked: (it.hits + it.misses + it.unplanned) as usize }
+    }
+}
+
+impl Sum for Served {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, it| Self { served: sum.served + it.served, asked: sum.asked + it.asked })
     }
 }

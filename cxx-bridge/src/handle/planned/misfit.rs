@@ -23,9 +23,7 @@ impl Planned {
     }
 
     pub(in crate::handle) fn served(&self) -> Served {
-        let mut all = Served::default();
-        all += self.counts();
-        all
+        self.counts().into()
     }
 
     /// Whether it was said that the plan does not fit a thread any more.

@@ -1,15 +1,11 @@
 //! A process with little memory is recorded to its end.
 
-#![allow(unsafe_code)]
-
-use std::process::Command;
-
 use pinbuddy_events::{Event, Op};
-use pinbuddy_machine::kib_field;
 use pinbuddy_plan::file::MadeFor;
 
 use super::super::ToRecord;
 use super::super::record::{MOST_EVENTS, Recording};
+use crate::alone::{self, limit, used};
 use crate::record::Sink;
 
 /// In the child: where the plan is written to.
@@ -41,7 +37,7 @@ fn a_plan_is_made_in_a_thread_only_where_its_heap_has_room() {
     let test = "a_plan_is_made_in_a_thread_only_where_its_heap_has_room";
     has_no_plan_below(test, "RLIMIT_AS (ulimit -v)", |it| {
         let recording = crate::device::Recording::new(it);
-        limit(libc::RLIMIT_AS, "VmSize:", 80);
+        limit(libc::RLIMIT_AS, used("VmSize:") + (80 << 20));
         for address in 0..300_000 {
             if recording.allocated(0, 0, address, 1 << 20, 1 << 20) {
                 recording.catch_up();
@@ -69,32 +65,17 @@ fn has_no_plan_below(test: &str, limit: &str, recorded: fn(ToRecord)) {
         return recorded(ToRecord::new(path.into(), MadeFor::default()));
     }
     let folder = tempfile::tempdir().unwrap();
-    let name = &format!("plan::room::tests::{test}");
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let command = command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
-    let output = command.env(VARIABLE, folder.path().join("run.plan")).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let said = alone::run(&format!("plan::room::tests::{test}"), VARIABLE, folder.path().join("run.plan"));
     assert_eq!(said.matches("the plan could not be written to").count(), 1, "{said}");
     assert!(said.contains(&format!("{limit} leaves")), "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-}
-
-/// Leaves so many MiB.
-fn limit(of: libc::__rlimit_resource_t, used: &str, mib: u64) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let most =
-        libc::rlimit { rlim_cur: kib_field(&status, used).unwrap() + (mib << 20), rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: it reads `most`.
-    let set = unsafe { libc::setrlimit(of, &raw const most) };
-    assert_eq!(set, 0);
 }
 
 /// Notes are taken into the record, or nobody has time for that before the end.
 fn device_recorded(asked: ToRecord, are_taken_in: bool) {
     let recording = crate::device::Recording::new(asked);
     // Neither record fits.
-    limit(libc::RLIMIT_DATA, "VmData:", 12);
+    limit(libc::RLIMIT_DATA, used("VmData:") + (12 << 20));
     for address in 0..MOST_EVENTS as usize {
         if recording.allocated(0, 0, address, 1 << 20, 1 << 20) && are_taken_in {
             recording.catch_up();
@@ -106,7 +87,7 @@ fn device_recorded(asked: ToRecord, are_taken_in: bool) {
 /// More requests than there is memory for.
 fn recorded(mut recording: Recording) {
     // Neither record fits.
-    limit(libc::RLIMIT_DATA, "VmData:", 12);
+    limit(libc::RLIMIT_DATA, used("VmData:") + (12 << 20));
     let mut taken = 0;
     for id in 1..=u64::from(MOST_EVENTS) / 2 {
         for op in [Op::request(id, 1 << 20), Op::free(id)] {

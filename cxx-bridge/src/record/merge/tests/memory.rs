@@ -1,8 +1,7 @@
 //! A process with little memory loses entries, and goes on.
 
-use std::process::Command;
-
 use super::*;
+use crate::alone;
 
 /// In the child, which has little memory: anything.
 const VARIABLE: &str = "PINBUDDY_TEST_LITTLE_MEMORY";
@@ -31,18 +30,10 @@ const EACH: u64 = 20_000;
 fn what_there_is_no_memory_for_is_lost() {
     if std::env::var_os(VARIABLE).is_none() {
         let name = "record::merge::tests::memory::what_there_is_no_memory_for_is_lost";
-        let mut child = Command::new("sh");
-        child.args(["-c", "ulimit -d 24576 && exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap()).args([
-            "--exact",
-            name,
-            "--nocapture",
-            "--test-threads=1",
-        ]);
-        let output = child.env(VARIABLE, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        alone::run(name, VARIABLE, "1");
         return;
     }
+    alone::limit(libc::RLIMIT_DATA, 24 << 20);
     for is_held in [false, true] {
         let (rings, mut merger, mut counted) = (&Rings::default(), merger(), Counted::default());
         let drain = |merger: &mut Merger, until, counted: &mut Counted| {
