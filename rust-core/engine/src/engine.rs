@@ -12,6 +12,7 @@ use crate::handover::{IdleSegment, NewSegment};
 use crate::kind::Class;
 use crate::phases::Phases;
 use crate::policy::{Config, Policy, exact_region};
+use crate::spread::Spread;
 use crate::stats::Stats;
 use crate::units::{Block, Granules, MAX_REGION, SegmentId};
 use crate::view::{BlockView, SegmentView};
@@ -66,6 +67,7 @@ pub struct Engine {
     leaving: Vec<IdleSegment>,
     /// Whether small and large blocks share segments, and take the shortest run.
     mixing: bool,
+    spread: Spread,
     pub(crate) demands: Demands,
     /// Without `idle_bytes` and `largest_free_run_bytes`, which are computed when asked for.
     pub(crate) stats: Stats,
@@ -80,6 +82,7 @@ impl Engine {
             phases: Phases::off(),
             leaving: Vec::new(),
             mixing: false,
+            spread: Spread::default(),
             demands: Demands::default(),
             stats: Stats::default(),
         }
@@ -128,8 +131,8 @@ impl Engine {
         }
     }
 
-    /// A block for a request while the caller has `cached` in its caches. Only from a segment that the
-    /// request's class is using, unless sizes mix. On `None`, the caller releases its cached blocks and calls
+    /// A block for a request while the caller has `cached` in its caches. Only from a segment that the request's class is
+    /// using, unless sizes mix, or the caches have too little room with that ([`Spread`]). On `None`, the caller releases its cached blocks and calls
     /// [`Self::request`]; always at low water, and for requests longer than a segment. Counts no miss.
     #[inline]
     pub fn request_beside(&mut self, bytes: usize, cached: Cached) -> Option<Block> {
@@ -141,15 +144,20 @@ impl Engine {
             return None;
         }
         let class = self.class(bytes);
-        let block =
-            if self.mixing { self.arena.take(granules, class)? } else { self.arena.take_in_use(granules, class)? };
+        let idle_too = self.mixing || self.spread.is_on();
+        let block = if idle_too { self.arena.take(granules, class) } else { self.arena.take_in_use(granules, class) };
+        self.spread.cut(block.is_some());
+        let block = block?;
         self.count(block, cached);
         Some(block)
     }
 
-    /// Counts requests that cached blocks have served, and the bytes of those blocks.
+    /// The caches are flushed: counts requests that cached blocks have served since they were last, and the bytes of those
+    /// blocks.
     pub fn reused(&mut self, blocks: u64, bytes: u64) {
         self.stats.reused(blocks, bytes);
+        let roomy = 2 * self.largest_set() <= self.pinned_bytes();
+        self.spread.flushed(blocks, roomy);
     }
 
     /// Pending to cached: the block's events are complete, and the caller caches it. A cached block

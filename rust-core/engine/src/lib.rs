@@ -60,6 +60,7 @@ mod records;
 mod rival;
 mod runs;
 mod segment;
+mod spread;
 mod stats;
 mod units;
 mod view;

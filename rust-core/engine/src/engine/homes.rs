@@ -6,6 +6,7 @@
 use super::Engine;
 use crate::demand::Demand;
 use crate::rival::Pins;
+use crate::spread::Spread;
 use crate::units::{Block, Home};
 
 impl Engine {
@@ -62,9 +63,10 @@ impl Engine {
         move |home| if home == own { bytes as u64 } else { 0 }
     }
 
-    /// The largest set becomes what is in use now.
+    /// The cache is cleared: the largest set becomes what is in use now, and blocks are cut from segments in use.
     pub(crate) fn forget_largest_set(&mut self) {
         self.demands.forget();
+        self.spread = Spread::default();
     }
 
     /// What stock would have pinned, with one more request of `bytes`.

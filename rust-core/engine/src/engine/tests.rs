@@ -101,3 +101,40 @@ fn beside_cached_blocks_a_request_longer_than_a_segment_takes_no_region_that_ano
     // A cached block may fit the shorter region: it is not taken, though the request fits exactly.
     assert_eq!(engine.request_beside(69 * MIB, Cached::default()), None);
 }
+
+/// Cuts blocks of half a segment beside cached ones until none has room; then the caches, which have `served` so many
+/// requests, are flushed. Returns how many were cut.
+fn cut_and_flush(engine: &mut Engine, served: u64) -> usize {
+    let mut cut: Vec<Block> = Vec::new();
+    let mut cached = Cached::default();
+    while let Some(block) = engine.request_beside(8 * MIB, cached) {
+        cached.bytes += block.bytes;
+        cut.push(block);
+    }
+    engine.reused(served, 0);
+    cut.iter().for_each(|it| engine.release(*it).unwrap());
+    cut.len()
+}
+
+#[test]
+fn idle_segments_serve_beside_cached_blocks_once_those_serve_few_and_as_long_as_they_gain_by_it() {
+    let mut engine = engine(16 * MIB, 0);
+    for at in 1..=8 {
+        engine.adopt_region(at << 40, 16 * MIB);
+    }
+    block(engine.request(8 * MIB));
+    assert_eq!(cut_and_flush(&mut engine, 1), 1);
+    assert_eq!(cut_and_flush(&mut engine, 0), 1, "as many were served as cut before");
+    assert_eq!(cut_and_flush(&mut engine, 15), 15, "fewer were");
+    assert_eq!(cut_and_flush(&mut engine, 14), 15, "as many again");
+    assert_eq!(cut_and_flush(&mut engine, 0), 1, "fewer, with idle segments, too");
+    assert_eq!(cut_and_flush(&mut engine, 0), 1);
+    engine.forget_largest_set();
+    assert_eq!(cut_and_flush(&mut engine, 0), 1);
+    assert_eq!(cut_and_flush(&mut engine, 15), 15, "the cache was cleared");
+    let live: Vec<Block> = (0..8).map(|_| block(engine.request(8 * MIB))).collect();
+    engine.reused(15, 0);
+    live.into_iter().for_each(|it| engine.release(it).unwrap());
+    assert_eq!(cut_and_flush(&mut engine, 15), 15);
+    assert_eq!(cut_and_flush(&mut engine, 15), 1, "more than half was needed at once");
+}

@@ -32,6 +32,8 @@ pub(super) struct Caches {
     paused: u32,
     /// Sizes that were new since the last flush.
     news: usize,
+    /// Requests that cached blocks have served since, and their bytes.
+    served: (u64, u64),
     blocks: usize,
     bytes: usize,
     /// Blocks by the power of two that holds their size.
@@ -109,6 +111,7 @@ impl Caches {
             threads: (0..threads).map(|_| ThreadCache::default()).collect(),
             paused: 0,
             news: 0,
+            served: (0, 0),
             blocks: 0,
             bytes: 0,
             alike: [0; usize::BITS as usize + 1],
@@ -129,6 +132,7 @@ impl Caches {
             found = self.threads.iter_mut().find_map(|it| it.take(bytes));
         }
         if found.is_some() {
+            self.served = (self.served.0 + 1, self.served.1 + bytes as u64);
             self.blocks -= 1;
             self.bytes -= bytes;
             self.alike[power(bytes)] -= 1;
@@ -162,7 +166,7 @@ impl Caches {
 
     /// All cached blocks, in the order in which the allocator releases them.
     fn flush(&mut self) -> Vec<Block> {
-        (self.news, self.blocks, self.bytes) = (0, 0, 0);
+        (self.news, self.served, self.blocks, self.bytes) = (0, (0, 0), 0, 0);
         self.alike.fill(0);
         let mut flushed = Vec::new();
         for cache in self.threads.iter_mut().rev() {
@@ -236,6 +240,8 @@ impl World {
 
     /// Releases all cached blocks.
     pub(super) fn flush(&mut self) {
+        let (blocks, bytes) = self.caches.served;
+        self.provisioner.engine_mut().reused(blocks, bytes);
         for block in self.caches.flush() {
             self.release(block);
         }

@@ -1,5 +1,7 @@
 //! The model: where each block must be, computed in the simplest way.
 
+use std::collections::BTreeMap;
+
 use super::actions::Action;
 use crate::choices::Pick;
 use pinbuddy_core::{
@@ -49,6 +51,13 @@ pub(crate) struct Model {
     next_base: usize,
     /// Whose turn it is.
     home: Home,
+    /// Since caches were flushed: blocks cut beside cached ones, and whether none could be; whether idle segments serve
+    /// such requests, too; none: not tried yet.
+    cut: (u64, bool),
+    spreads: Option<bool>,
+    /// The most that was in use at a request and not cached, of each home.
+    largest: BTreeMap<Home, usize>,
+    cached: usize,
     pub(crate) answers: [u64; 3],
     /// Bytes handed out so far.
     pub(crate) handed_out: u64,
@@ -66,6 +75,10 @@ impl Model {
             gone,
             next_base: 0x1003,
             home: Home::default(),
+            cut: (0, false),
+            spreads: None,
+            largest: BTreeMap::new(),
+            cached: 0,
             answers: [0; 3],
             handed_out: 0,
         }
@@ -152,16 +165,20 @@ impl Model {
         assert_eq!(found, self.anywhere(bytes));
     }
 
-    /// Asks both, the engine first: only from a segment in use by the request's own class.
+    /// Asks both, the engine first: from a segment in use by the request's own class, or from idle ones, too.
     fn request_beside(&mut self, bytes: usize, cached: usize) {
         let cached = Cached { bytes: cached, alike: cached / bytes.max(1) };
         let found = self.engine.request_beside(bytes, cached);
+        self.cached = cached.bytes;
         let mut expected = None;
         if !self.passes(bytes) && !self.is_longer_than_a_segment(bytes) {
-            let best = self.best(bytes, &[class(bytes)]);
+            let kinds = [class(bytes), SegmentKind::Idle];
+            let best = self.best(bytes, if self.spreads == Some(true) { &kinds } else { &kinds[..1] });
+            self.cut = (self.cut.0 + u64::from(best.is_some()), self.cut.1 || best.is_none());
             expected = best.map(|(n, start)| self.take(n, start, bytes));
         }
         assert_eq!(found, expected);
+        self.cached = 0;
     }
 
     fn passes(&self, bytes: usize) -> bool {
@@ -217,6 +234,10 @@ impl Model {
             segment.kind = class(bytes);
         }
         self.blocks.push((block, false));
+        let here = |it: &Block| self.segments.iter().any(|of| of.id == it.segment && of.home == self.home);
+        let used: usize = self.blocks.iter().map(|(it, _)| it).filter(|it| here(it)).map(|it| it.bytes).sum();
+        let largest = self.largest.entry(self.home).or_default();
+        *largest = (*largest).max(used.saturating_sub(self.cached));
         self.count(1, block.bytes as u64);
         block
     }
@@ -282,6 +303,14 @@ impl Model {
     fn reused(&mut self, blocks: usize) {
         let (blocks, bytes) = (blocks as u64, (blocks * GRANULE) as u64);
         self.engine.reused(blocks, bytes);
+        let pinned = self.engine.stats().pinned_bytes.current as usize;
+        let (few, roomy) = (self.cut.0 > blocks, 2 * self.largest.values().sum::<usize>() <= pinned);
+        match self.spreads {
+            None if self.cut.1 && few && roomy => self.spreads = Some(true),
+            Some(true) if self.cut.1 && (few || !roomy) => self.spreads = Some(false),
+            _ => {}
+        }
+        self.cut = (0, false);
         self.count(blocks, bytes);
     }
 
