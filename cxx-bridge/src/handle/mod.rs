@@ -154,7 +154,7 @@ impl<M: Memory> Handle<M> {
         })
     }
 
-    /// Counts requests that cached blocks have served, and the bytes of those blocks.
+    /// The caches are flushed: counts requests that cached blocks have served since they were last, and the bytes of those blocks.
     pub fn reused(&self, blocks: usize, bytes: usize) {
         self.cell.guarded(|| {
             let mut provisioner = self.cell.provisioner()?;

@@ -46,7 +46,7 @@ impl Engine {
     }
 
     /// The most bytes that were in blocks, but not cached, at a request since
-    /// [`Self::forget_largest_set`]; of each home by itself.
+    /// [`Self::cleared`]; of each home by itself.
     pub(crate) fn largest_set(&self) -> usize {
         self.demands.sum(|_, it| it.largest_set) as usize
     }
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     /// The cache is cleared: the largest set becomes what is in use now, and blocks are cut from segments in use.
-    pub(crate) fn forget_largest_set(&mut self) {
+    pub(crate) fn cleared(&mut self) {
         self.demands.forget();
         self.spread = Spread::default();
     }

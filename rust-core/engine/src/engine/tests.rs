@@ -129,7 +129,7 @@ fn idle_segments_serve_beside_cached_blocks_once_those_serve_few_and_as_long_as_
     assert_eq!(cut_and_flush(&mut engine, 14), 15, "as many again");
     assert_eq!(cut_and_flush(&mut engine, 0), 1, "fewer, with idle segments, too");
     assert_eq!(cut_and_flush(&mut engine, 0), 1);
-    engine.forget_largest_set();
+    engine.cleared();
     assert_eq!(cut_and_flush(&mut engine, 0), 1);
     assert_eq!(cut_and_flush(&mut engine, 15), 15, "the cache was cleared");
     let live: Vec<Block> = (0..8).map(|_| block(engine.request(8 * MIB))).collect();

@@ -227,7 +227,7 @@ impl Provisioner {
         self.warm.clear(bytes, &self.settings);
         self.ahead.clear();
         self.guard.clear(self.engine.rival());
-        self.engine.forget_largest_set();
+        self.engine.cleared();
         self.clears = self.clears.wrapping_add(1);
         idle.extend(self.engine.take_leaving(usize::MAX, usize::MAX));
         idle

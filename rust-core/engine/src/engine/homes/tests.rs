@@ -39,7 +39,7 @@ fn homes_that_take_turns_need_both_their_sets() {
     assert_eq!(engine.set_with(70 * GRANULE), 120 * GRANULE);
     assert_eq!(engine.rival_bytes(0), 2 * 64 * GRANULE);
     assert_eq!(engine.rival().count, 2);
-    engine.forget_largest_set();
+    engine.cleared();
     assert_eq!((engine.largest_set(), engine.rival_bytes(0)), (0, 0));
 }
 
