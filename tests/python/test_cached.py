@@ -60,6 +60,7 @@ def test_the_peak_counts_blocks_that_wait_for_a_stream_once(torch, pinned):
 
 
 def test_no_pin_while_another_thread_keeps_what_is_needed(torch, pinned):
+    pinbuddy.warm_up(wait=True)
     whole = [pinned(BLOCK_MB * MIB) for _ in range(BLOCKS)]
     calls = host_stats()["num_host_alloc"]
     del whole
