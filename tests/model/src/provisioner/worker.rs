@@ -29,6 +29,7 @@ impl Parties {
             Work::Unpin(idle) => {
                 assert!(!idle.is_empty(), "nothing is to be unpinned");
                 self.world.unpin_all(&idle);
+                self.provisioner.unpinned();
             }
             Work::Wait => assert!(self.a_request_pins(), "the worker waits for nobody"),
             Work::Done => self.works = false,
