@@ -67,6 +67,11 @@ impl Capacity for Account {
         Budget::on(&self.root, max_mb, own, shared, || self.heard.others())
     }
 
+    fn prepare(&self) {
+        // Where there is no thread, who asks first reads.
+        let _ = self.heard.listen();
+    }
+
     fn has_room(&self, bytes: usize) -> bool {
         lock::assert_none_held("reading limits");
         let full = *self.full.lock();
