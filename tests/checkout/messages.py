@@ -1,6 +1,6 @@
 """Messages and docs/troubleshooting.md: each heading there quotes a message, and each message leads to a heading.
 
-A heading quotes a part of the message that has no number in it. The library's log points to `pinbuddy explain` by itself. Other
+A heading quotes a part of the message that has no number in it, or several with an ellipsis between. The library's log points to `pinbuddy explain` by itself. Other
 messages have a pointer of their own, which quotes a heading.
 """
 
@@ -32,6 +32,10 @@ def warnings(text: str) -> Iterator[str]:
             yield found[1]
 
 
+def quotes(heading: str, text: str) -> bool:
+    return all(part in text for part in heading.split(" … "))
+
+
 def messages(files: Files) -> Iterator[str]:
     said = {path: joined(text) for path, text in files.items() if path.startswith(SOURCES)}
     numbered = {}
@@ -39,12 +43,12 @@ def messages(files: Files) -> Iterator[str]:
         if heading := re.fullmatch("### `(.*)`", line):
             numbered[heading[1]] = number
     for heading, number in numbered.items():
-        if not any(heading in text for text in said.values()):
+        if not any(quotes(heading, text) for text in said.values()):
             yield f"{PAGE}:{number}: nothing says {heading!r}"
     for path, text in said.items():
         text = own(text)
         for warning in warnings(text):
-            if " " in warning and not any(heading in warning for heading in numbered):
+            if " " in warning and not any(quotes(heading, warning) for heading in numbered):
                 yield f"{PAGE}: no heading quotes what {path} says: {warning!r}"
         for start, end in POINTED:
             for rest in text.split(start)[1:]:

@@ -29,7 +29,7 @@ def test_the_command_prints_version_settings_and_summary():
     rows = [line.split(maxsplit=2) for line in settings.splitlines()]
     assert rows[0] == ["variable", "value", "origin"]
     assert ["BUDDY_BLOCK_COUNT", "2", "environment"] in rows
-    assert ["BUDDY_THRESHOLD_MB", "4", 'rejected: "much" is not a whole number'] in rows
+    assert ["BUDDY_THRESHOLD_MB", "4", 'rejected: "much" is not a whole number, such as 8'] in rows
     assert ["BUDDY_DISABLE", "0", "built-in"] in rows
     assert len(rows) == 1 + len(pinbuddy.config())
 

@@ -15,7 +15,7 @@ pub(super) fn number(text: &str) -> Result<usize, &'static str> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.strip_prefix('-') {
         Some(rest) if digits(rest) => Err("is negative"),
-        _ if !digits(text) => Err("is not a whole number"),
+        _ if !digits(text) => Err("is not a whole number, such as 8"),
         // Only digits are left, so it can only fail by being too large.
         _ => text.parse().map_err(|_| TOO_LARGE),
     }

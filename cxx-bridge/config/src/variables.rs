@@ -29,7 +29,7 @@ variables! {
     WARMUP: "BUDDY_WARMUP", "background";
     GROWTH: "BUDDY_GROWTH", "segment";
     MAX_MB: "BUDDY_MAX_MB", "half of what is free";
-    IDLE_S: "BUDDY_IDLE_S", "what a clear left";
+    IDLE_S: "BUDDY_IDLE_S", "off, except for plans";
     BACKING: "BUDDY_BACKING", "auto";
     HUGE_PAGES: "BUDDY_HUGE_PAGES", "auto";
     FORK: "BUDDY_FORK", "share";
@@ -50,13 +50,15 @@ variables! {
 /// How every variable's name begins.
 const PREFIX: &str = "BUDDY_";
 
-/// A warning for each of `names` that starts like one of our variables and is none.
+/// A warning for each of `names` that starts like one of our variables and is none, or is one behind `PIN`.
 pub(super) fn misspelt(names: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut unknown: Vec<String> = names
-        .into_iter()
-        .filter(|name| name.starts_with(PREFIX))
-        .filter(|name| VARIABLES.iter().all(|known| known.name != name))
-        .collect();
+    let is_ours = |name: &str| VARIABLES.iter().any(|known| known.name == name);
+    // Other names that begin with PINBUDDY_ are tools' and tests'.
+    let is_misspelt = |name: &String| match name.strip_prefix("PIN") {
+        Some(rest) => is_ours(rest),
+        None => name.starts_with(PREFIX) && !is_ours(name),
+    };
+    let mut unknown: Vec<String> = names.into_iter().filter(is_misspelt).collect();
     unknown.sort_unstable();
     unknown.iter().map(|name| unknown_name(name)).collect()
 }
@@ -90,11 +92,12 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_shown_with_the_nearest_one() {
-        let names = ["BUDDY_BLOCKSIZE_MB", "BUDDY_LOG", "BUDDY_REGISTER_CHUNK_MB", "BUDDY_TRESHOLD", "PATH", "buddy_x"];
+        let names = ["BUDDY_BLOCKSIZE_MB", "BUDDY_LOG", "BUDDY_REGISTER_CHUNK_MB", "BUDDY_TRESHOLD", "PATH", "PINBUDDY_PLAN", "PINBUDDY_SITE", "buddy_x"];
         insta::assert_snapshot!(misspelt(names.map(str::to_owned)).join("\n"), @r"
         BUDDY_BLOCKSIZE_MB is no setting and has no effect; did you mean BUDDY_BLOCK_SIZE_MB?
         BUDDY_REGISTER_CHUNK_MB is no setting and has no effect; `python -m pinbuddy` lists all
         BUDDY_TRESHOLD is no setting and has no effect; did you mean BUDDY_THRESHOLD_MB?
+        PINBUDDY_PLAN is no setting and has no effect; did you mean BUDDY_PLAN?
         ");
     }
 }

@@ -55,7 +55,7 @@ impl Report {
         let names = self.of(Status::Missing).map(|it| it.name.as_str());
         let names: Vec<_> = names.collect();
         if names.is_empty() {
-            format!("Ready: programs can pin memory here.{notes}")
+            format!("The machine is ready: programs can pin memory here.{notes}")
         } else {
             format!("Needed and missing: {}.{notes}", names.join(", "))
         }

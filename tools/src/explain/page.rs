@@ -62,10 +62,10 @@ impl Page {
         page
     }
 
-    /// The messages that are quoted in a text.
+    /// The messages that are quoted in a text: all parts of a title, between which a name may stand.
     pub(super) fn messages_in(&self, text: &str) -> impl Iterator<Item = &Entry> {
         let all = self.messages.iter();
-        all.filter(move |it| text.contains(it.title))
+        all.filter(move |it| it.title.split(" … ").all(|part| text.contains(part)))
     }
 
     /// What shares words with a text: the most of them.
@@ -176,6 +176,13 @@ mod tests {
             "could not pin\n  The driver refused: docs/deploy.md.\n  More.\n  To read docs/deploy.md: pinbuddy explain docs/deploy.md\n\n"
         );
         assert_eq!(told(&page.messages[1]), "is no trace\n  Another file.\n\n");
+    }
+
+    #[test]
+    fn a_name_may_stand_between_the_parts_of_a_title() {
+        let page = Page::read("## By message\n\n### `the plan in … is not used`\n\nWhy.\n");
+        let is_in = |text: &str| page.messages_in(text).count() == 1;
+        assert!(is_in("the plan in run.plan is not used: it is long") && !is_in("the plan in run.plan is of few requests"));
     }
 
     #[test]
