@@ -1,7 +1,7 @@
 """Messages and docs/troubleshooting.md: each heading there quotes a message, and each message leads to a heading.
 
-A heading quotes a part of the message that has no number in it, or several with an ellipsis between. The library's log points to `pinbuddy explain` by itself. Other
-messages have a pointer of their own, which quotes a heading.
+A heading quotes a part of the message that has no number in it, or several with an ellipsis between. The library's log points to
+`pinbuddy explain` by itself. Other messages have a pointer of their own, which quotes a heading.
 """
 
 import re

@@ -92,7 +92,16 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_shown_with_the_nearest_one() {
-        let names = ["BUDDY_BLOCKSIZE_MB", "BUDDY_LOG", "BUDDY_REGISTER_CHUNK_MB", "BUDDY_TRESHOLD", "PATH", "PINBUDDY_PLAN", "PINBUDDY_SITE", "buddy_x"];
+        let names = [
+            "BUDDY_BLOCKSIZE_MB",
+            "BUDDY_LOG",
+            "BUDDY_REGISTER_CHUNK_MB",
+            "BUDDY_TRESHOLD",
+            "PATH",
+            "PINBUDDY_PLAN",
+            "PINBUDDY_SITE",
+            "buddy_x",
+        ];
         insta::assert_snapshot!(misspelt(names.map(str::to_owned)).join("\n"), @r"
         BUDDY_BLOCKSIZE_MB is no setting and has no effect; did you mean BUDDY_BLOCK_SIZE_MB?
         BUDDY_REGISTER_CHUNK_MB is no setting and has no effect; `python -m pinbuddy` lists all

@@ -68,8 +68,7 @@ impl Capacity for Account {
     }
 
     fn prepare(&self) {
-        // Where there is no thread, who asks first reads.
-        let _ = self.heard.listen();
+        self.heard.listen();
     }
 
     fn has_room(&self, bytes: usize) -> bool {

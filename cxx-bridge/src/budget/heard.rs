@@ -1,4 +1,4 @@
-//! What other processes are heard to claim: read when it is first asked for, and from then on beside the program.
+//! What other processes are heard to claim: read beside the program.
 //!
 //! The kernel lists locks only once each processor has passed through it, so that nobody takes or gives up a lock
 //! meanwhile (RCU). That is 8 to 30 ms, and a pin of 16 MiB takes 2. So a thread reads: once CUDA is up, where a list is older
@@ -52,24 +52,34 @@ impl Heard {
 
     /// The claims of others.
     pub(super) fn others(&self) -> Vec<Claim> {
-        let (known, own) = {
-            let latest = self.0.latest.lock();
-            (latest.claims.clone(), latest.own)
-        };
-        let Some((since, claims)) = known else {
+        let mut latest = self.0.latest.lock();
+        let Some((since, claims)) = latest.claims.clone() else {
+            drop(latest);
             return self.0.read();
         };
-        let is_old = since.elapsed() >= GOOD || self.own().pinned() > own.saturating_mul(2);
-        if is_old && !self.listen() { self.0.read() } else { claims }
+        let is_old = since.elapsed() >= GOOD || self.own().pinned() > latest.own.saturating_mul(2);
+        let begins = is_old && latest.begins();
+        drop(latest);
+        if begins && !self.reads_beside() { self.0.read() } else { claims }
     }
 
-    /// Has a thread read a list, unless one does; false if there is none for it.
-    pub(super) fn listen(&self) -> bool {
-        if mem::replace(&mut self.0.latest.lock().reading, true) {
-            return true;
+    /// Has a thread read a list, unless one does. Where there is none for it, who asks first reads.
+    pub(super) fn listen(&self) {
+        if self.0.latest.lock().begins() {
+            self.reads_beside();
         }
+    }
+
+    fn reads_beside(&self) -> bool {
         let shared = Arc::clone(&self.0);
         sync::start("pinbuddy-claims", move || drop(shared.read())).is_ok()
+    }
+}
+
+impl Latest {
+    /// Whether the caller is to begin to read another.
+    fn begins(&mut self) -> bool {
+        !mem::replace(&mut self.reading, true)
     }
 }
 
@@ -110,7 +120,7 @@ mod tests {
         let root = machine(&[("proc/locks", "")]);
         let heard = Heard::below(root.path().into());
         let mib = || heard.others().first().map_or(0, |it| it.bytes >> 20);
-        assert!(heard.listen());
+        heard.listen();
         until(|| heard.0.latest.lock().claims.is_some());
         let mut known = 0;
         for (own, others, is_heard) in [(8, 3, true), (8, 4, false), (1, 5, true), (16, 6, false), (2, 7, true)] {

@@ -182,7 +182,9 @@ mod tests {
     fn a_name_may_stand_between_the_parts_of_a_title() {
         let page = Page::read("## By message\n\n### `the plan in … is not used`\n\nWhy.\n");
         let is_in = |text: &str| page.messages_in(text).count() == 1;
-        assert!(is_in("the plan in run.plan is not used: it is long") && !is_in("the plan in run.plan is of few requests"));
+        assert!(
+            is_in("the plan in run.plan is not used: it is long") && !is_in("the plan in run.plan is of few requests")
+        );
     }
 
     #[test]
