@@ -67,10 +67,6 @@ impl Capacity for Account {
         Budget::on(&self.root, max_mb, own, shared, || self.heard.others())
     }
 
-    fn prepare(&self) {
-        self.heard.listen();
-    }
-
     fn has_room(&self, bytes: usize) -> bool {
         lock::assert_none_held("reading limits");
         let full = *self.full.lock();

@@ -1,12 +1,11 @@
-//! What other processes are heard to claim: read beside the program.
+//! What other processes are heard to claim: read when it is first asked for, and from then on beside the program.
 //!
 //! The kernel lists locks only once each processor has passed through it, so that nobody takes or gives up a lock
-//! meanwhile (RCU). That is 8 to 30 ms, and a pin of 16 MiB takes 2. So a thread reads: once CUDA is up, where a list is older
-//! than a second, and where this process has twice as much pinned as then, since processes that begin together claim nothing yet
-//! at first. Meanwhile the list before is used: in that time nobody can pin much more. Knows no policy. Invariants:
-//! only who asks before there is any list waits; nothing is read under a lock (I5).
+//! meanwhile (RCU). That is 8 to 30 ms, and a pin of 16 MiB takes 2. So a list is used for a second, and until this process has
+//! twice as much pinned as then, since processes that begin together claim nothing yet when each of them reads its first list. An
+//! older one is used on while a thread reads another. Knows no policy. Invariants: only who asks first waits; nothing is read
+//! under a lock (I5).
 
-use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,28 +57,16 @@ impl Heard {
             return self.0.read();
         };
         let is_old = since.elapsed() >= GOOD || self.own().pinned() > latest.own.saturating_mul(2);
-        let begins = is_old && latest.begins();
+        let begins = is_old && !latest.reading;
+        latest.reading |= begins;
         drop(latest);
-        if begins && !self.reads_beside() { self.0.read() } else { claims }
-    }
-
-    /// Has a thread read a list, unless one does. Where there is none for it, who asks first reads.
-    pub(super) fn listen(&self) {
-        if self.0.latest.lock().begins() {
-            self.reads_beside();
+        if begins {
+            let shared = Arc::clone(&self.0);
+            if sync::start("pinbuddy-claims", move || drop(shared.read())).is_err() {
+                return self.0.read();
+            }
         }
-    }
-
-    fn reads_beside(&self) -> bool {
-        let shared = Arc::clone(&self.0);
-        sync::start("pinbuddy-claims", move || drop(shared.read())).is_ok()
-    }
-}
-
-impl Latest {
-    /// Whether the caller is to begin to read another.
-    fn begins(&mut self) -> bool {
-        !mem::replace(&mut self.reading, true)
+        claims
     }
 }
 
@@ -100,6 +87,7 @@ mod tests {
     use super::super::claims;
     use super::super::tests::machine;
     use super::*;
+    use crate::handle::tests::until;
 
     fn hold(root: &Path, mib: i64) {
         let (first, last) = (claims::HELD, claims::HELD + mib - 1);
@@ -107,28 +95,19 @@ mod tests {
         fs::write(root.join("proc/locks"), line).unwrap();
     }
 
-    fn until(is_so: impl Fn() -> bool) {
-        let begun = Instant::now();
-        while !is_so() {
-            assert!(begun.elapsed() < Duration::from_secs(60));
-            std::thread::yield_now();
-        }
-    }
-
     #[test]
     fn who_has_doubled_what_it_has_hears_of_those_that_began_together_with_it() {
         let root = machine(&[("proc/locks", "")]);
         let heard = Heard::below(root.path().into());
         let mib = || heard.others().first().map_or(0, |it| it.bytes >> 20);
-        heard.listen();
-        until(|| heard.0.latest.lock().claims.is_some());
+        assert_eq!(mib(), 0);
         let mut known = 0;
         for (own, others, is_heard) in [(8, 3, true), (8, 4, false), (1, 5, true), (16, 6, false), (2, 7, true)] {
             heard.own().add(own << 20);
             hold(root.path(), others);
             assert_eq!(mib(), known, "{own} MiB more: nobody waits");
             if is_heard {
-                until(|| mib() == others as u64);
+                until("another list", || mib() == others as u64);
                 known = others as u64;
             }
             assert!(!heard.0.latest.lock().reading);
@@ -146,7 +125,7 @@ mod tests {
         assert_eq!(mib(), 3, "it is good for a second");
         heard.0.latest.lock().claims.as_mut().unwrap().0 -= GOOD;
         assert_eq!(mib(), 3, "it is used while a thread reads");
-        until(|| mib() == 5);
+        until("another list", || mib() == 5);
         assert!(!heard.0.latest.lock().reading);
     }
 }

@@ -56,9 +56,6 @@ pub trait Capacity: std::fmt::Debug + Send + Sync {
     /// The most ordinary memory that this process may pin now, while `taken` of it is taken.
     fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget;
 
-    /// The first budget will be asked for soon: what takes time is read by a thread.
-    fn prepare(&self) {}
-
     /// Whether a pin of `bytes` leaves enough to others now. After a refusal the answer may stay the same
     /// for a second, unless something is unpinned.
     fn has_room(&self, bytes: usize) -> bool;

@@ -23,14 +23,11 @@ const SELDOM: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl<M: Memory> Handle<M> {
-    /// CUDA is up: the first budget is prepared. What the plan asks for is pinned, by a thread of its own, once `adopt_context` is
-    /// true, which has given that thread the device by then: whose memory it is decides on which node it lies. Nothing is pinned
+    /// CUDA is up: what the plan asks for is pinned, by a thread of its own, once `adopt_context` is true, which has given that
+    /// thread the device by then: whose memory it is decides on which node it lies. Does nothing
     /// without a plan, where the user turned warm-ups off, and a second time. Where there is no thread, or the process
     /// never gets a context, requests pin as they would have.
     pub fn warm_up_early(&'static self, adopt_context: impl Fn() -> bool + Send + 'static) {
-        if self.is_on() {
-            self.pinner.prepare();
-        }
         let wanted = self.is_planned && self.settings.warm_up != WarmUp::Off && self.is_on();
         if wanted {
             // At full speed: the program needs all of it, and its first request would wait for what is left.

@@ -105,13 +105,6 @@ impl<M: Memory> Pinner<M> {
         pinned.map_err(Refused::from)
     }
 
-    /// Has a thread read what the first budget needs, unless the user chose one.
-    pub(super) fn prepare(&self) {
-        if self.max_mb.is_none() {
-            self.capacity.prepare();
-        }
-    }
-
     fn whole_pages(&self, bytes: usize) -> usize {
         let whole = bytes.checked_next_multiple_of(self.memory.page());
         whole.unwrap_or(bytes)

@@ -93,7 +93,7 @@ fn is_retired(handle: Tested) -> bool {
 }
 
 /// Waits until `there` returns true; fails if that takes too long.
-fn until(what: &str, mut there: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut there: impl FnMut() -> bool) {
     let late = Instant::now() + Duration::from_secs(60);
     while !there() {
         assert!(Instant::now() < late, "it never came: {what}");
