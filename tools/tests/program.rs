@@ -104,6 +104,12 @@ fn advice_for_people_and_for_programs() {
     says(&text, "\nRecommended: ");
     let evidence = "\n   evidence  4 empty_cache calls in 4 of 25 iterations";
     says(&text, evidence);
+    // Of a program that marks no iterations nothing is said of them.
+    let lines = fs::read_to_string(&trace).unwrap();
+    let unmarked: Vec<&str> = lines.lines().filter(|it| !it.contains("\"iter\"")).collect();
+    let text = told(&["advise", &file(&folder, "unmarked.jsonl", unmarked.join("\n").as_bytes()), "--time-limit", "1"]);
+    let stock = text.lines().find(|it| it.starts_with("  stock ")).unwrap();
+    assert!(stock.ends_with(" -") && !text.contains("iteration"), "{text}");
 }
 
 #[test]

@@ -34,8 +34,12 @@ impl fmt::Display for Advice {
         };
         let requests = show::count(counts.requests, "request");
         let (live, name) = (show::bytes(counts.largest_live), &self.trace);
-        let iterations = show::count(counts.iterations, "iteration");
-        writeln!(f, "{name}: {requests}{above}, at most {live} live, {iterations}")?;
+        // A program that marks no ends of iterations has none.
+        let iterations = match counts.iterations {
+            0 => String::new(),
+            some => format!(", {}", show::count(some, "iteration")),
+        };
+        writeln!(f, "{name}: {requests}{above}, at most {live} live{iterations}")?;
         if let Some(waited) = counts.waited {
             writeln!(f, "The run itself {waited}.")?;
         }
@@ -80,7 +84,10 @@ impl Advice {
                 it.over_live,
                 it.waits.map_or_else(|| "-".to_owned(), |it| it.to_string()),
                 it.pins,
-                it.pins_after_first_iteration,
+                match self.counts.iterations {
+                    0 => "-".to_owned(),
+                    _ => it.pins_after_first_iteration.to_string(),
+                },
             )?;
         }
         if self.choices.iter().any(|it| it.stopped) {
