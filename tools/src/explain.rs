@@ -73,6 +73,14 @@ fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
     }
     let near = page.near(asked);
     if near.is_empty() && defined.is_none() {
+        let sections = pages::sections_with(asked.trim());
+        if let Some(first) = sections.first().filter(|_| asked.trim().len() >= page::SHORTEST) {
+            writeln!(out, "'{}' is in:", asked.trim())?;
+            sections.iter().take(MOST_NEAR).try_for_each(|it| writeln!(out, "  {it}"))?;
+            let (page, _) = first.split_once(':').unwrap_or_default();
+            writeln!(out, "To read a page: pinbuddy explain {page}")?;
+            return Ok(true);
+        }
         writeln!(
             out,
             "Nothing is known of that. All that is known: pinbuddy explain, with no more words. Whether pinbuddy is in \

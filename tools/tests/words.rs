@@ -116,6 +116,11 @@ fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
     let (code, said) = explained(&["BUDDY_FORK=hide"], "");
     assert_eq!(code, Some(0));
     says(&said, "BUDDY_FORK\n  what forked children");
+    let (code, said) = explained(&["no", "gpu"], "");
+    assert!(code == Some(0) && said.starts_with("there is no GPU here\n"), "{said}");
+    let (code, said) = explained(&["huge", "pages"], "");
+    assert!(code == Some(0) && said.starts_with("'huge pages' is in:\n  docs/deploy.md: Huge pages\n"), "{said}");
+    says(&said, "\nTo read a page: pinbuddy explain docs/deploy.md\n");
     let (code, said) = explained(&["the of xyzzy"], "");
     assert_eq!(code, Some(1));
     assert!(said.starts_with("Nothing is known of that."), "{said}");

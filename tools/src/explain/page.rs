@@ -9,7 +9,7 @@ use crate::show;
 const WIDTH: usize = 96;
 
 /// A word that is shorter says nothing about what is meant.
-const SHORTEST: usize = 4;
+pub(super) const SHORTEST: usize = 4;
 
 /// A symptom or a message.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,9 +68,13 @@ impl Page {
         all.filter(move |it| it.title.split(" … ").all(|part| text.contains(part)))
     }
 
-    /// What shares words with a text: the most of them.
+    /// What has all of a text in its title, or else shares words with it: the most of them.
     pub(super) fn near(&self, text: &str) -> Vec<&Entry> {
-        let text = text.to_lowercase();
+        let text = text.trim().to_lowercase();
+        let part_of: Vec<&Entry> = self.messages.iter().filter(|it| it.title.to_lowercase().contains(&text)).collect();
+        if text.len() >= SHORTEST && !part_of.is_empty() {
+            return part_of;
+        }
         let words: Vec<&str> = words(&text).collect();
         let shared = |it: &&Entry| {
             let title = it.title.to_lowercase();

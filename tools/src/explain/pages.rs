@@ -28,6 +28,23 @@ pub(super) fn asked_for(words: &str) -> Option<Result<&'static str, String>> {
     }))
 }
 
+/// Where a phrase stands, in any case: a line for each section, with its page. Those with it in their heading come first.
+pub(super) fn sections_with(phrase: &str) -> Vec<String> {
+    let phrase = phrase.to_lowercase();
+    let mut found = Vec::new();
+    for (name, text) in PAGES {
+        for section in text.split("\n#") {
+            let heading = section.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+            if section.to_lowercase().contains(&phrase) {
+                let is_its_subject = heading.to_lowercase().contains(&phrase);
+                found.push((!is_its_subject, format!("docs/{name}.md: {}", heading.replace('`', ""))));
+            }
+        }
+    }
+    found.sort_by_key(|it| it.0);
+    found.into_iter().map(|it| it.1).collect()
+}
+
 /// The pages of docs/ that a text names, each once.
 pub(super) fn named_in(text: &str) -> Vec<&str> {
     let mut named = Vec::new();
@@ -96,5 +113,13 @@ mod tests {
         assert_eq!(asked_for("could not pin"), None);
         let said = asked_for("docs/bench.md").unwrap().unwrap_err();
         assert!(said.contains("deploy, device"), "{said}");
+    }
+
+    #[test]
+    fn a_phrase_is_found_in_headings_before_texts() {
+        let found = sections_with("HUGE pages");
+        assert_eq!(found[0], "docs/deploy.md: Huge pages");
+        assert!(found.len() > 1 && found.iter().all(|it| it.starts_with("docs/")), "{found:?}");
+        assert!(sections_with("no such phrase").is_empty());
     }
 }

@@ -14,6 +14,8 @@ fn setting(asked: &str) -> Option<Entry> {
     if value.contains(char::is_whitespace) {
         return None;
     }
+    // Who reads PINBUDDY_… of a warning, or believes it, asks for the setting's own name.
+    let name = name.strip_prefix("PIN").unwrap_or(name);
     let begin = format!("| `{name}` | ");
     let mut rows = page("docs/variables.md").lines();
     let row = rows.find(|it| it.starts_with(&begin))?;
@@ -57,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_setting_is_known_by_its_name_alone() {
-        for asked in ["BUDDY_THRESHOLD_MB", "BUDDY_THRESHOLD_MB=0"] {
+        for asked in ["BUDDY_THRESHOLD_MB", "BUDDY_THRESHOLD_MB=0", "PINBUDDY_THRESHOLD_MB"] {
             let said = told(asked).unwrap();
             assert!(said.starts_with("BUDDY_THRESHOLD_MB\n  the smallest request"));
             for part in ["  Default: 4. ", "pinbuddy explain docs/variables.md"] {
