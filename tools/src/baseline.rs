@@ -52,9 +52,9 @@ pub fn ratio(one: u64, other: u64) -> f64 {
     }
 }
 
-/// Stock, and the engine as it comes, which serves requests of all sizes here.
-pub fn runs() -> [Box<dyn Run>; 2] {
-    let settings = Settings { threshold_bytes: 0, ..Settings::default() };
+/// Stock, and the engine as it comes, which serves requests of so many bytes and more.
+pub fn runs(threshold_bytes: u64) -> [Box<dyn Run>; 2] {
+    let settings = Settings { threshold_bytes, ..Settings::default() };
     [Kind::Stock, Kind::Pinbuddy].map(|it| replay::on(it, settings))
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn stopped(outcome: &Outcome) -> bool {
 }
 
 /// Both on blocks that live once: what ends at a moment does so before anything begins. None where sizes are no bytes of
-/// any machine.
+/// any machine. The engine serves blocks of all sizes.
 pub(crate) fn of_blocks(blocks: &[Block], bound: u64) -> Option<[Baseline; 2]> {
     if bound > MOST_PINNED || blocks.iter().any(|it| it.size > MOST_BYTES) {
         return None;
@@ -135,7 +135,7 @@ pub(crate) fn of_blocks(blocks: &[Block], bound: u64) -> Option<[Baseline; 2]> {
         events.push((block.upper, false, number));
     }
     events.sort_unstable();
-    let mut replays = Replays::new(runs().into());
+    let mut replays = Replays::new(runs(0).into());
     for (at, begins, block) in events {
         let bytes = blocks[block as usize].size;
         let act = match begins {

@@ -156,7 +156,7 @@ fn read(input: &Input, threshold: u64) -> Result<Read> {
     let mut record = Record::new(MOST_EVENTS);
     let mut lifetimes = Lifetimes::new(threshold);
     let mut beside = Beside::new(threshold);
-    let mut replays = Replays::new(baseline::runs().into());
+    let mut replays = Replays::new(baseline::runs(input.threshold()).into());
     let (mut full, mut has, mut run_peak) = (false, 0_u64, 0);
     let mut push = |event| full |= !record.push(event);
     input.each(&mut |item| {

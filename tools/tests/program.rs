@@ -113,6 +113,24 @@ fn advice_for_people_and_for_programs() {
 }
 
 #[test]
+fn a_plan_is_compared_with_what_its_advice_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = (0..40).map(|id| format!("{{\"t\":{id},\"op\":\"alloc\",\"id\":{id},\"bytes\":1048576}}\n"));
+    let small = file(&folder, "small.jsonl", small.collect::<String>().as_bytes());
+    for trace in [trace(&folder, "checkpoint", 5), trace(&folder, "variable-lengths", 5), small] {
+        let [plan, advice] = ["plan", "advise"].map(|it| json(&[it, &trace, "--json", "--time-limit", "0"]));
+        for (one, name) in [("stock", "stock"), ("engine", "pinbuddy")] {
+            let mut choices = advice["choices"].as_array().unwrap().iter();
+            let choice = choices.find(|it| it["name"] == name).unwrap();
+            let pairs = [("peak", "pinned"), ("pins", "pins"), ("waits", "waits")];
+            for (in_plan, in_advice) in pairs {
+                assert_eq!(plan[one][in_plan], choice[in_advice], "{trace}: {in_plan} of {name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_cut_off_is_used_up_to_there_and_said() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(&folder, "tensors-155", 3);
