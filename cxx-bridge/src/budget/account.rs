@@ -89,8 +89,16 @@ impl Capacity for Account {
     }
 
     fn standing(&self) -> Standing {
+        self.hear();
+        Standing {
+            limits: self.limits().all().collect(),
+            others: self.heard.others().iter().flatten().map(|it| it.bytes).sum(),
+        }
+    }
+
+    fn hear(&self) {
         lock::assert_none_held("reading limits");
-        Standing { limits: self.limits().all().collect(), others: self.heard.others().iter().map(|it| it.bytes).sum() }
+        self.heard.first();
     }
 
     fn claim(&self, bytes: usize) {

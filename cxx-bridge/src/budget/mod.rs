@@ -39,6 +39,8 @@ pub struct Budget {
     pub bytes: usize,
     /// The reason, for people; completes "... may pin 2 GiB, ...".
     pub why: String,
+    /// Decided before it was known what other processes have pinned: good for one pin.
+    pub guessed: bool,
 }
 
 /// What limits memory now, for people.
@@ -66,6 +68,9 @@ pub trait Capacity: std::fmt::Debug + Send + Sync {
     /// Which limits there are, and what others have pinned.
     fn standing(&self) -> Standing;
 
+    /// Waits until it is known what other processes have pinned: up to 30 ms, once.
+    fn hear(&self);
+
     /// Tells other processes that this one has pinned so much more.
     fn claim(&self, bytes: usize);
     /// Tells other processes that this one has unpinned so much.
@@ -80,10 +85,11 @@ impl Budget {
         max_mb: Option<usize>,
         own: (u64, u64),
         shared_with_gpus: impl FnOnce() -> bool,
-        others: impl FnOnce() -> Vec<Claim>,
+        others: impl FnOnce() -> Option<Vec<Claim>>,
     ) -> Self {
         if let Some(max) = max_mb {
-            return Self { bytes: max.saturating_mul(MIB), why: "which is BUDDY_MAX_MB".to_owned() };
+            let why = "which is BUDDY_MAX_MB".to_owned();
+            return Self { bytes: max.saturating_mul(MIB), why, guessed: false };
         }
         let files = Files::below(root);
         let limits = Limits { shared_with_gpus: shared_with_gpus(), ..Limits::read(&files) };
@@ -93,8 +99,9 @@ impl Budget {
             grows: it.grew.abs_diff(now) < GROWS,
             inside: matches!(&limits.cgroup, Some(tightest) if tightest.group.has(&files, it.process)),
         };
-        let others: Vec<Other> = others().iter().map(other).collect();
-        Self::decide(&limits, launcher::processes(), own, &others)
+        let heard = others();
+        let others: Vec<Other> = heard.iter().flatten().map(other).collect();
+        Self { guessed: heard.is_none(), ..Self::decide(&limits, launcher::processes(), own, &others) }
     }
 
     /// The budget under `limits` beside `others`; `processes` is how many a launcher started, and the
@@ -124,13 +131,13 @@ impl Budget {
             (limit, share)
         };
         let Some((limit, share)) = limits.all().map(fair).min_by_key(|(_, it)| it.bytes) else {
-            return Self { bytes: usize::MAX, why: "since no limit is known".to_owned() };
+            return Self { bytes: usize::MAX, why: "since no limit is known".to_owned(), guessed: false };
         };
         let mut why = reason(limit, &share, variable);
         if taken > share.bytes {
             why = format!("as it has pinned already: more than {why}");
         }
-        Self { bytes: usize::try_from(share.bytes.max(taken)).unwrap_or(usize::MAX), why }
+        Self { bytes: usize::try_from(share.bytes.max(taken)).unwrap_or(usize::MAX), why, guessed: false }
     }
 
     /// Whether a pin of `bytes` takes at most half of what is free now: processes without this library need

@@ -1,7 +1,7 @@
 //! How much of a budget is taken, and when the budget is decided anew.
 //!
 //! The budget is decided for each pin, since it changes while a program runs, with the program's own
-//! ordinary memory and with other processes. That reads files, so it is done at most every 10 ms; once
+//! ordinary memory and with other processes. That reads files, so it is done at most every 10 ms, but for guesses; once
 //! the budget is used up, so that every request meets it, once a second. Does not know how a budget is
 //! decided. Invariants: concurrent takes never exceed the budget together; what is taken exceeds it only
 //! if it has shrunk since. Nothing is decided under a lock.
@@ -29,8 +29,15 @@ pub(crate) struct Quota {
 #[derive(Debug)]
 struct Latest {
     budget: Budget,
-    /// When a thread last began to decide.
+    /// When a thread last began to decide; before that, where it guessed.
     begun: Instant,
+}
+
+impl Latest {
+    fn new(budget: Budget, begun: Instant) -> Self {
+        let begun = if budget.guessed { begun.checked_sub(GOOD).unwrap_or(begun) } else { begun };
+        Self { budget, begun }
+    }
 }
 
 impl Quota {
@@ -39,7 +46,7 @@ impl Quota {
         Self {
             taken: AtomicUsize::new(0),
             bytes: AtomicUsize::new(budget.bytes),
-            latest: Lock::new(Latest { budget, begun: Instant::now() }),
+            latest: Lock::new(Latest::new(budget, Instant::now())),
         }
     }
 
@@ -101,7 +108,7 @@ impl Quota {
     fn set(&self, budget: Budget) {
         let mut latest = self.latest.lock();
         self.bytes.store(budget.bytes, Ordering::Relaxed);
-        latest.budget = budget;
+        *latest = Latest::new(budget, latest.begun);
     }
 }
 
@@ -113,7 +120,7 @@ mod tests {
 
     fn of(bytes: usize) -> Budget {
         let why = String::new();
-        Budget { bytes, why }
+        Budget { bytes, why, guessed: false }
     }
 
     /// Makes the latest decision a minute old.
@@ -145,6 +152,15 @@ mod tests {
         assert!(quota.take(60, |taken| of(taken + 200)));
         assert_eq!((quota.taken(), quota.left()), (120, 140));
         assert_eq!(quota.budget(), of(260));
+    }
+
+    #[test]
+    fn a_guess_is_decided_anew_by_the_next_pin_and_reader() {
+        let guess = |bytes: usize| Budget { guessed: true, ..of(bytes) };
+        let quota = Quota::new(guess(100));
+        assert!(quota.take(60, |_| guess(90)));
+        quota.refresh(Instant::now(), |taken| guess(taken + 10));
+        assert!(!quota.take(60, |_| of(80)) && quota.take(20, |_| panic!("decided twice in a second")));
     }
 
     #[test]

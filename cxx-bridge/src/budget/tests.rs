@@ -112,7 +112,7 @@ fn four(grew: u64) -> (tempfile::TempDir, [u64; 3]) {
 /// The budget beside what the machine's list says.
 fn on(root: &Path, claims: &Claims, taken: u64) -> Budget {
     let own = (claims.pinned(), taken);
-    Budget::on(root, None, own, || false, || claims.of_others(root))
+    Budget::on(root, None, own, || false, || Some(claims.of_others(root)))
 }
 
 #[test]

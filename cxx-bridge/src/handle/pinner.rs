@@ -17,6 +17,9 @@ use crate::lock;
 use crate::log::{self, Bytes};
 use crate::sync::AtomicBool;
 
+/// Pinning so much takes as long as hearing of other processes, 8 to 30 ms, for which shorter pins do not wait.
+const LONG: usize = 64 << 20;
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Pinner<M> {
@@ -112,6 +115,9 @@ impl<M: Memory> Pinner<M> {
 
     fn take_from_quota(&self, bytes: usize) -> Result<(), Refused> {
         let quota = self.quota();
+        if self.max_mb.is_none() && bytes >= LONG {
+            self.capacity.hear();
+        }
         // Before the machine's files are read: once the budget is used up, every request comes here.
         if !quota.take(bytes, |taken| self.budget(taken)) {
             return Err(Refusal::Budget.into());

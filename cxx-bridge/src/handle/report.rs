@@ -61,7 +61,7 @@ impl<M: Memory> Handle<M> {
                 "owed": progress.map_or(0, |it| it.deficit),
                 "stopped": self.notices.why_stopped(),
             },
-            "budget": self.pinner.decided_budget().map(|Budget { bytes, why }| {
+            "budget": self.pinner.decided_budget().map(|Budget { bytes, why, .. }| {
                 json!({ "bytes": bytes, "why": why })
             }),
             "engine": stats.as_ref().map(counters),

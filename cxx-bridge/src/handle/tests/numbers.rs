@@ -47,6 +47,8 @@ pub(crate) struct Numbers {
     pub(crate) registering: Dial<usize>,
     /// How much may be pinned.
     pub(super) budget: Dial<usize>,
+    /// How much may be pinned by a guess, until somebody waits to hear of other processes; 0 after that.
+    pub(super) guessed: Dial<usize>,
     /// The largest pin for which the machine has room.
     pub(super) room: Dial<usize>,
     /// Bytes that the machine has left.
@@ -294,6 +296,10 @@ impl Completions for &'static Numbers {
 }
 
 impl Capacity for &'static Numbers {
+    fn hear(&self) {
+        self.guessed.set(0);
+    }
+
     fn claim(&self, bytes: usize) {
         self.claimed.add(bytes);
     }
@@ -315,9 +321,11 @@ impl Capacity for &'static Numbers {
     }
 
     fn budget(&self, max_mb: Option<usize>, taken: usize) -> Budget {
-        let budget = self.budget.get().max(taken);
+        let (guessed, budget) = (self.guessed.get(), self.budget.get());
+        let guesses = guessed > 0;
+        let budget = if guesses { guessed } else { budget }.max(taken);
         let bytes = max_mb.map_or(budget, |mb| mb * MIB);
         let why = "as the test has it".to_owned();
-        Budget { bytes, why }
+        Budget { bytes, why, guessed: guesses }
     }
 }

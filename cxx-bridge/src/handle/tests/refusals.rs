@@ -37,6 +37,17 @@ fn a_background_warm_up_that_fails_leaves_requests_to_themselves() {
 }
 
 #[test]
+fn a_long_pin_waits_to_hear_of_other_processes_and_a_short_one_does_not() {
+    let handle = with(&[("BUDDY_WARMUP", "off"), ("BUDDY_GROWTH", "exact")]);
+    numbers(handle).guessed.set(1024 * MIB);
+    numbers(handle).budget.set(100 * MIB);
+    assert!(handle.request(20 * MIB).is_some());
+    assert_eq!(numbers(handle).guessed.get(), 1024 * MIB);
+    assert!(handle.request(84 * MIB).is_none(), "only 80 are this process's");
+    assert_eq!((numbers(handle).guessed.get(), pinned(handle)), (0, vec![20]));
+}
+
+#[test]
 fn completed_events_come_before_anything_else() {
     let handle = sync(1);
     let first = handle.request(60 * MIB).unwrap();
