@@ -3,6 +3,9 @@
 // Cached blocks are released before each report, so that they appear as idle.
 #include "buddy_allocator.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "lock.h"
@@ -10,11 +13,13 @@
 namespace pinbuddy {
 namespace {
 
-void add(Stat& sum, const Counter& counter) {
+// Upstream's and the engine's together; `most` is the largest sum of any moment, if that is known.
+void add(Stat& sum, const Counter& counter, std::size_t most = std::numeric_limits<std::int64_t>::max()) {
   sum.current += counter.current;
   sum.peak += counter.peak;
   sum.allocated += counter.allocated;
   sum.freed += counter.freed;
+  sum.peak = std::max(sum.current, std::min(sum.peak, static_cast<std::int64_t>(most)));
 }
 
 } // namespace
@@ -28,8 +33,9 @@ HostStats BuddyAllocator::getStats() {
   flush_cached();
   const Counters engine = engine_counters();
   const HostCounts counts = counts_of(stats);
-  add(counts.allocations, engine.segments);
-  add(counts.allocated_bytes, engine.pinned_bytes);
+  const Amount most = most_pinned();
+  add(counts.allocations, engine.segments, most.blocks);
+  add(counts.allocated_bytes, engine.pinned_bytes, most.bytes);
   add(counts.active_requests, engine.active_blocks);
   add(counts.active_bytes, engine.active_bytes);
   stats.num_host_alloc += engine.segments.allocated;

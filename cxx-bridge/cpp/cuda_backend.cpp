@@ -6,6 +6,7 @@
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -58,9 +59,10 @@ void* CudaBackend::pin_counted(std::size_t bytes, c10::DeviceIndex fallback) {
   const auto elapsed = microseconds_of([&] { region = pin(bytes, fallback); });
   {
     Lock guard(regions_mutex_);
+    region.bytes = bytes;
     regions_[region.address] = region;
   }
-  count_pin(elapsed);
+  count_pin(bytes, elapsed);
   return region.address;
 }
 
@@ -75,7 +77,7 @@ void CudaBackend::unpin_counted(void* address) {
     regions_.erase(found);
   }
   try {
-    count_unpin(microseconds_of([&] { unpin(region); }));
+    count_unpin(region.bytes, microseconds_of([&] { unpin(region); }));
   } catch (...) {
     Lock guard(regions_mutex_);
     regions_[address] = region;
@@ -83,13 +85,16 @@ void CudaBackend::unpin_counted(void* address) {
   }
 }
 
-void CudaBackend::count_pin(int64_t microseconds) {
+void CudaBackend::count_pin(std::size_t bytes, int64_t microseconds) {
   Lock guard(stats_.timing_mutex_);
+  pinned_ += {1, bytes};
+  most_pinned_ = {std::max(most_pinned_.blocks, pinned_.blocks), std::max(most_pinned_.bytes, pinned_.bytes)};
   stats_.host_alloc_time.increase(microseconds);
 }
 
-void CudaBackend::count_unpin(int64_t microseconds) {
+void CudaBackend::count_unpin(std::size_t bytes, int64_t microseconds) {
   Lock guard(stats_.timing_mutex_);
+  pinned_ = {pinned_.blocks - 1, pinned_.bytes - bytes};
   stats_.host_free_time.increase(microseconds);
 }
 

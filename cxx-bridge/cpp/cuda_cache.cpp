@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "lock.h"
 #include "setting.h"
 #include "settings.h"
 
@@ -149,6 +150,13 @@ void CudaBackend::resetAccumulatedStats() {
 void CudaBackend::resetPeakStats() {
   flush();
   Upstream::resetPeakStats();
+  Lock guard(stats_.timing_mutex_);
+  most_pinned_ = pinned_;
+}
+
+Amount CudaBackend::most_pinned() {
+  Lock guard(stats_.timing_mutex_);
+  return most_pinned_;
 }
 
 std::vector<HostSegmentInfo> CudaBackend::getSegments() {

@@ -53,3 +53,23 @@ def test_the_warm_up_is_counted_pin_by_pin(run):
     assert equal == [True] * 4
     # Its own region, three segments, and a region above a segment: 266 MiB at one second per GiB.
     assert pins == 5 and spent > 0.25
+
+
+def test_peaks_of_different_moments_are_not_added(run):
+    large, small, again = run("""
+        from program import *
+        torch.cuda.init()
+        kept = [pinned(64) for _ in range(4)]
+        del kept
+        torch._C._host_emptyCache()
+        def peaks():
+            stats = host_stats()
+            return stats["allocated_bytes.peak"] >> 20, stats["allocations.peak"]
+        first = peaks()
+        kept = [pinned(1) for _ in range(200)]
+        second = peaks()
+        torch.cuda.reset_peak_host_memory_stats()
+        answer(first, second, peaks())
+        """, BUDDY_WARMUP="off", BUDDY_GROWTH="exact").value
+    assert large[0] == small[0] == 256 and large[1] == 4
+    assert small[1] == again[1] == 200 and again[0] == 200
