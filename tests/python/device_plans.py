@@ -7,6 +7,7 @@ from pathlib import Path
 
 import plans
 import pytest
+import table
 
 MIB = 1 << 20
 
@@ -131,6 +132,8 @@ TWO_STREAMS = STEPS.replace("""    step(30)
 
 
 recorded = functools.partial(plans.recorded, variable="BUDDY_DEVICE_PLAN")
+# Of programs behind `STEPS`.
+answers = functools.partial(table.answers, how="with_plan", quiet=True)
 
 
 def planned_runs(run, path: Path, program: str):
@@ -156,16 +159,3 @@ def with_two(run, tmp_path):
 def with_plan(run, tmp_path):
     """``with_plan(program)``: what comes of a program that begins as planned."""
     return planned_runs(run, tmp_path / "device.json", STEPS)
-
-
-def answers(cases: dict[str, tuple], **settings):
-    """A test for each case: a program behind `STEPS`, what it answers and, if the library says something, words of the one warning."""
-
-    @pytest.mark.parametrize("case", cases.values(), ids=list(cases))
-    def test(with_plan, case):
-        program, expected, *said = case
-        outcome = with_plan(program, **settings)
-        assert outcome.value == expected
-        assert len(outcome.warnings) == len(said) and all(words in line for words, line in zip(said, outcome.warnings)), outcome.stderr
-
-    return test

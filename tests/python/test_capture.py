@@ -3,6 +3,8 @@
 Each test is a program of its own: what a capture has read is never handed out again.
 """
 
+from table import answers
+
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "1", "BUDDY_WARMUP": "sync"}
 
 HEAD = """
@@ -11,9 +13,9 @@ HEAD = """
 """
 
 
-def test_a_block_that_a_capture_reads_is_not_handed_out_again(run):
-    """A graph reads its source at every replay, and no event tells when the last one is over."""
-    assert run(HEAD + """
+test_a_capture = answers({
+    # A graph reads its source at every replay, and no event tells when the last one is over.
+    "a block that a capture reads is not handed out again": (HEAD + """
     source = pinned(8).fill_(1)
     engines, start = of_engine(source), source.data_ptr()
     with torch.cuda.graph(graph):
@@ -27,11 +29,8 @@ def test_a_block_that_a_capture_reads_is_not_handed_out_again(run):
     del others
     torch._C._host_emptyCache()
     print(json.dumps([engines, again, whole, pinbuddy.stats()["engine"]["pending_blocks"]["current"]]))
-    """, **SETTINGS).value == [True, False, True, 1]
-
-
-def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
-    right, segments = run(HEAD + """
+    """, [True, False, True, 1]),
+    "pins and reaping on another thread leave a capture whole": (HEAD + """
     warm = pinned(8)
     warm.to("cuda", non_blocking=True)
     source = torch.ones(1000, pin_memory=True)
@@ -45,15 +44,12 @@ def test_pins_and_reaping_on_another_thread_leave_a_capture_whole(run):
         together(grow)
     graph.replay()
     torch.cuda.synchronize()
-    print(json.dumps([bool((small.cpu() == 1).all()), len(pinbuddy.stats()["segments"])]))
-    """, **SETTINGS).value
-    assert right and segments >= 2, "it grew"
-
-
-def test_what_a_capture_allocates_is_not_the_engines_whatever_is_cleared_and_released(run):
-    """empty_cache inside a capture releases idle segments and does not disturb the capture; nor does deleting the
-    graph and its pool."""
-    *seen, left, engines, whole = run(HEAD + """
+    # It grew.
+    answer(bool((small.cpu() == 1).all()), len(pinbuddy.stats()["segments"]) >= 2)
+    """, [True, True]),
+    # empty_cache inside a capture releases idle segments and does not disturb the capture; nor does deleting the
+    # graph and its pool.
+    "what a capture allocates is not the engine's whatever is cleared and released": (HEAD + """
     # Entering a capture already clears the cache; a block that another thread uses then is new.
     with torch.cuda.graph(graph):
         inside = pinned(8)
@@ -76,15 +72,10 @@ def test_what_a_capture_allocates_is_not_the_engines_whatever_is_cleared_and_rel
     torch._C._host_emptyCache()
     left = host_stats()["allocated_bytes.current"]
     again = pinned(8).fill_(3)
-    answer(whose, before, during, seen, left, of_engine(again), bool((again == 3).all()))
-    """, **SETTINGS).value
-    assert seen == [[True, False, True], 1, 0, [True, True]]
     # Upstream keeps only the blocks that the capture allocated and used.
-    assert left <= 8 << 20 and engines and whole
-
-
-def test_a_warm_up_in_the_background_leaves_a_capture_whole(run):
-    assert run(HEAD + """
+    answer(whose, before, during, seen, left <= 8 << 20, of_engine(again), bool((again == 3).all()))
+    """, [[True, False, True], 1, 0, [True, True], True, True, True]),
+    "a warm up in the background leaves a capture whole": (HEAD + """
     source = pinned(8).fill_(4)
     with torch.cuda.graph(graph):
         on_device.copy_(source, non_blocking=True)
@@ -93,4 +84,5 @@ def test_a_warm_up_in_the_background_leaves_a_capture_whole(run):
     graph.replay()
     torch.cuda.synchronize()
     print(json.dumps([warm, bool((on_device.cpu() == 4).all())]))
-    """, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=3, BUDDY_WARMUP="off").value == [3, True]
+    """, [3, True], {"BUDDY_BLOCK_COUNT": 3, "BUDDY_WARMUP": "off"}),
+}, **SETTINGS)

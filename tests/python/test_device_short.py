@@ -3,6 +3,7 @@ which there is a place in a region of its stream. What other streams still use i
 out of memory is told what the program is told, and no error of CUDA's is lost on the way."""
 
 import pytest
+import table
 from conftest import needs
 from device_plans import MIB, STEPS, answers, planned_runs
 
@@ -136,6 +137,39 @@ test_it_gives_way = answers({
     it = block(12)
     answer(seen, failures(), retries(), counts()["dropped"])
     """, [[], 0, 0, True], "the plan for device 0 is not used"),
+    "beside a capture the cache is emptied and tries count as PyTorch's": pytest.param(("""
+    @contextlib.contextmanager
+    def capture():
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
+            torch.empty(1000, device="cuda")
+            yield
+    with elsewhere(capture()):
+        torch.cuda.empty_cache()
+        emptied = counts()["reserved_bytes"]
+        kept = block(12)
+        fails(60)
+        stats = torch.cuda.memory_stats()
+    answer(emptied, stats["num_ooms"], stats["num_alloc_retries"])
+    """, [0, 1, 1], IS_DROPPED), marks=needs(15, "an allocator that gives back its cache beside a capture")),
+    # The block keeps the whole region reserved: what is idle there serves what PyTorch has no room for.
+    "a region that holds a block stays when the plan is dropped and is not lost": ("""
+    kept = block(12)
+    dropped = fails(60)
+    stands = [stand()]
+    beside = torch.cuda.caching_allocator_alloc(torch.cuda.mem_get_info()[0])
+    its = [kept, block(3), block(4), block(0.5)]
+    marks = [torch.full(it.shape, 1 + at, dtype=torch.uint8) for at, it in enumerate(its)]
+    for it, mark in zip(its, marks):
+        it.copy_(mark)
+    served = all(planned(it) for it in its)
+    text = fails(20)
+    stands.append(stand())
+    whole = all(torch.equal(it.cpu(), mark) for it, mark in zip(its, marks))
+    del kept, its, it
+    large = block(20)
+    said = ["the plan of this device was dropped" in dropped, "was dropped" in text, "idle in regions of this device's plan" in text]
+    answer(served, whole, said, *stands, stand())
+    """, [True, True, [True, False, True], [20, 20, True, 0], [62, 20, True, 0], [62, 0, True, 0]], IS_DROPPED),
     "where giving back is not enough the error says so": ("""
     beside = torch.cuda.caching_allocator_alloc(30 * MIB)
     answer("which was idle, was given back" in fails(50), stand()[1:])
@@ -143,24 +177,23 @@ test_it_gives_way = answers({
 }, **SHORT)
 
 
-@pytest.mark.parametrize("conf", CONFS)
-def test_idle_regions_of_other_streams_go_first(with_two, conf):
-    """A stream whose region is busy keeps it, and its plan, since another stream's was idle."""
-    assert with_two("""
+# A stream whose region is busy keeps it, and its plan, since another stream's was idle.
+IDLE_ELSEWHERE = ("""
     kept = block(12)
     large = block(30)
     answer(*([it["reserved_bytes"] >> 20, it["dropped"]] for it in pinbuddy.stats()["device"]))
-    """, PYTORCH_ALLOC_CONF=conf, **SHORT).quiet.value == [[20, False], [0, False]]
+    """, [[20, False], [0, False]])
 
-
-def test_a_failure_counts_once_though_it_is_tried_three_times(with_two):
-    """Idle regions of another stream are given back first, and then the plan of the device is dropped."""
-    assert with_two(OBSERVE + """
+test_with_two_streams = table.answers({
+    **{f"idle regions of other streams go first, {conf}": (*IDLE_ELSEWHERE, {"PYTORCH_ALLOC_CONF": conf}) for conf in CONFS},
+    # Idle regions of another stream are given back first, and then the plan of the device is dropped.
+    "a failure counts once though it is tried three times": (OBSERVE + """
     kept = block(12)
     before = retries()
     told = [bool(fails(60)), list(seen), failures(), retries() - before]
     answer(told, [(it["dropped"], it["given_back"]) for it in pinbuddy.stats()["device"]])
-    """, **SHORT).value == [[True, [60 * MIB], 1, 1], [[True, 0], [True, 1]]]
+    """, [[True, [60 * MIB], 1, 1], [[True, 0], [True, 1]]], IS_DROPPED),
+}, how="with_two", quiet=True, **SHORT)
 
 
 @pytest.mark.parametrize("conf", CONFS)
@@ -190,72 +223,25 @@ def test_what_is_idle_in_a_region_serves_where_there_is_no_other_memory(run, tmp
     assert not any("warning" in line for line in outcome.warnings)
 
 
-def test_a_region_that_holds_a_block_stays_when_the_plan_is_dropped_and_is_not_lost(with_plan):
-    """The block keeps the whole region reserved: what is idle there serves what PyTorch has no room for."""
-    outcome = with_plan("""
-    kept = block(12)
-    dropped = fails(60)
-    stands = [stand()]
-    beside = torch.cuda.caching_allocator_alloc(torch.cuda.mem_get_info()[0])
-    its = [kept, block(3), block(4), block(0.5)]
-    marks = [torch.full(it.shape, 1 + at, dtype=torch.uint8) for at, it in enumerate(its)]
-    for it, mark in zip(its, marks):
-        it.copy_(mark)
-    served = [planned(it) for it in its]
-    text = fails(20)
-    stands.append(stand())
-    whole = [torch.equal(it.cpu(), mark) for it, mark in zip(its, marks)]
-    del kept, its, it
-    large = block(20)
-    answer(served, dropped, text, whole, [*stands, stand()])
-    """, **SHORT)
-    served, dropped, text, whole, stands = outcome.value
-    assert all(served) and all(whole)
-    assert "the plan of this device was dropped" in dropped
-    assert "was dropped" not in text and "idle in regions of this device's plan" in text
-    assert stands == [[20, 20, True, 0], [62, 20, True, 0], [62, 0, True, 0]]
-    (warning,) = outcome.warnings
-    assert IS_DROPPED in warning, "said once"
-
-
-@needs(15, "an allocator that gives back its cache beside a capture")
-def test_beside_a_capture_the_cache_is_emptied_and_tries_count_as_pytorchs(with_plan):
-    assert with_plan("""
-    @contextlib.contextmanager
-    def capture():
-        with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream(), capture_error_mode="thread_local"):
-            torch.empty(1000, device="cuda")
-            yield
-    with elsewhere(capture()):
-        torch.cuda.empty_cache()
-        emptied = counts()["reserved_bytes"]
-        kept = block(12)
-        fails(60)
-        stats = torch.cuda.memory_stats()
-    answer(emptied, stats["num_ooms"], stats["num_alloc_retries"])
-    """, **SHORT).value == [0, 1, 1]
-
-
-def test_an_error_of_cudas_before_a_region_is_taken_or_about_an_event_is_the_programs_and_loses_no_block(with_plan):
-    """CUDA tells of the first with the next call, which is the one that asks for the region."""
-    error, dropped, still, reserved = with_plan("""
+test_an_error_of_cudas_is_the_programs_and_loses_no_block = answers({
+    # CUDA tells of it with the next call, which is the one that asks for the region.
+    "before a region is taken": ("""
     torch.cuda.empty_cache()
     ctypes.CDLL(None).cudaSetDevice(99)
     error = fails(12)
     dropped = counts()["dropped"]
     it = block(12)
-    answer(error, dropped, counts()["dropped"], counts()["reserved_bytes"] >> 20)
-    """).quiet.value
-    assert "invalid device ordinal" in error and (dropped, still, reserved) == (False, False, 20)
-    error, *rest = with_plan(USED + """
+    answer("invalid device ordinal" in error, dropped, stand()[1:3])
+    """, [True, False, [20, False]]),
+    "about an event": (USED + """
     it = used(1000)
     del it
     torch.cuda.synchronize()
     error = fails(12)
     torch.cuda.empty_cache()
-    answer(error, torch.cuda.memory_stats()["active_bytes.all.current"], stand()[:3])
-    """, PINBUDDY_SIM_FAULTS="cudaEventQuery:1=1").value
-    assert "invalid argument" in error and rest == [0, [0, 0, False]]
+    answer("invalid argument" in error, torch.cuda.memory_stats()["active_bytes.all.current"], stand()[:3])
+    """, [True, 0, [0, 0, False]], {"PINBUDDY_SIM_FAULTS": "cudaEventQuery:1=1"}),
+})
 
 
 # A server: weights, a forward to see what that takes, a pool in what is left, and then requests. At last it has neither.

@@ -202,9 +202,9 @@ POOL = """
 """
 
 
-def test_beside_a_pool_of_another_thread_the_plan_serves(with_plan):
-    """Before 2.15 upstream's allocator takes an open pool for a capture: it records no event, and gives nothing back."""
-    served, again, found, given_back = with_plan(POOL + """
+test_beside_a_capture_or_a_pool_of_another_thread = answers({
+    # Before 2.15 upstream's allocator takes an open pool for a capture: it records no event, and gives nothing back.
+    "the plan serves": (POOL + """
     before = counts()
     for _ in range(5):
         with elsewhere(pool()):
@@ -226,31 +226,10 @@ def test_beside_a_pool_of_another_thread_the_plan_serves(with_plan):
         before = torch.cuda.memory_reserved()
         torch.cuda.empty_cache()
         given_back = before > torch.cuda.memory_reserved()
-    answer(served, again, found, given_back)
-    """).value
-    assert (served, again, found) == ([15, 0, 0], from_minor(15), True)
-    assert given_back or not from_minor(15)
-
-
-def test_a_recording_has_what_is_asked_beside_a_pool(twice):
-    """A run with the plan would ask it for these."""
-    _, outcome = twice("""
-    # The plan has a place for it, too: PyTorch would have a segment of 2 MiB.
-    use_gpu()
-""" + POOL + """
-    with elsewhere(pool()):
-        for mib in (3, 5) * 30:
-            block(mib)
-    answer(*pinbuddy.stats()["device"] or [])
-    """)
-    (stream,) = outcome.value
-    # A short request lies apart from long ones.
-    assert (stream["hits"], stream["unplanned"], stream["reserved_bytes"]) == (61, 0, 5 * MIB + 4096), stream
-
-
-def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_plan):
-    """The allocator below gives nothing back in a capture: to drop the plan would help nobody."""
-    text, dropped, reserved = with_plan("""
+    answer(served, again, found, given_back or not again)
+    """, [[15, 0, 0], from_minor(15), True, True]),
+    # The allocator below gives nothing back in a capture: to drop the plan would help nobody.
+    "a capture that runs out of memory goes on and the plan with it": ("""
     side, there = torch.cuda.Stream(), block(12)
     there.record_stream(side)
     graph = torch.cuda.CUDAGraph()
@@ -263,17 +242,27 @@ def test_a_capture_that_runs_out_of_memory_goes_on_and_the_plan_with_it(with_pla
     graph.replay()
     torch.cuda.synchronize()
     step()
-    print(json.dumps([text, counts()["dropped"], counts()["reserved_bytes"]]))
-    """, PINBUDDY_SIM_DEVICE_MB="64").quiet.value
-    assert "Tried to allocate 60.00 MiB" in text and "pinbuddy" not in text, text
-    assert (dropped, reserved) == (False, 20 * MIB)
-
-
-def test_who_wants_no_cache_has_no_plan(with_plan):
-    """`PYTORCH_NO_CUDA_MEMORY_CACHING=1` is for tools that find writes past a block's end."""
-    outcome = with_plan("""
+    answer("Tried to allocate 60.00 MiB" in text, "pinbuddy" in text, counts()["dropped"], counts()["reserved_bytes"])
+    """, [True, False, False, 20 * MIB], {"PINBUDDY_SIM_DEVICE_MB": "64"}),
+    # It is for tools that find writes past a block's end.
+    "who wants no cache has no plan": ("""
     step()
-    print(json.dumps(pinbuddy.stats()["device"] in (None, [], {})))
-    """, PYTORCH_NO_CUDA_MEMORY_CACHING="1")
-    assert outcome.value is True
-    assert any("PYTORCH_NO_CUDA_MEMORY_CACHING is set" in line for line in outcome.warnings)
+    answer(pinbuddy.stats()["device"] in (None, [], {}))
+    """, [True], {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, "PYTORCH_NO_CUDA_MEMORY_CACHING is set"),
+})
+
+
+def test_a_recording_has_what_is_asked_beside_a_pool(twice):
+    """A run with the plan would ask it for these."""
+    _, planned = twice("""
+    # The plan has a place for it, too: PyTorch would have a segment of 2 MiB.
+    use_gpu()
+""" + POOL + """
+    with elsewhere(pool()):
+        for mib in (3, 5) * 30:
+            block(mib)
+    answer(*pinbuddy.stats()["device"] or [])
+    """)
+    (stream,) = planned.value
+    # A short request lies apart from long ones.
+    assert (stream["hits"], stream["unplanned"], stream["reserved_bytes"]) == (61, 0, 5 * MIB + 4096), stream

@@ -11,6 +11,7 @@ import pytest
 import torch
 from conftest import forking, needs
 from measure import environment
+from table import answers
 
 # With the released library, whose programs each import torch: a pin of each way to map memory, and what is decided between threads, in
 # a capture and in a child. The rest is decided in Python, or by the same calls.
@@ -18,6 +19,8 @@ release = pytest.mark.release
 
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 EXAMPLE = Path(__file__).parents[2] / "examples/one_copy.py"
+
+HAS_HUGE_PAGES = pytest.mark.skipif(not THP.exists() or "[never]" in THP.read_text(), reason="the kernel gives no transparent huge pages")
 
 START = """
 import gc, signal, tempfile, warnings
@@ -58,19 +61,19 @@ KINDS = {
 
 
 @pytest.fixture
-def answers(run):
-    """What a program answers, in which no memory is unpinned that work still uses."""
-    def answers(program: str, **variables):
-        outcome = run(START + program, PINBUDDY_SIM_HAZARDS=1, **({"PINBUDDY_SIM_LOCK": 0} | variables)).quiet
+def placed(run):
+    """A program's outcome, in which no memory is unpinned that work still uses."""
+    def placed(program: str, **variables):
+        outcome = run(START + program, PINBUDDY_SIM_HAZARDS=1, **({"PINBUDDY_SIM_LOCK": 0} | variables))
         assert "pinbuddy-sim: hazard" not in outcome.stderr
-        return outcome.value
+        return outcome
 
-    return answers
+    return placed
 
 
 @pytest.mark.parametrize("kind", [pytest.param(it, marks=release if it in ("heap", "a file") else ()) for it in KINDS])
-def test_memory_of_any_kind_is_pinned_where_it_is_and_goes_with_its_storage(answers, kind):
-    assert answers(f"""
+def test_memory_of_any_kind_is_pinned_where_it_is_and_goes_with_its_storage(placed, kind):
+    assert placed(f"""
 {KINDS[kind]}
 address, whole = tensor.data_ptr(), tensor.clone()
 assert pinbuddy.pin_(tensor[3:]).is_pinned() and tensor.is_pinned() and tensor.data_ptr() == address
@@ -86,12 +89,11 @@ stream, copy, is_busy = busy(lambda: tensor.to("cuda", non_blocking=True))
 del tensor
 gc.collect()
 answer(after, is_busy, stream.query(), held(), bool((copy.cpu() == whole).all()))
-""") == [[False, NONE], True, True, NONE, True]
+""").value == [[False, NONE], True, True, NONE, True]
 
 
-@needs(15, "memory of others in its history")
-def test_the_history_has_its_begin_and_end(answers):
-    first, *rest = answers("""
+test_memory_that_is_there_already = answers({
+    "the history has its begin and end": pytest.param(("""
 tensor = heap()
 torch.cuda.memory._record_memory_history(record_pinned_host_memory=True)
 def pins_it():
@@ -99,16 +101,11 @@ def pins_it():
 pins_it()
 pinbuddy.unpin_(tensor)
 trace = torch.cuda.memory._snapshot()["host_traces"]
-pages = {it["addr"] for it in trace}
+pages, actions = {it["addr"] for it in trace}, [it["action"] for it in trace]
 inside = all(it["addr"] <= tensor.data_ptr() < it["addr"] + it["size"] for it in trace)
-answer([it["action"] for it in trace], len(pages), inside, "pins_it" in [it["name"] for it in trace[1]["frames"]])
-""")
-    assert first[:2] == ["segment_alloc", "alloc"] and first[-1] == "segment_free", first
-    assert rest == [1, True, True]
-
-
-def test_what_cannot_be_pinned_is_named_and_nothing_stays_pinned(answers):
-    assert answers("""
+answer(actions[:2], actions[-1], len(pages), inside, "pins_it" in [it["name"] for it in trace[1]["frames"]])
+""", [["segment_alloc", "alloc"], "segment_free", 1, True, True]), marks=needs(15, "memory of others in its history")),
+    "what cannot be pinned is named and nothing stays pinned": ("""
 good = torch.zeros(9 << 20)
 part = torch.asarray(torch.UntypedStorage.from_file(FILE, False, 4 * N)[5000:], dtype=torch.uint8)
 twin, kept = torch.from_numpy(good.numpy()), [torch.zeros(700) for _ in range(9)]
@@ -135,11 +132,8 @@ with pinbuddy.pinned(good):
     assert twin.is_pinned() and not any(it.is_pinned() for it in kept)
 torch._C._host_emptyCache()
 answer(good.is_pinned(), pinbuddy.pin_(torch.zeros(0)).numel(), held()[:2])
-""", BUDDY_MAX_MB=100) == [False, 0, [0, 0]]
-
-
-def test_a_refusal_by_cuda_leaves_nothing_pinned_and_a_file_that_becomes_shorter_ends_nobody(answers):
-    assert answers("""
+""", [False, 0, [0, 0]], {"BUDDY_MAX_MB": 100}),
+    "a refusal by CUDA leaves nothing pinned and a file that becomes shorter ends nobody": ("""
 tensor, small = heap(), torch.from_file(FILE, shared=True, size=N, dtype=torch.int32)
 why = refused(lambda: pinbuddy.pin_(tensor))
 to_write = refused(lambda: pinbuddy.pin_(torch.from_file(FILE + ".new", shared=True, size=9 * N, dtype=torch.int32)))
@@ -148,12 +142,8 @@ os.truncate(FILE, 1 << 20)
 pinbuddy.unpin_(small)
 shorter = refused(lambda: pinbuddy.pin_(small))
 answer("out of memory" in why and "disk" not in why, "disk's file" in to_write, "has become shorter" in shorter, int(small[9]), tensor.is_pinned(), small.is_pinned(), held())
-""", PINBUDDY_SIM_FAIL_PIN_AFTER_MB=24, BUDDY_WARMUP="off") == [True, True, True, 9, False, False, NONE]
-
-
-@pytest.mark.skipif(not THP.exists() or "[never]" in THP.read_text(), reason="the kernel gives no transparent huge pages")
-def test_memory_that_nobody_has_touched_gets_huge_pages(answers):
-    assert answers("""
+""", [True, True, True, 9, False, False, NONE], {"PINBUDDY_SIM_FAIL_PIN_AFTER_MB": 24, "BUDDY_WARMUP": "off"}),
+    "memory that nobody has touched gets huge pages": pytest.param(("""
 import re
 def huge():  # In the mapping of the tensor, KiB.
     areas = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .*?^AnonHugePages: +([0-9]+)", open("/proc/self/smaps").read(), re.M | re.S)
@@ -162,11 +152,8 @@ tensor = torch.empty(64 << 20, dtype=torch.uint8)
 before = huge()
 pinbuddy.pin_(tensor)
 answer(before, huge() > 0)
-""") == [0, True]
-
-
-def test_an_interrupt_stops_a_pin_and_takes_it_back(answers):
-    assert answers("""
+""", [0, True]), marks=HAS_HUGE_PAGES),
+    "an interrupt stops a pin and takes it back": ("""
 tensor, call = torch.zeros(300 << 20, dtype=torch.uint8), _in_place._call
 def interrupted(storage, asked, pin):
     call(storage, asked, pin)
@@ -176,12 +163,8 @@ _in_place._call = interrupted
 kind = refused(lambda: pinbuddy.pin_(tensor))
 _in_place._call = call
 answer(kind, held(), pinbuddy.pin_(tensor).is_pinned())
-""", BUDDY_MAX_MB=400) == ["KeyboardInterrupt: ", NONE, True]
-
-
-@release
-def test_other_threads_run_while_a_storage_that_goes_waits_for_a_copy_or_a_replay(answers):
-    assert answers("""
+""", ["KeyboardInterrupt: ", NONE, True], {"BUDDY_MAX_MB": 400}),
+    "other threads run while a storage that goes waits for a copy or a replay": pytest.param(("""
 tensors = [pinbuddy.pin_(shared()), pinbuddy.pin_(heap())]
 graph, there = torch.cuda.CUDAGraph(), torch.zeros(40 << 20, dtype=torch.uint8, device="cuda")
 with torch.cuda.graph(graph):
@@ -203,12 +186,8 @@ both = [while_it_goes(it) for it in (graph.replay, lambda: tensors[0].to("cuda",
 stop = True
 thread.join()
 answer(both, held(), bool((there.cpu() == 7).all()))
-""") == [[[True, True, True]] * 2, NONE, True]
-
-
-@release
-def test_a_capture_puts_the_end_off(answers):
-    assert answers("""
+""", [[[True, True, True]] * 2, NONE, True]), marks=release),
+    "a capture puts the end off": pytest.param(("""
 one, other, third = pinbuddy.pin_(shared()), pinbuddy.pin_(heap()), pinbuddy.pin_(shared())
 graph, on_device = torch.cuda.CUDAGraph(), torch.zeros(8, device="cuda")
 with torch.cuda.graph(graph, capture_error_mode="global"):
@@ -222,22 +201,16 @@ torch.cuda.synchronize()
 pinbuddy.pin_(third)  # It goes on.
 pinbuddy.empty_cache()
 answer(during, one.is_pinned(), third.is_pinned(), held()[0])
-""") == [[3, True], False, True, 1]
-
-
-def test_memory_of_any_length_that_glibc_maps_by_itself_is_pinned(answers):
-    assert answers("""
+""", [[3, True], False, True, 1]), marks=release),
+    "memory of any length that glibc maps by itself is pinned": ("""
 for more in [*range(0, 4096, 512), *range(3940, 4097, 4)]:
     tensor = torch.empty((40 << 20) + more, dtype=torch.uint8)
     pinbuddy.pin_(tensor)
     assert tensor.is_pinned() and held()[0] == 1, more
     del tensor
 answer(held())
-""") == [NONE]
-
-
-def test_a_block_ends_its_pins_and_shared_memory_stays_what_other_processes_have(answers):
-    assert answers("""
+""", [NONE]),
+    "a block ends its pins and shared memory stays what other processes have": ("""
 from multiprocessing.reduction import ForkingPickler
 import torch.multiprocessing
 tensor, other = shared(), heap()
@@ -251,12 +224,8 @@ with pinbuddy.pinned(tensor, other):
     pinbuddy.unpin_(tensor)
     pinbuddy.unpin_(tensor)
 answer(seen, held())
-""") == [[True, True, 3], NONE]
-
-
-@release
-def test_a_child_unregisters_nothing(answers):
-    assert answers("""
+""", [[True, True, 3], NONE]),
+    "a child unregisters nothing": pytest.param(("""
 kept, other = pinbuddy.pin_(heap()), pinbuddy.pin_(shared())
 def child():
     global kept, other
@@ -267,16 +236,13 @@ def child():
     gc.collect()
     return 7 if said and stats is None else 8
 answer(forked(child), kept.is_pinned() and other.is_pinned(), int(kept[0]), int(other[0]), held()[0])
-""") == [7, True, 7, 1, 2]
-
-
-@pytest.mark.whole_end("how a process ends is what is tested")
-def test_a_process_ends_while_copies_of_what_it_pinned_are_under_way(answers):
-    assert answers("""
+""", [7, True, 7, 1, 2]), marks=release),
+    "a process ends while copies of what it pinned are under way": pytest.param(("""
 tensors = [pinbuddy.pin_(heap()), pinbuddy.pin_(shared())]
 stream, copies, is_busy = busy(lambda: [it.to("cuda", non_blocking=True) for it in tensors])
 answer(is_busy, held()[0])
-""") == [True, 2]
+""", [True, 2]), marks=pytest.mark.whole_end("how a process ends is what is tested")),
+}, how="placed", quiet=True)
 
 
 def test_without_the_engine_nothing_is_said_to_be_pinned(run):
