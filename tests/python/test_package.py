@@ -12,6 +12,7 @@ from conftest import MIB, engine_segment
 from pinbuddy import _types
 from plugin import IS_PLUGIN
 from program import hold
+from table import answers
 
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
 # Two segments, pinned by the first request or warm_up().
@@ -20,10 +21,11 @@ SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": 
 
 @pytest.mark.release
 def test_the_version_is_the_wheels(torch):
-    assert pinbuddy.version() == pinbuddy.__version__
+    assert pinbuddy.enabled() and pinbuddy.version() == pinbuddy.__version__
     assert ".pinbuddy." in pinbuddy.version()
-    # In a fork, torch's own version.
-    assert pinbuddy.version().startswith(torch.__version__)
+    # In a fork, torch's own version; an official torch with the plug-in keeps its.
+    assert pinbuddy.version().startswith(torch.__version__) and torch.__version__ == torch.version.__version__
+    assert (".pinbuddy." in torch.__version__) is not IS_PLUGIN
     assert IS_PLUGIN or pinbuddy.version() == torch.__version__
 
 
@@ -103,70 +105,41 @@ def test_the_package_is_marked_as_typed_and_documents_its_types():
     assert len(shapes) > 5 and all(it.__doc__ for it in shapes)
 
 
-def test_warm_up_pins_the_blocks_and_tells_pytorch(run):
-    program = """
+test_calls_of_the_package = answers({
+    "warm_up pins the blocks and tells PyTorch": ("""
         before = len(pinbuddy.segments())
         done = pinbuddy.warm_up(wait=True)
-        answer(before, done, len(pinbuddy.segments()), torch.cuda.is_initialized(), pinbuddy.stats()["warm_up"])
-    """
-    before, done, after, initialized, warm_up = run(program, **SMALL | {"BUDDY_WARMUP": "off"}).value
-    assert [before, done, after] == [0, True, 2]
-    assert initialized, "or a child forked from now on would use a broken CUDA"
-    assert warm_up == {"mode": "off", "phase": "done", "pinned": 2, "owed": 0, "stopped": None}
-
-
-def test_warm_up_does_not_wait_unless_it_is_asked_to(run):
-    program = """
-        import json, pinbuddy, time
-        start = time.monotonic()
-        done = pinbuddy.warm_up()
-        phase = pinbuddy.stats()["warm_up"]["phase"]
-        pinbuddy.warm_up(wait=True)
-        print(json.dumps([done, phase, pinbuddy.stats()["warm_up"]["phase"]]))
-    """
+        # Or a child forked from now on would use a broken CUDA.
+        answer(before, done, len(pinbuddy.segments()), torch.cuda.is_initialized(), warm_up())
+    """, [0, True, 2, True, {"mode": "off", "phase": "done", "pinned": 2, "owed": 0, "stopped": None}], SMALL | {"BUDDY_WARMUP": "off"}),
     # At this pace a segment takes half a second.
-    assert run(program, **SMALL, PINBUDDY_SIM_PIN_MS_PER_GB=32_000).value == [True, "running", "done"]
-
-
-def test_empty_cache_is_pytorchs_own_where_the_engine_is_off(run):
-    program = """
+    "warm_up does not wait unless it is asked to": ("""
+        done = pinbuddy.warm_up()
+        phase = warm_up()["phase"]
+        pinbuddy.warm_up(wait=True)
+        answer(done, phase, warm_up()["phase"])
+    """, [True, "running", "done"], SMALL | {"PINBUDDY_SIM_PIN_MS_PER_GB": 32_000}),
+    "empty_cache is PyTorch's own where the engine is off": ("""
         use_gpu()  # before which PyTorch's own function does nothing
         pinned(8)
         before = host_stats()["allocated_bytes.current"]
         pinbuddy.empty_cache()
         answer(before, host_stats()["allocated_bytes.current"])
-    """
-    assert run(program, BUDDY_DISABLE=1).value == [8 * MIB, 0]
-
-
-EVERYTHING = """
-    import json, pinbuddy, torch
-    print(json.dumps({
-        "enabled": pinbuddy.enabled(), "available": torch.cuda.is_available(), "warm_up": pinbuddy.warm_up(wait=True),
-        "empty_cache": pinbuddy.empty_cache(), "initialized": torch.cuda.is_initialized(),
-        "stats": pinbuddy.stats(), "segments": pinbuddy.segments(), "summary": pinbuddy.memory_summary(),
-    }))
-"""
+    """, [8 * MIB, 0], {"BUDDY_DISABLE": 1}),
+})
 
 
 @pytest.mark.release
-def test_with_no_gpu_nothing_is_pinned_and_nothing_fails(run):
-    outcome = run(EVERYTHING, **NO_GPU)
-    said = outcome.value
-    assert not said["enabled"] and not said["available"] and said["warm_up"] is False and not said["initialized"]
-    assert said["segments"] == said["stats"]["segments"] == []
-    assert said["stats"]["budget"] is None
-    assert "nothing pinned" in said["summary"] and "cold" in said["summary"]
-    assert outcome.stderr == ""
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("gpu", [{}, NO_GPU])
-def test_disabled_it_says_so_in_one_line(run, gpu):
-    outcome = run(EVERYTHING, **SMALL, **gpu, BUDDY_DISABLE=1)
-    said = outcome.value
-    assert not said["enabled"] and said["warm_up"] is False and not said["initialized"]
-    assert said["stats"]["state"] == "off" and said["segments"] == []
-    assert "off" in said["summary"] and "BUDDY_DISABLE=1" in said["summary"]
-    assert "\n" not in said["summary"]
+@pytest.mark.parametrize("gpu, disabled", [(NO_GPU, False), ({}, True), (NO_GPU, True)])
+def test_with_no_gpu_or_disabled_nothing_is_pinned_and_nothing_fails(run, gpu, disabled):
+    outcome = run("""
+    calls = [pinbuddy.enabled(), pinbuddy.warm_up(wait=True), pinbuddy.empty_cache(), torch.cuda.is_initialized(), pinbuddy.segments()]
+    answer(calls, torch.cuda.is_available(), pinbuddy.stats(), pinbuddy.memory_summary())
+    """, **gpu, **(SMALL | {"BUDDY_DISABLE": 1} if disabled else {}))
+    calls, available, stats, summary = outcome.value
+    assert (calls, available) == ([False, False, None, False, []], gpu == {})
+    if disabled:
+        assert stats["state"] == "off" and "off" in summary and "BUDDY_DISABLE=1" in summary and "\n" not in summary
+    else:
+        assert stats["segments"] == [] and stats["budget"] is None and "nothing pinned" in summary and "cold" in summary
     assert outcome.stderr == ""

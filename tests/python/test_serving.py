@@ -5,16 +5,7 @@ import random
 import pinbuddy
 import pytest
 from conftest import BLOCK_MB, BLOCKS, MIB, THRESHOLD_MB, engine_segment
-from plugin import IS_PLUGIN
 from release import from_minor
-
-
-@pytest.mark.release
-def test_the_fork_says_what_it_is(torch):
-    assert pinbuddy.enabled()
-    assert torch.__version__ == torch.version.__version__
-    # An official torch with the plug-in keeps its version.
-    assert (".pinbuddy." in torch.__version__) is not IS_PLUGIN
 
 
 @pytest.mark.skipif(from_minor(11), reason="torch has plans of device memory from 2.11 on")

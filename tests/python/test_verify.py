@@ -13,7 +13,7 @@ from pinbuddy import _verify
 FILES = {"torch/a.py": b"a = 1\n", "torch/b.py": b"b = 2\n"}
 
 
-def wheel(path: Path, files: dict[str, bytes] = FILES, stem: str = "torch-1", rows: str | None = None, mode: int = 0) -> Path:
+def wheel(path, files: dict = FILES, stem="torch-1", rows: str | None = None, mode=0, method=zipfile.ZIP_STORED) -> Path:
     """A wheel of these files of that mode, with the RECORD that fits or with these rows."""
 
     def row(name: str, content: bytes) -> str:
@@ -23,11 +23,11 @@ def wheel(path: Path, files: dict[str, bytes] = FILES, stem: str = "torch-1", ro
     record = f"{stem}.dist-info/RECORD"
     if rows is None:
         rows = "".join(row(*it) for it in files.items()) + f"{record},,\n"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w") as archive:
         for name, content in {**files, record: rows.encode()}.items():
             entry = zipfile.ZipInfo(name)
             entry.external_attr = mode << 16
-            archive.writestr(entry, content)
+            archive.writestr(entry, content, method)
     return path
 
 
@@ -92,67 +92,46 @@ def test_a_fork_is_compared_with_the_wheel_it_was_made_of(tmp_path, capsys):
     assert status == 1 and "byte 4, 0x37 in place of 0x31, of the 6 of torch/a.py" in text, text
 
 
-@pytest.mark.parametrize("key", ["library_sha256", "program_sha256"])
-def test_a_forks_provenance_names_its_library_and_program(tmp_path, capsys, key):
-    library, program = b"library", b"program"
-    provenance = {"library_sha256": hashlib.sha256(library).hexdigest(), "program_sha256": hashlib.sha256(program).hexdigest()}
-
-    def fork(provenance: dict) -> Path:
-        files = {"torch/lib/libtorch_pinbuddy.so": library, "pinbuddy/bin/pinbuddy-tools": program}
-        return wheel(tmp_path / "fork.whl", {**files, "torch-1.dist-info/pinbuddy.json": json.dumps(provenance).encode()})
-
-    assert said(capsys, fork(provenance))[0] == 0
-    status, text = said(capsys, fork({**provenance, key: "0" * 64}))
-    assert status == 1 and "is not the file that torch-1.dist-info/pinbuddy.json names" in text
+FORK = {"torch/lib/libtorch_pinbuddy.so": b"library", "pinbuddy/bin/pinbuddy-tools": b"program"}
+VERSIONS = ("2.14.0+cu130", "2.15.0+cu132")
+PLUGIN = {f"pinbuddy/lib/{it}/libtorch_pinbuddy.so": it.encode() for it in VERSIONS}
 
 
-def test_a_plugins_provenance_names_each_of_its_libraries(tmp_path, capsys):
-    libraries = {"2.14.0+cu130": b"one", "2.15.0+cu132": b"other"}
-
-    def plugin(changed: str) -> Path:
-        known = [{"torch_version": it, "library_sha256": hashlib.sha256(b"?" if it == changed else libraries[it]).hexdigest()} for it in libraries]
-        files = {f"pinbuddy/lib/{it}/libtorch_pinbuddy.so": content for it, content in libraries.items()}
-        return wheel(tmp_path / "plugin.whl", {**files, "torch-1.dist-info/pinbuddy.json": json.dumps({"libraries": known}).encode()})
-
-    assert said(capsys, plugin(""))[0] == 0
-    for version in libraries:
-        status, text = said(capsys, plugin(version))
-        assert status == 1 and f"pinbuddy/lib/{version}/libtorch_pinbuddy.so is not the file that torch-1" in text
+@pytest.mark.parametrize("changed", ["", *FORK, *PLUGIN])
+def test_provenance_names_each_library_and_the_program(tmp_path, capsys, changed):
+    digests = {name: hashlib.sha256(b"?" if name == changed else content).hexdigest() for name, content in (FORK | PLUGIN).items()}
+    fork = dict(zip(("library_sha256", "program_sha256"), map(digests.get, FORK)))
+    plugin = {"libraries": [{"torch_version": it, "library_sha256": digests[name]} for it, name in zip(VERSIONS, PLUGIN)]}
+    for files, provenance in [(FORK, fork), (PLUGIN, plugin)]:
+        file = wheel(tmp_path / "of.whl", {**files, "torch-1.dist-info/pinbuddy.json": json.dumps(provenance).encode()})
+        status, text = said(capsys, file)
+        assert status == (changed in files), text
+        assert not status or f"{changed} is not the file that torch-1.dist-info/pinbuddy.json names" in text
 
 
-@pytest.mark.parametrize(("names", "why"), [
-    (["../x"], "leaves the wheel's folder"),
-    (["torch/../../x"], "leaves the wheel's folder"),
-    (["/tmp/x"], "leaves the wheel's folder"),
-    (["torch\\..\\x"], "leaves the wheel's folder"),
-    (["c:/x"], "leaves the wheel's folder"),
-    (["torch/x", "torch/x/y"], "both a file and a folder: torch/x"),
-    (["torch/x/y", "torch/x"], "both a file and a folder: torch/x"),
+ONE, LISTED, LAST = {"torch/a.py": b"a = 1\n"}, "torch/a.py,sha256=x,6\n", "torch-1.dist-info/RECORD,,\n"
+
+
+@pytest.mark.parametrize(("made", "why"), [
+    *(({"files": {it: b"x"}}, "leaves the wheel's folder") for it in ("../x", "torch/../../x", "/tmp/x", "torch\\..\\x", "c:/x")),
+    ({"files": {"torch/x": b"x", "torch/x/y": b"x"}}, "both a file and a folder: torch/x"),
+    ({"files": {"torch/x/y": b"x", "torch/x": b"x"}}, "both a file and a folder: torch/x"),
+    ({"mode": stat.S_IFLNK | 0o777}, "a symbolic link: torch/a.py"),
+    # Lists that do not name each file once.
+    ({"files": ONE, "rows": LAST}, "torch-1.whl is no wheel"),
+    ({"files": ONE, "rows": f"torch/a.py,,\n{LAST}"}, "torch-1.whl is no wheel"),
+    ({"files": ONE, "rows": LISTED * 2 + LAST}, "torch-1.whl is no wheel"),
+    ({"files": ONE, "rows": f"torch/a.py,sha256=x,-2\n{LAST}"}, "torch-1.whl is no wheel"),
+    ({"files": ONE, "rows": f"torch/a.py,sha256=x,six\n{LAST}"}, "torch-1.whl is no wheel"),
+    ({"files": ONE, "rows": ""}, "torch-1.whl is no wheel"),
+    # Names do nothing to a terminal.
+    ({"files": {"torch/\x1b[2Ka.py": b"a = 1\n"}, "rows": f"torch/\x1b[2Ka.py,sha256=x,6\n{LAST}"}, "torch/\\x1b[2Ka.py in "),
+    # What is unpacked whole is not unpacked.
+    *(({"method": it}, "is packed in a way that wheels are not") for it in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)),
 ])  # fmt: skip
-def test_paths_that_a_build_refuses_are_refused(tmp_path, capsys, names, why):
-    file = wheel(tmp_path / "torch-1.whl", dict.fromkeys(names, b"x"))
-    status, text = said(capsys, file)
-    assert status == 1 and why in text, text
-
-
-def test_links_are_refused(tmp_path, capsys):
-    file = wheel(tmp_path / "torch-1.whl", mode=stat.S_IFLNK | 0o777)
-    status, text = said(capsys, file)
-    assert status == 1 and "a symbolic link: torch/a.py" in text, text
-
-
-@pytest.mark.parametrize("rows", [
-    "torch-1.dist-info/RECORD,,\n",  # a file that RECORD lacks
-    "torch/a.py,,\ntorch-1.dist-info/RECORD,,\n",  # without a hash
-    "torch/a.py,sha256=x,6\ntorch/a.py,sha256=x,6\ntorch-1.dist-info/RECORD,,\n",
-    "torch/a.py,sha256=x,-2\ntorch-1.dist-info/RECORD,,\n",
-    "torch/a.py,sha256=x,six\ntorch-1.dist-info/RECORD,,\n",
-    "",
-])
-def test_lists_that_do_not_name_each_file_once_are_refused(tmp_path, capsys, rows):
-    file = wheel(tmp_path / "torch-1.whl", {"torch/a.py": b"a = 1\n"}, rows=rows)
-    status, text = said(capsys, file)
-    assert status == 1 and f"{file} is no wheel" in text
+def test_what_no_build_makes_is_refused(tmp_path, capsys, made, why):
+    status, text = said(capsys, wheel(tmp_path / "torch-1.whl", **made))
+    assert status == 1 and why in text and "\x1b" not in text, text
 
 
 def test_what_is_no_wheel_is_said(tmp_path, capsys):
@@ -160,21 +139,6 @@ def test_what_is_no_wheel_is_said(tmp_path, capsys):
     assert "is no wheel" in said(capsys, tmp_path / "text.whl")[1]
     text = said(capsys, tmp_path / "none.whl")[1]
     assert f"{tmp_path / 'none.whl'} cannot be read\n  because   No such file" in text and "\n  to do     name the wheel's file" in text
-
-
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_what_is_unpacked_whole_is_not_unpacked(tmp_path, capsys, method):
-    file = wheel(tmp_path / "torch-1.whl")
-    with zipfile.ZipFile(file, "a", method) as archive:
-        archive.writestr("torch/c.py", bytes(1 << 20))
-    status, text = said(capsys, file)
-    assert status == 1 and "is packed in a way that wheels are not" in text
-
-
-def test_names_do_nothing_to_a_terminal(tmp_path, capsys):
-    rows = "torch/\x1b[2Ka.py,sha256=x,6\ntorch-1.dist-info/RECORD,,\n"
-    status, text = said(capsys, wheel(tmp_path / "torch-1.whl", {"torch/\x1b[2Ka.py": b"a = 1\n"}, rows=rows))
-    assert status == 1 and "torch/\\x1b[2Ka.py in " in text and "\x1b" not in text
 
 
 def test_both_are_said_where_the_wheel_and_the_one_to_compare_with_are_wrong(tmp_path, capsys):
@@ -185,8 +149,7 @@ def test_both_are_said_where_the_wheel_and_the_one_to_compare_with_are_wrong(tmp
 
 def test_a_file_that_unpacks_to_more_than_was_promised_is_not_read_on(tmp_path):
     size = 64 << 20
-    rows = "torch/a.py,sha256=x,6\ntorch-1.dist-info/RECORD,,\n"
-    file = wheel(tmp_path / "torch-1.whl", {"torch/a.py": bytes(size)}, rows=rows)
+    file = wheel(tmp_path / "torch-1.whl", {"torch/a.py": bytes(size)}, rows=LISTED + LAST)
     opened = _verify.Wheel(file)
     assert sum(map(len, opened.chunks("torch/a.py"))) == 7
     assert not opened.is_good("torch/a.py")
