@@ -1,6 +1,9 @@
 """Blocks of text in documents, and the commands in them."""
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,3 +107,10 @@ def agrees(shown: str, printed: str, varies: bool = False) -> bool:
     wanted = r"\s+".join(map(pattern, shown.split()))
     wanted = wanted.replace(r"\s+[\s\S]*", r"[\s\S]*").replace(r"[\s\S]*\s+", r"[\s\S]*")
     return re.fullmatch(rf"\s*{wanted}\s*", printed) is not None
+
+
+def as_a_user(command: list[str], python: str, *before: Path, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess:
+    """Runs it as somebody does who has set nothing, with this environment's programs on the PATH, `python` and others before."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")} | {"PYTHON_EXEC": python} | variables
+    own["PATH"] = ":".join(map(str, [*before, Path(python).parent, Path(sys.executable).parent, own["PATH"]]))
+    return subprocess.run(command, cwd=cwd, env=own, capture_output=True, text=True, timeout=300)

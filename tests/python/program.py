@@ -154,7 +154,7 @@ def until(condition, within: float = 60.0) -> None:
 
 def sim() -> dict:
     """The simulator's counters; ``pins`` and ``unpins`` are those of either kind."""
-    text = ctypes.create_string_buffer(1 << 14)
+    text = ctypes.create_string_buffer(1 << 16)
     ctypes.CDLL(None).pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
     counts = json.loads(text.value)
     counts["pins"] = counts["host_allocs"] + counts["host_registers"]

@@ -11,7 +11,7 @@ import pinbuddy
 import pytest
 import yaml
 from conftest import forking
-from documents import ROOT, blocks
+from documents import ROOT, as_a_user, blocks
 
 pytestmark = pytest.mark.checkout("the page is in docs")
 PAGE = ROOT / "docs/deploy.md"
@@ -35,9 +35,7 @@ def quantity(text: str) -> int:
 
 
 def run(command: list[str], **variables: str) -> subprocess.CompletedProcess:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")} | variables
-    own["PATH"] = f"{Path(forking()).parent}:{Path(sys.executable).parent}:{own['PATH']}"
-    return subprocess.run(command, env=own, capture_output=True, text=True, timeout=300)
+    return as_a_user(command, forking(), **variables)
 
 
 def test_what_all_ranks_pin_fits_the_pods_limit_with_room_for_the_programs(pod):

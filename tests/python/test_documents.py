@@ -6,7 +6,6 @@ run as they are, those of other languages are read by who reads that language.
 """
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import forking
-from documents import ELSEWHERE, ROOT, VARIES, agrees, all_documents, blocks, commands, elsewhere
+from documents import ELSEWHERE, ROOT, VARIES, agrees, all_documents, as_a_user, blocks, commands, elsewhere
 
 pytestmark = pytest.mark.checkout("they are in docs")
 
@@ -74,13 +73,10 @@ def folder(tmp_path, trace):
 
 
 def run(command: list[str], folder: Path, bin: Path, **variables: str) -> subprocess.CompletedProcess:
-    """As a user who has set nothing, with this environment's programs on the PATH."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("BUDDY_")} | variables
+    """Requires that it succeeds, with programs that stand before others."""
     # `pinbuddy top` looks at the process that it has started.
     python = sys.executable if "--launch" in command[-1] else forking()
-    own["PYTHON_EXEC"] = python
-    own["PATH"] = f"{bin}:{Path(python).parent}:{Path(sys.executable).parent}:{own['PATH']}"
-    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=300)
+    done = as_a_user(command, python, bin, cwd=folder, **variables)
     assert done.returncode == 0, f"{shlex.join(command)} ends with {done.returncode}\n{done.stdout}{done.stderr}"
     return done
 

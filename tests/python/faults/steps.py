@@ -27,14 +27,14 @@ PLAN = os.environ.pop("PINBUDDY_SIM_FAULT_PLAN", "")
 plan(PLAN)
 
 import torch  # noqa: E402
-from release import host_stats  # noqa: E402
+from program import MIB, host_stats, until  # noqa: E402
+from program import sim as statistics  # noqa: E402
 
 # Contents are looked at by one thread: on a busy machine several wait for each other longer than they work.
 torch.set_num_threads(1)
 
 __all__ = ["Held", "at_rest", "finish", "os", "pinned", "plan", "step", "stuck", "threading", "time", "torch"]
 
-MIB = 1 << 20
 # Seconds after which a stuck stream goes on.
 STUCK = 20
 PLUGGED = "pinbuddy" in sys.modules and sys.modules["pinbuddy"].stats()["state"] != "absent"
@@ -103,12 +103,6 @@ def stuck(stream: torch.cuda.Stream):
         simulator.pinbuddy_sim_let_go()
 
 
-def statistics() -> dict:
-    text = ctypes.create_string_buffer(1 << 16)
-    simulator.pinbuddy_sim_stats_json(text, ctypes.c_size_t(len(text)))
-    return json.loads(text.value)
-
-
 def audit() -> str:
     """What the engine's audit finds wrong; only a library with assertions can be asked."""
     if not PLUGGED:
@@ -127,11 +121,7 @@ def wait_for_the_worker() -> None:
         return
     from pinbuddy import stats
 
-    until = time.monotonic() + 50
-    while stats()["warm_up"]["phase"] == "running":
-        if time.monotonic() > until:
-            raise Corrupt("the worker does not end")
-        time.sleep(0.005)
+    until(lambda: stats()["warm_up"]["phase"] != "running", 50)
 
 
 def at_rest() -> None:
