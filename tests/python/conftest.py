@@ -260,15 +260,3 @@ def pinned(torch):
         return torch.empty(size, dtype=torch.uint8, pin_memory=True)
 
     return pinned
-
-
-def engine_segment(tensor):
-    """The engine's segment that the tensor lies in, or None."""
-    import pinbuddy
-
-    start = tensor.data_ptr()
-    end = start + tensor.numel() * tensor.element_size()
-    for segment in pinbuddy.stats()["segments"]:
-        if segment["address"] <= start and end <= segment["address"] + segment["bytes"]:
-            return segment
-    return None

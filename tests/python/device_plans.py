@@ -12,10 +12,8 @@ import table
 MIB = 1 << 20
 
 TRAINING = """
-    import bisect, json, os, pinbuddy, random, torch
-
-    MIB = 1 << 20
     change = float(os.environ.get("CHANGE", 0))
+    import bisect
     steps = os.environ.get("STEPS", "").split()
     draw = random.Random(7)
     differ = random.Random(int(os.environ.get("SEED", 1)))

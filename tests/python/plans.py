@@ -39,9 +39,6 @@ def recorded(run, path: Path, program: str, variable: str = "BUDDY_PLAN", **vari
 #
 # STEPS: what is done between iterations.
 TRAINING = """
-    import gc, json, os, pinbuddy, random, torch
-
-    MIB = 1 << 20
     steps = os.environ.get("STEPS", "").split()
     draw = random.Random(5)
     SIZES = [draw.randrange(MIB, 5 * MIB) for _ in range(24)]
@@ -81,7 +78,6 @@ TRAINING = """
         if "mark" in steps:
             pinbuddy.iteration()
         if "die" in steps and iteration == 11:
-            from program import until
             until(lambda: os.path.exists(os.environ["BUDDY_PLAN"]))
             os.kill(os.getpid(), 9)
     for block in kept:

@@ -5,15 +5,17 @@ Works with stock PyTorch too, where ``pinbuddy`` is None.
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
 import time
 
 import torch
-from release import host_stats
+from release import block_bytes, host_stats
 
 try:
     import pinbuddy
@@ -21,9 +23,9 @@ except ImportError:  # with stock
     pinbuddy = None
 
 __all__ = [
-    "Items", "MIB", "answer", "block", "contextlib", "ctypes", "elsewhere", "forked", "hold", "host_stats", "json", "let_go",
-    "of_engine", "os", "pinbuddy", "pinned", "refused", "seconds", "segments", "sim", "sys", "threading", "time", "together", "top",
-    "torch", "until", "use_gpu", "warm_up",
+    "Items", "MIB", "answer", "block", "block_bytes", "contextlib", "ctypes", "elsewhere", "forked", "gc", "hold", "host_stats",
+    "json", "let_go", "of_engine", "os", "pinbuddy", "pinned", "random", "refused", "seconds", "segments", "sim", "sys",
+    "tested_library", "threading", "time", "together", "top", "torch", "until", "use_gpu", "warm_up",
 ]
 
 MIB = 1 << 20
@@ -176,12 +178,26 @@ def top(process: int | None = None, *options: str) -> dict:
     return json.loads(done.stdout)["processes"][0]
 
 
+def tested_library() -> ctypes.CDLL:
+    """Ours, for what only tests call."""
+    import plugin
+
+    return ctypes.CDLL(str(plugin.library()))
+
+
 def warm_up() -> dict:
     """The state of the warm-up."""
     return pinbuddy.stats()["warm_up"]
 
 
+def engine_segment(tensor: torch.Tensor) -> dict | None:
+    """The engine's segment that the tensor lies in."""
+    start = tensor.data_ptr()
+    end = start + tensor.nbytes
+    found = (it for it in pinbuddy.stats()["segments"] if it["address"] <= start and end <= it["address"] + it["bytes"])
+    return next(found, None)
+
+
 def of_engine(tensor: torch.Tensor) -> bool:
     """Whether the engine owns the tensor's memory."""
-    start = tensor.data_ptr()
-    return any(it["address"] <= start < it["address"] + it["bytes"] for it in pinbuddy.stats()["segments"])
+    return engine_segment(tensor) is not None

@@ -3,8 +3,8 @@ statistics' totals are as if nothing were cached."""
 
 import pinbuddy
 import pytest
-from conftest import BLOCK_MB, BLOCKS, MIB, counts_active, engine_segment, needs
-from program import together
+from conftest import BLOCK_MB, BLOCKS, MIB, counts_active, needs
+from program import engine_segment, together
 from release import host_stats
 
 
@@ -124,8 +124,6 @@ def test_the_list_of_segments_shows_what_is_cached_as_free(torch, pinned):
 
 
 RECORDED = """
-    from program import *
-    import random
     use_gpu()
     random.seed(1)
     history = torch.cuda.memory._record_memory_history

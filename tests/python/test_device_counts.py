@@ -117,7 +117,6 @@ def test_a_region_is_no_long_block(with_plan, run):
 def test_peaks_of_bytes_are_what_there_was_at_most(with_plan, seed):
     """Of blocks that a plan serves and that it does not, of drawn lengths: the most is kept beside what is reported as the most."""
     differ, hits = with_plan(f"""
-    import random
     rng = random.Random({seed})
     def stats(when):
         all = torch.cuda.memory_stats()

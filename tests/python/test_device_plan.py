@@ -141,8 +141,7 @@ def test_with_no_plan_nothing_stands_before_pytorch(run, tmp_path):
 def test_a_plan_that_panics_retires_and_the_training_goes_on(with_plan):
     """A defect of ours: its blocks stay valid, and PyTorch's allocator serves. Only a debug build can be made to break down."""
     outcome = with_plan("""
-    import plugin
-    library = ctypes.CDLL(str(plugin.library()))
+    library = tested_library()
     if not library.pinbuddy_debug_build():
         print(json.dumps(hasattr(library, "pinbuddy_break_down_device")))
         raise SystemExit

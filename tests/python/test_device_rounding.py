@@ -6,8 +6,6 @@ from device_plans import MIB
 
 # Changes the setting while it runs, as programs may. Sizes of whole segments: PyTorch leaves a rest of up to 1 MiB with its block.
 PROGRAM = """
-    import json, torch
-    MIB = 1 << 20
     SETTINGS = ["", "roundup_power2_divisions:4", "roundup_power2_divisions:[16:8,32:2,>:1]", "roundup_power2_divisions:[64:16]"]
     SIZES = [int(mib * MIB) for mib in (1.5, 4, 9, 14, 18, 22, 34, 42, 64)]
     def live(stats, name):

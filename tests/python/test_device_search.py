@@ -5,20 +5,16 @@ import pytest
 
 # Bisects for the largest batch of which two steps fit, then takes so many steps with it. Prints batches with what became of them.
 SEARCH = """
-    import gc, json, pinbuddy, torch
-    MIB = 1 << 20
-    def block(bytes):
-        return torch.empty(bytes, dtype=torch.uint8, device="cuda")
-    weights = [block(4 * MIB) for _ in range(8)]
+    weights = [block(4) for _ in range(8)]
     def step(batch):
         kept = []
         for _ in range(8):
-            buffer = block(batch * 5 * MIB // 2)
-            kept.append(block(batch * MIB))
+            buffer = block(batch * 5 / 2)
+            kept.append(block(batch))
             del buffer
         gradients = []
         while kept:
-            gradients.append(block(4 * MIB))
+            gradients.append(block(4))
             del kept[-1]
     def fits(batch):
         try:

@@ -63,7 +63,6 @@ def test_enabled_with_a_plan_the_requests_are_the_same_and_its_region_is_none_an
     own, made, *files = (tmp_path / it for it in ("own.json", "device.json", "first", "second"))
     # As the variables would.
     enabled = f"""
-    import os, pinbuddy
     pinbuddy.device.enable(plan={str(own)!r}, trace=os.environ["TRACE"])
     """ + TRAINING
     stock, planned = (run(enabled, TRACE=str(file)).quiet.value for file in files)

@@ -53,7 +53,6 @@ def test_the_accelerators_functions_answer_as_cudas_do(run, twice, tmp_path):
 def test_before_cuda_is_initialised_nothing_is_asked(run, tmp_path):
     """Neither way may initialise CUDA, nor fail."""
     program = """
-    import json, torch
     ways = [torch.cuda, torch.accelerator]
     print(json.dumps([[way.memory_allocated(), way.memory_reserved(), way.empty_cache()] for way in ways]))
     """

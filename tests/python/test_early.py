@@ -25,18 +25,15 @@ def looks(run, plan):
     def looks(begin, seconds, recorded=REPEAT):
         plans.recorded(run, plan, recorded, **SETTINGS)
         return run(f"""
-import json, time, torch, pinbuddy
-def pinned():
+def at_once():
     return pinbuddy.stats()["engine"]["pinned_bytes"]["current"]
-before = pinned()
+before = at_once()
 {begin}
-late = time.monotonic() + {seconds}
-while pinned() == 0 and time.monotonic() < late:
-    time.sleep(0.01)
-early = pinned()
-block = torch.empty(24 << 20, dtype=torch.uint8, pin_memory=True)
-stats = pinbuddy.stats()
-print(json.dumps([before, early, stats["engine"]["pinned_bytes"]["current"]]))
+with contextlib.suppress(TimeoutError):
+    until(at_once, {seconds})
+early = at_once()
+block = pinned(24)
+answer(before, early, at_once())
 """, BUDDY_PLAN=str(plan), **SETTINGS).quiet.value
 
     return looks

@@ -81,8 +81,6 @@ def test_a_programs_defect_is_found_and_the_block_named(run, defect):
 
 def test_a_program_without_defects_ends_as_without_the_guard(run):
     program = """
-        from program import *
-        import random
         draw = random.Random(3)
         stream, live = torch.cuda.Stream(), []
         for turn in range(400):

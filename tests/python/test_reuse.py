@@ -6,8 +6,8 @@ shows on the device; `hold` stops a stream for as long as a test needs.
 
 import pinbuddy
 import pytest
-from conftest import BLOCK_MB, BLOCKS, MIB, engine_segment
-from program import hold, let_go
+from conftest import BLOCK_MB, BLOCKS, MIB
+from program import engine_segment, hold, let_go
 from release import host_stats
 
 pytestmark = pytest.mark.release

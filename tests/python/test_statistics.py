@@ -33,8 +33,6 @@ def test_active_and_idle_make_up_what_is_pinned(torch, pinned):
 
 def test_the_warm_up_is_counted_pin_by_pin(run):
     *equal, pins, spent = run("""
-        from program import *
-        from release import block_bytes
         kept = pinned(4)
         pinbuddy.warm_up(wait=True)
         pinned(70)
