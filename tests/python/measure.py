@@ -96,20 +96,15 @@ def compare_import_work(stock: str, fork: str) -> dict:
     """The same in processor time, which does not vary with slow disks. The fork adds only processor work: a
     library to map and relocate. Both run at the same time, so that what disturbs one disturbs the other."""
 
-    def started(python: str) -> subprocess.Popen:
-        return subprocess.Popen([python, *IMPORT])
-
-    def milliseconds(process: subprocess.Popen) -> float:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, process.args)
-        return (usage.ru_utime + usage.ru_stime) * 1e3
-
     def pair(turn: int) -> dict[str, float]:
-        order = (stock, fork) if turn % 2 == 0 else (fork, stock)
-        processes = {python: started(python) for python in order}
-        return {python: milliseconds(process) for python, process in processes.items()}
+        order, spent = (stock, fork) if turn % 2 == 0 else (fork, stock), {}
+        for python, process in [(it, subprocess.Popen([it, *IMPORT])) for it in order]:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode:
+                raise subprocess.CalledProcessError(process.returncode, process.args)
+            spent[python] = (usage.ru_utime + usage.ru_stime) * 1e3
+        return spent
 
     pair(0)
     pairs = [pair(turn) for turn in range(TURNS)]

@@ -29,15 +29,14 @@ def test_the_example_is_served(program):
     assert json.loads(stats)["segments"][0]["bytes"] == 96 << 20
 
 
-def test_switched_off_it_is_stocks(program):
-    done = native.run(program, library(), BUDDY_DISABLE="1")
-    assert (done.returncode, done.stdout) == (0, "served by PyTorch's own allocator\n")
-
-
-def test_without_the_library_it_is_stocks_but_in_a_fork(program):
-    done = native.run(program, **SMALL)
-    who = "PyTorch's own allocator\n" if IS_PLUGIN else "pinbuddy: {"
-    assert done.returncode == 0 and done.stdout.startswith(f"served by {who}")
+@pytest.mark.parametrize("arguments, variables, said", [
+    ([library], {"BUDDY_DISABLE": "1"}, "PyTorch's own allocator\n"),
+    # Without the library, but in a fork.
+    ([], SMALL, "PyTorch's own allocator\n" if IS_PLUGIN else "pinbuddy: {"),
+])
+def test_without_a_library_that_serves_it_is_stocks(program, arguments, variables, said):
+    done = native.run(program, *(it() for it in arguments), **variables)
+    assert done.returncode == 0 and done.stdout.startswith(f"served by {said}")
 
 
 def test_a_library_that_is_not_there_is_named(program):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pinbuddy
 import pytest
-from conftest import MIB, engine_segment
+from conftest import MIB
 from pinbuddy import _types
 from plugin import IS_PLUGIN
-from program import hold
+from program import engine_segment, hold
 from table import answers
 
 NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}

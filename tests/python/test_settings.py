@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from conftest import needs
+from conftest import ALLOC_CONF, needs
+from table import answers
 
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 
@@ -25,7 +26,6 @@ def test_nothing_is_reported_where_nobody_wants_to_know(run, quiet):
 
 
 DECISIONS = """
-    import json, random, torch
     rng = random.Random(7)
     live, addresses, seen = [], {}, []
     for step in range(300):
@@ -82,9 +82,25 @@ def test_stocks_own_settings_are_honoured(run, settings):
 
 
 @needs(10, "this setting")
-def test_what_is_reserved_serves_first(run):
-    """Once 128 + 64 + 4 + 256 MiB of 512 are in use, blocks serve what does not fit."""
-    seen = run("""
+def test_a_plan_is_made_of_what_is_not_reserved(run, plan):
+    program = """
+    use_gpu()
+    for _ in range(12):
+        live = [pinned(size) for size in (40, 2, 100, 16)]
+        beside = [of_engine(it) for it in live]
+        del live
+    plan = pinbuddy.stats()["plan"]
+    answer(beside, plan and plan["misses"], sim()["pinned_peak_bytes"] >> 20)
+    """
+    reserve = {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:128", "PINBUDDY_SIM_LOCK": "0"}
+    _, (beside, misses, peak) = (run(program, BUDDY_PLAN=str(plan), **reserve).value for _ in range(2))
+    # 64 + 2 + 16 MiB are reserved; 100 are the plan's.
+    assert (beside, misses) == ([False, False, True, False], 0) and 228 <= peak < 232
+
+
+test_stocks_own_settings_beside_blocks = answers({
+    # Once 128 + 64 + 4 + 256 MiB of 512 are in use, blocks serve what does not fit.
+    "what is reserved serves first": pytest.param(("""
     use_gpu()
     MB = lambda: sim()["pinned_bytes"] >> 20
     beside = lambda: [of_engine(it) for it in kept]
@@ -106,37 +122,19 @@ def test_what_is_reserved_serves_first(run):
     again = pinned(110)
     seen += [again.data_ptr() == place, bool((kept[-1] == 5).all())]
     answer(*seen)
-    """, PYTORCH_ALLOC_CONF="pinned_reserve_segment_size_mb:512", PINBUDDY_SIM_LOCK=0).quiet.value
-    assert seen == [512, 4 * [False], 4 * [False] + [True], *6 * [True]]
-
-
-@needs(10, "this setting")
-def test_a_plan_is_made_of_what_is_not_reserved(run, plan):
-    program = """
-    use_gpu()
-    for _ in range(12):
-        live = [pinned(size) for size in (40, 2, 100, 16)]
-        beside = [of_engine(it) for it in live]
-        del live
-    plan = pinbuddy.stats()["plan"]
-    answer(beside, plan and plan["misses"], sim()["pinned_peak_bytes"] >> 20)
-    """
-    reserve = {"PYTORCH_ALLOC_CONF": "pinned_reserve_segment_size_mb:128", "PINBUDDY_SIM_LOCK": "0"}
-    _, (beside, misses, peak) = (run(program, BUDDY_PLAN=str(plan), **reserve).value for _ in range(2))
-    # 64 + 2 + 16 MiB are reserved; 100 are the plan's.
-    assert (beside, misses) == ([False, False, True, False], 0) and 228 <= peak < 232
-
-
-@needs(13, "this setting")
-def test_a_longer_request_never_gets_a_shorter_block(run):
-    """#192722: below the threshold and above what is rounded, blocks of different sizes share a list of stock's."""
-    settings = "pinned_max_round_threshold_mb:1,pinned_max_cached_size_mb:1024"
-    assert run("""
+    """, [512, 4 * [False], 4 * [False] + [True], *6 * [True]], {
+        ALLOC_CONF: "pinned_reserve_segment_size_mb:512", "PINBUDDY_SIM_LOCK": 0
+    }), marks=needs(10, "this setting")),
+    # #192722: below the threshold and above what is rounded, blocks of different sizes share a list of stock's.
+    "a longer request never gets a shorter block": pytest.param(("""
     address = pinned(3).data_ptr()
     assert pinned(3).data_ptr() == address, "what fits is had again"
     longer = pinned(4).fill_(7)
     answer(longer.data_ptr() == address, bool((longer == 7).all()))
-    """, PYTORCH_ALLOC_CONF=settings, BUDDY_THRESHOLD_MB=1000).value == [False, True]
+    """, [False, True], {
+        ALLOC_CONF: "pinned_max_round_threshold_mb:1,pinned_max_cached_size_mb:1024", "BUDDY_THRESHOLD_MB": 1000
+    }), marks=needs(13, "this setting")),
+}, quiet=True)
 
 
 def test_the_log_says_as_much_as_it_is_asked_for(run):
@@ -151,9 +149,7 @@ def test_the_log_says_as_much_as_it_is_asked_for(run):
 def test_a_defect_of_the_engine_leaves_training_to_pytorch(run):
     """I9. Only a debug build can be made to break down; a released one has no such entry."""
     outcome = run("""
-        from program import *
-        import plugin
-        library = ctypes.CDLL(str(plugin.library()))
+        library = tested_library()
         kept = [pinned(8).fill_(i) for i in range(3)]
         if not library.pinbuddy_debug_build():
             answer(hasattr(library, "pinbuddy_break_down"))
@@ -182,7 +178,5 @@ def test_the_library_that_is_tested_is_the_one_that_was_meant(run):
     """`cargo xtask test` runs some of these tests twice: as released, and with the library's assertions."""
     expected = int(os.environ.get("PINBUDDY_EXPECT_DEBUG", "0"))
     assert run("""
-        from program import *
-        import plugin
-        answer(ctypes.CDLL(str(plugin.library())).pinbuddy_debug_build())
+        answer(tested_library().pinbuddy_debug_build())
         """).value == [expected]

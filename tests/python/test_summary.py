@@ -143,10 +143,14 @@ def test_sizes_read_as_people_say_them():
         assert _summary.size_text(size).rstrip() == text
 
 
+def warm_up(mode: str, phase: str, pinned: int, owed: int) -> dict:
+    return {"warm_up": {"mode": mode, "phase": phase, "pinned": pinned, "owed": owed, "stopped": None}}
+
+
 @pytest.mark.parametrize("stats, label, text", [
-    ({"warm_up": {"mode": "off", "phase": "cold", "pinned": 0, "owed": 8, "stopped": None}}, "Warm-up", "off: nothing is pinned ahead, unless by warm_up()"),
-    ({"warm_up": {"mode": "sync", "phase": "cold", "pinned": 0, "owed": 1, "stopped": None}}, "Warm-up", "sync, cold: 0 segments pinned, 1 owed"),
-    ({"warm_up": {"mode": "background", "phase": "done", "pinned": 1, "owed": 0, "stopped": None}}, "Warm-up", "background, done: 1 segment pinned"),
+    (warm_up("off", "cold", 0, 8), "Warm-up", "off: nothing is pinned ahead, unless by warm_up()"),
+    (warm_up("sync", "cold", 0, 1), "Warm-up", "sync, cold: 0 segments pinned, 1 owed"),
+    (warm_up("background", "done", 1, 0), "Warm-up", "background, done: 1 segment pinned"),
     ({"budget": {"bytes": (1 << 64) - 1, "why": "since no limit is known"}}, "Budget", "none, since no limit is known"),
     ({"budget": None}, "Budget", "decided when something is first pinned"),
 ])

@@ -40,16 +40,12 @@ def test_a_job_starts_warm_when_it_is_started_again():
 
 
 @pytest.mark.checkout("the run is in docs")
-def test_the_committed_run_is_of_these_settings():
+def test_the_committed_run_and_the_page_are_of_these_settings():
     [newest] = sorted((ROOT / "docs/results").glob("*-works.json"))[-1:]
     works = json.loads(newest.read_text())["works"]
     assert list(works) == list(measure.WORKS)
     for name, work in works.items():
         assert {way: it["settings"] for way, it in work["figures"].items()} == measure.ways(name)
-
-
-@pytest.mark.checkout("the run is in docs")
-def test_the_page_has_every_setting_of_that_run():
     page = (ROOT / "docs/settings.md").read_text()
     tables = tomllib.loads((ROOT / "docs/tables.toml").read_text())["table"]
     shown = {}
@@ -57,7 +53,6 @@ def test_the_page_has_every_setting_of_that_run():
         own = f"works-{name.replace('_', '-')}"
         assert f"<!-- table: {own} -->" in page
         shown |= {(name, way.replace("_", " ")): first.strip("`") for first, way in tables[own]["rows"]}
-    for name in measure.WORKS:
         for way, settings in measure.ways(name).items():
             typed = " ".join(f"{key}={value}" for key, value in settings.items())
             assert shown.pop((name, way)) == {"stock": "stock", "tuned": "stock tuned", "nothing": "nothing"}.get(way, typed)

@@ -60,16 +60,13 @@ def test_what_names_no_file_writes_none(written, variables):
     assert written(PROGRAM, **variables) == set()
 
 
-def test_a_trace_is_written_and_nothing_else(written, tmp_path):
+@pytest.mark.parametrize("variable, more", [
+    ("BUDDY_TRACE", ""), ("TRACE", "pinbuddy.trace.start(os.environ['TRACE']); use(); pinbuddy.trace.stop()")
+])
+def test_a_trace_is_written_and_nothing_else(written, tmp_path, variable, more):
     trace = tmp_path / "trace"
-    assert written(PROGRAM, BUDDY_TRACE=str(trace), BUDDY_LIVE="1") == {("open", str(trace))}
+    assert written(PROGRAM + more, **{variable: str(trace)}, BUDDY_LIVE="1") == {("open", str(trace))}
     assert trace.stat().st_size > 0
-
-
-def test_a_trace_that_the_program_starts(written, tmp_path):
-    trace = tmp_path / "trace"
-    started = "pinbuddy.trace.start(os.environ['PINBUDDY_TEST_TRACE']); use(); pinbuddy.trace.stop()"
-    assert written(PROGRAM + started, PINBUDDY_TEST_TRACE=str(trace)) == {("open", str(trace))}
 
 
 def test_a_plan_is_written_once_and_then_read(written, tmp_path):
