@@ -9,7 +9,7 @@
 pub(crate) const REACH: isize = 8;
 
 /// Steps in the band.
-const BAND: usize = REACH as usize * 2 + 1;
+pub(crate) const BAND: usize = REACH as usize * 2 + 1;
 
 /// As many matches in a row end the doubt.
 const ENOUGH: u8 = 6;
@@ -64,8 +64,8 @@ impl Doubt {
         Self { edits, spent: 0, matches: 0, unplanned: 0, replaces }
     }
 
-    /// A request comes; `matches` says whether it is like the step at a distance from the cursor.
-    pub(crate) fn ask(&mut self, matches: impl Fn(isize) -> bool) -> Verdict {
+    /// A request comes; `alike` has a bit for each step of the band, from `-REACH` on: whether it is like the request.
+    pub(crate) fn ask(&mut self, alike: u32) -> Verdict {
         // One step further at each end, since steps are one ahead of those that they follow.
         let mut next = [u8::MAX; BAND + 1];
         let mut step: Option<(u8, isize)> = None;
@@ -75,7 +75,7 @@ impl Doubt {
             // Added, or in another's place.
             next[index] = next[index].min(edits.saturating_add(1));
             next[index + 1] = next[index + 1].min(edits.saturating_add(1));
-            if matches(at) {
+            if alike >> index & 1 == 1 {
                 next[index + 1] = next[index + 1].min(edits);
                 if step.is_none_or(|(least, nearest)| (edits, near(at)) < (least, near(nearest))) {
                     step = Some((edits, at));
@@ -92,11 +92,12 @@ impl Doubt {
         let follows = step.map_or(0, |at| at + 1);
         let best = (0..next.len()).filter(|&index| next[index] == least);
         let moved = best.map(distance).min_by_key(|at| (at - follows).abs()).unwrap_or(0);
-        self.edits = std::array::from_fn(|index| {
-            let from = index as isize + moved;
-            let known = usize::try_from(from).ok().and_then(|from| next.get(from));
-            known.map_or(LOST, |edits| (edits - least).min(LOST))
-        });
+        // What comes into the band from beyond it is far.
+        let mut wide = [LOST; 3 * BAND];
+        let known = &mut wide[BAND..][..next.len()];
+        known.iter_mut().zip(next).for_each(|(it, edits)| *it = (edits - least).min(LOST));
+        let from = BAND.saturating_add_signed(moved);
+        self.edits.copy_from_slice(&wide[from..from + BAND]);
         self.spent = self.spent.saturating_add(least);
         self.matches = if least == 0 && step.is_some() { self.matches + 1 } else { 0 };
         self.unplanned = match step {
@@ -129,7 +130,8 @@ mod tests {
         let mut doubt = Doubt::new(false);
         let of = |at: isize| usize::try_from(at).ok().and_then(|at| sequence.get(at));
         let ask = |request: &u32| {
-            let verdict = doubt.ask(|distance| of(at + distance) == Some(request));
+            let alike = (0..BAND).filter(|&index| of(at + distance(index)) == Some(request));
+            let verdict = doubt.ask(alike.fold(0, |all, index| all | 1 << index));
             let step = verdict.step.map(|distance| (at + distance) as usize);
             at += verdict.moved;
             step
@@ -155,11 +157,11 @@ mod tests {
     fn matches_in_a_row_make_sure_and_edits_in_a_row_lose() {
         let mut doubt = Doubt::new(false);
         for _ in 1..ENOUGH {
-            assert_eq!(doubt.ask(|at| at == 0).state, State::Doubt);
+            assert_eq!(doubt.ask(1 << REACH).state, State::Doubt);
         }
-        assert_eq!(doubt.ask(|at| at == 0).state, State::Sure);
+        assert_eq!(doubt.ask(1 << REACH).state, State::Sure);
         let mut doubt = Doubt::new(false);
-        let states: Vec<_> = (0..=LOST).map(|_| doubt.ask(|_| false).state).collect();
+        let states: Vec<_> = (0..=LOST).map(|_| doubt.ask(0).state).collect();
         assert_eq!(states[LOST as usize - 1..], [State::Doubt, State::Lost]);
     }
 }

@@ -5,9 +5,14 @@
 //!
 //! Invariants: a cell is taken by one block at most; only whole cells are taken. Knows no slot.
 
+mod gaps;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use crate::layout::{GRANULE, Layout};
+use gaps::Gaps;
 
 /// No cell is longer, so that what is lent does not take much more than it needs; but where that would be more cells than
 /// so many in all regions, they are longer.
@@ -28,6 +33,7 @@ pub(crate) struct Cells {
     taken: Vec<u64>,
     /// How many cells of each region are taken.
     counts: Vec<u32>,
+    gaps: Gaps,
 }
 
 /// A set of cells.
@@ -66,7 +72,8 @@ impl Cells {
             starts.extend(bounds);
             regions.push(first..starts.len() as u32 - 1);
         }
-        Self { taken: vec![0; starts.len().div_ceil(64)], counts: vec![0; regions.len()], starts, regions }
+        let (taken, counts) = (vec![0; starts.len().div_ceil(64)], vec![0; regions.len()]);
+        Self { taken, counts, starts, regions, gaps: Gaps::default() }
     }
 
     /// How many there are.
@@ -90,16 +97,18 @@ impl Cells {
                 return false;
             }
             self.taken[word] |= mask;
-            self.counts[region as usize] += run.end - run.start;
-            return true;
-        }
-        if !self.words(&run).all(|(word, mask)| self.taken[word] & mask == 0) {
-            return false;
-        }
-        for (word, mask) in self.words(&run) {
-            self.taken[word] |= mask;
+        } else {
+            if !self.words(&run).all(|(word, mask)| self.taken[word] & mask == 0) {
+                return false;
+            }
+            for (word, mask) in self.words(&run) {
+                self.taken[word] |= mask;
+            }
         }
         self.counts[region as usize] += run.end - run.start;
+        if self.gaps.change() {
+            self.regap(region, &run, false);
+        }
         true
     }
 
@@ -110,11 +119,14 @@ impl Cells {
         if let Some((word, mask)) = in_a_word(&run) {
             debug_assert_eq!(self.taken[word] & mask, mask, "freed twice");
             self.taken[word] &= !mask;
-            return;
+        } else {
+            for (word, mask) in self.words(&run) {
+                debug_assert_eq!(self.taken[word] & mask, mask, "freed twice");
+                self.taken[word] &= !mask;
+            }
         }
-        for (word, mask) in self.words(&run) {
-            debug_assert_eq!(self.taken[word] & mask, mask, "freed twice");
-            self.taken[word] &= !mask;
+        if self.gaps.change() {
+            self.regap(region, &run, true);
         }
     }
 
@@ -193,7 +205,7 @@ impl Cells {
     }
 
     /// The begin of the shortest run of cells, free and not wanted, that has `bytes` bytes: as many cells as that takes, which
-    /// have `most` bytes at most, and how long the run is. O(words and runs).
+    /// have `most` bytes at most, and how long the run is. O(words and runs); O(log runs) where the runs are kept.
     pub(crate) fn best_fit(
         &self,
         region: u32,
@@ -201,40 +213,59 @@ impl Cells {
         most: usize,
         wanted: Option<&Wanted>,
     ) -> Option<(usize, Range<u32>)> {
-        let of = self.regions[region as usize].clone();
-        let busy = |word: usize| self.taken[word] | wanted.map_or(0, |it| it.0[word]);
-        // The next cell from here on that is, or is not, free.
-        let next = |from: u32, is_free: bool| {
-            let mut word = from as usize / 64;
-            let mut mask = u64::MAX << (from % 64);
-            while word * 64 < of.end as usize {
-                let found = if is_free { !busy(word) } else { busy(word) } & mask;
-                if found != 0 {
-                    return of.end.min(word as u32 * 64 + found.trailing_zeros());
-                }
-                (word, mask) = (word + 1, u64::MAX);
-            }
-            of.end
+        let enough = |Range { start, end }: Range<u32>| {
+            let cells = &self.starts[start as usize + 1..=end as usize];
+            let until = self.start(start) + bytes;
+            let run = start..start + cells.partition_point(|&end| end < until) as u32 + 1;
+            (self.length(&run) <= most).then_some(run)
         };
-        let enough = |first: u32| {
-            let cells = &self.starts[first as usize + 1..=of.end as usize];
-            let until = self.start(first) + bytes;
-            first..first + cells.partition_point(|&end| end < until) as u32 + 1
-        };
+        if wanted.is_none() && self.gaps.is_kept() {
+            let mut gaps = self.gaps.from(region, bytes);
+            return gaps.find_map(|gap| Some((self.length(&gap), enough(gap)?)));
+        }
         let mut best: Option<(usize, Range<u32>)> = None;
-        let mut first = next(of.start, true);
-        while first < of.end {
-            let end = next(first, false);
-            let length = self.start(end) - self.start(first);
-            if length >= bytes && best.as_ref().is_none_or(|(least, _)| length < *least) {
-                let run = enough(first);
-                if self.length(&run) <= most {
-                    best = Some((length, run));
+        for gap in self.free_runs(region, wanted) {
+            let length = self.length(&gap);
+            let is_shorter = best.as_ref().is_none_or(|(least, _)| length < *least);
+            if length >= bytes
+                && is_shorter
+                && let Some(run) = enough(gap)
+            {
+                best = Some((length, run));
+                if length == bytes {
+                    break;
                 }
             }
-            first = next(end, true);
         }
         best
+    }
+
+    /// The runs of cells that are free and not wanted, in order.
+    fn free_runs(&self, region: u32, wanted: Option<&Wanted>) -> impl Iterator<Item = Range<u32>> {
+        let Range { start, end: last } = self.regions[region as usize];
+        let mut end = start;
+        std::iter::from_fn(move || {
+            let first = self.next(region, end, true, wanted);
+            end = self.next(region, first, false, wanted);
+            (first < last).then_some(first..end)
+        })
+    }
+
+    /// The next cell from here on that is, or is not, free and not wanted.
+    #[inline]
+    fn next(&self, region: u32, from: u32, is_free: bool, wanted: Option<&Wanted>) -> u32 {
+        let end = self.regions[region as usize].end;
+        let busy = |word: usize| self.taken[word] | wanted.map_or(0, |it| it.0[word]);
+        let mut word = from as usize / 64;
+        let mut mask = u64::MAX << (from % 64);
+        while word * 64 < end as usize {
+            let found = if is_free { !busy(word) } else { busy(word) } & mask;
+            if found != 0 {
+                return end.min(word as u32 * 64 + found.trailing_zeros());
+            }
+            (word, mask) = (word + 1, u64::MAX);
+        }
+        end
     }
 
     /// How many bytes some cells have.

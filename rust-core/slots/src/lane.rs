@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::align::{Doubt, REACH, State};
+use crate::align::{BAND, Doubt, REACH, State};
 use crate::clues::{CLUE, Clues};
 use crate::drift::Drift;
 use crate::habits::{Habits, News};
@@ -273,12 +273,12 @@ impl Course {
         steps.map(|step| self.steps[step].0)
     }
 
-    /// Those of so many bytes among the steps before the last one, the latest first.
-    #[cold]
-    pub(crate) fn passed(&self, bytes: usize) -> Vec<usize> {
-        let most = PASSED.min(self.steps.len()) as isize;
-        let steps = (2..=most).filter_map(|back| self.at_distance(-back));
-        steps.filter(|&step| self.steps[step].1 == bytes).collect()
+    /// The distances of those of so many bytes among the steps before the last one, the latest first.
+    pub(crate) fn passed(&self, bytes: usize) -> impl Iterator<Item = isize> + use<> {
+        let most = PASSED.min(self.steps.len());
+        let alike = self.alike(bytes, -(most as isize), most.saturating_sub(1));
+        let back = (2..=most).filter(move |back| alike >> (most - back) & 1 == 1);
+        back.map(|back| -(back as isize))
     }
 
     #[cold]
@@ -313,10 +313,7 @@ impl Course {
         let Position::Doubted(mut doubt) = std::mem::replace(&mut self.position, Position::Lost) else {
             return self.find(live);
         };
-        let verdict = doubt.ask(|distance| {
-            let step = self.at_distance(distance);
-            step.is_some_and(|step| self.steps[step].1 == bytes)
-        });
+        let verdict = doubt.ask(self.alike(bytes, -REACH, BAND));
         let step = verdict.step.and_then(|distance| self.at_distance(distance));
         // At the end of a lane without a period there is no step behind the last one.
         self.at = self.at_distance(verdict.moved).unwrap_or(self.steps.len());
@@ -337,6 +334,17 @@ impl Course {
             false => Unserved::InsteadOf(before),
         };
         Planned::Nothing
+    }
+
+    /// Which of so many steps in a row have so many bytes, by bits; the first of them is at a distance from the cursor.
+    fn alike(&self, bytes: usize, from: isize, count: usize) -> u32 {
+        let begin = self.at.checked_add_signed(from).filter(|begin| *begin >= self.period);
+        let row = begin.and_then(|begin| self.steps.get(begin..begin + count));
+        let bytes_of = |index: usize| match row {
+            Some(row) => Some(row[index].1),
+            None => self.at_distance(from + index as isize).and_then(|step| self.bytes(step)),
+        };
+        (0..count).fold(0, |all, index| all | u32::from(bytes_of(index) == Some(bytes)) << index)
     }
 
     /// The last sizes, the oldest first.
@@ -368,15 +376,15 @@ impl Course {
     }
 
     /// The step at a distance from the cursor; `None` beyond the ends of a sequence that has any.
-    fn at_distance(&self, distance: isize) -> Option<usize> {
+    pub(crate) fn at_distance(&self, distance: isize) -> Option<usize> {
         let length = (self.steps.len() - self.period) as isize;
         let period = self.period as isize;
         let step = self.at as isize + distance;
-        let step = if step >= period && length > 0 {
-            period + (step - period) % length
-        } else if self.at >= self.period && length > 0 {
-            // Back, from the period's begin to its end: the prologue is over.
-            period + (step - period).rem_euclid(length)
+        let past = step - period;
+        // Back, from the period's begin to its end: the prologue is over.
+        let step = if length > 0 && (past >= 0 || self.at >= self.period) {
+            // Nearly all are within it, and a division takes as long as all else here.
+            period + if (0..length).contains(&past) { past } else { past.rem_euclid(length) }
         } else {
             step
         };

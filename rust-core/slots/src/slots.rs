@@ -14,6 +14,8 @@ mod view;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::cells::Cells;
 use crate::fit::Fit;
 use crate::lane::{Course, Planned};
@@ -127,7 +129,7 @@ pub struct Slots {
     lane_of: Vec<Option<u32>>,
     holders: Vec<Holders>,
     /// By their addresses.
-    loans: HashMap<usize, Loan>,
+    loans: FxHashMap<usize, Loan>,
     /// Where lanes learn: bytes that the program has not freed, of slots and loans. When other streams are done with what it has
     /// freed is chance, and says nothing of where the program is.
     live: usize,
@@ -211,7 +213,7 @@ impl Slots {
             places,
             holders: vec![Holders::default(); layout.lanes.len()],
             lane_of: Vec::new(),
-            loans: HashMap::new(),
+            loans: FxHashMap::default(),
             live: 0,
             needed: None,
             awaited: HashMap::new(),
@@ -280,11 +282,12 @@ impl Slots {
         // this size would find its own place taken.
         let course = &mut self.courses[lane as usize];
         course.missed(step);
-        let passed = match is_missing && !self.serves.is_empty() {
-            true => Vec::new(),
-            false => course.passed(bytes),
-        };
-        let taken = passed.into_iter().find_map(|step| self.take(lane, step));
+        let has_region = !is_missing || self.serves.is_empty();
+        let mut passed = has_region.then(|| course.passed(bytes)).into_iter().flatten();
+        let taken = passed.find_map(|distance| {
+            let step = self.courses[lane as usize].at_distance(distance)?;
+            self.take(lane, step)
+        });
         if taken.is_none() {
             self.refused = Some(Refused { thread, missed: true });
             self.counts.misses += 1;

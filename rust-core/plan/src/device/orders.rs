@@ -38,7 +38,7 @@ pub(super) fn tried(most: u64, acts: usize) -> u64 {
 
 /// How long an iteration's requests are ([`Lives::shape`]): the number of that among the record's, since shapes are compared by the
 /// hundred million, and how many they are.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Shape {
     number: usize,
     requests: usize,

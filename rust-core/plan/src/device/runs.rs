@@ -87,12 +87,24 @@ struct Front<'t> {
     is_over: &'t dyn Fn() -> bool,
 }
 
+/// What came of a replay.
+#[derive(Clone, Copy)]
+struct Came {
+    reserved: Reserved,
+    /// The most bytes that were in use at once.
+    in_use: u64,
+    /// Whether the plans do not fit.
+    is_misfit: bool,
+}
+
 /// What is replayed.
 pub(super) struct Runs<'t> {
     /// The record, if no longer run begins with it; and what a longer run would do.
     runs: Vec<Vec<Act>>,
-    /// The record, and what is reserved in it without a plan; none if it is the only run.
-    record: Option<(Vec<Act>, u64)>,
+    /// The record; none if it is the only run.
+    record: Option<Vec<Act>>,
+    /// What is reserved in it without a plan, for the first plan that gains.
+    without: OnceCell<Option<u64>>,
     others: &'t Others<'t>,
     /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
     looks: Vec<Vec<Act>>,
@@ -129,8 +141,7 @@ impl<'t> Runs<'t> {
         };
         let (behind, threshold) = (options.behind, options.made_for.threshold);
         let front = Front { behind, threshold, is_over: others.is_over };
-        let mut all =
-            Self { runs, record: record.and_then(|it| front.without(it)), others, looks, may_hold: Vec::new(), front };
+        let mut all = Self { runs, record, without: OnceCell::new(), others, looks, may_hold: Vec::new(), front };
         let held = all.held(&[]).unwrap_or_default();
         all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
         all
@@ -159,20 +170,30 @@ impl<'t> Runs<'t> {
     pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<Reserved> {
         let mut most = Reserved::default();
         for run in &self.runs {
-            let (reserved, is_misfit) = self.front.reserved(run, plans)?;
-            if is_misfit {
+            let came = self.front.came(run, plans)?;
+            if came.is_misfit {
                 return None;
             }
-            most.stock = most.stock.max(reserved.stock);
-            most.expandable = most.expandable.max(reserved.expandable);
+            most = most.max(came.reserved);
         }
         Some(most)
     }
 
+    /// What is reserved without plans, and the most bytes that are in use at once in any run. Nothing if there is no time.
+    pub(super) fn without(&self) -> (Reserved, u64) {
+        let all: Option<Vec<Came>> = self.runs.iter().map(|run| self.front.came(run, &[])).collect();
+        let most = |(reserved, least): (Reserved, u64), it: Came| (reserved.max(it.reserved), least.max(it.in_use));
+        all.unwrap_or_default().into_iter().fold((Reserved::default(), 0), most)
+    }
+
     /// Whether more is reserved with these plans in the record than without, whatever a longer run gains.
     pub(super) fn is_worse(&self, plans: &[Option<Layout>]) -> bool {
-        let record = self.record.as_ref();
-        record.is_some_and(|it| self.front.is_more(it, plans))
+        let Some(record) = &self.record else {
+            return false;
+        };
+        let without = || Some(self.front.came(record, &[])?.reserved.of(self.front.behind));
+        let without = self.without.get_or_init(without);
+        without.is_none_or(|most| self.front.is_above(record, plans, most))
     }
 
     /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
@@ -191,19 +212,12 @@ impl<'t> Runs<'t> {
     pub(super) fn is_over(&self) -> bool {
         (self.others.is_over)()
     }
-
-    /// The most bytes that are in use at once in any run.
-    pub(super) fn least(&self) -> u64 {
-        let runs = self.runs.iter();
-        let outcomes = runs.filter_map(|it| self.front.replayed(it, Kind::Torch, &[]));
-        outcomes.map(|it| it.outcome().bound).max().unwrap_or(0)
-    }
 }
 
 impl Front<'_> {
     /// A run, and what is reserved in it without a plan.
     fn without(self, run: Vec<Act>) -> Option<(Vec<Act>, u64)> {
-        let reserved = self.reserved(&run, &[])?.0.of(self.behind);
+        let reserved = self.came(&run, &[])?.reserved.of(self.behind);
         Some((run, reserved))
     }
 
@@ -212,23 +226,23 @@ impl Front<'_> {
     }
 
     fn is_above(self, run: &[Act], plans: &[Option<Layout>], most: u64) -> bool {
-        let reserved = self.reserved(run, plans);
-        reserved.is_none_or(|it| it.0.of(self.behind) > most)
+        let came = self.came(run, plans);
+        came.is_none_or(|it| it.reserved.of(self.behind) > most)
     }
 
-    /// And whether the plans do not fit.
-    fn reserved(self, run: &[Act], plans: &[Option<Layout>]) -> Option<(Reserved, bool)> {
-        let mut is_misfit = false;
+    fn came(self, run: &[Act], plans: &[Option<Layout>]) -> Option<Came> {
+        let (mut is_misfit, mut in_use) = (false, 0);
         let mut with = |kind: Kind| {
             if self.behind.is_some_and(|it| it != kind) {
                 return Some(0);
             }
             let replay = self.replayed(run, kind, plans)?;
             is_misfit |= replay.model().served().is_misfit();
+            in_use = replay.outcome().bound;
             Some(replay.outcome().peak_reserved)
         };
         let reserved = Reserved { stock: with(Kind::Torch)?, expandable: with(Kind::TorchExpandable)? };
-        Some((reserved, is_misfit))
+        Some(Came { reserved, in_use, is_misfit })
     }
 
     fn replayed(self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Replay<Planned>> {

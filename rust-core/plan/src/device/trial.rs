@@ -73,6 +73,10 @@ impl Reserved {
         Self { stock: self.stock.min(most), expandable: self.expandable.min(most) }
     }
 
+    pub(super) fn max(self, other: Self) -> Self {
+        Self { stock: self.stock.max(other.stock), expandable: self.expandable.max(other.expandable) }
+    }
+
     /// In front of the allocator that the program uses; of the better one if that is not known.
     pub(super) fn of(self, behind: Option<Kind>) -> u64 {
         match behind {
@@ -120,13 +124,13 @@ impl<'t> Trial<'t> {
         let main = streams.first().zip(candidates.first().and_then(|it| it.first()));
         let runs = Runs::new(own, others, main, options);
         let chosen = vec![None; streams.len()];
-        let without = runs.reserved(&[]).unwrap_or_default();
+        let (without, least) = runs.without();
         let without = without.at_most(own.segments.most_where_short());
         let mut trial = Self {
             options,
             watch,
             candidates,
-            least: runs.least(),
+            least,
             runs,
             without,
             best: without,

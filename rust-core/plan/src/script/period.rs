@@ -5,9 +5,6 @@
 //! The layers of an iteration may have equal sizes, but each layer's lifetimes are its own: so the same is
 //! done with pairs of size and lifetime, exact ones and rough ones.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-
 /// So much of the sequence must repeat, exactly or nearly: a half.
 const SHARE: usize = 2;
 
@@ -95,13 +92,12 @@ fn exact(sizes: &[u32]) -> Option<(usize, usize)> {
 
 /// The distances between equal sizes at which the most sizes repeat, `most` at most. The rarest sizes tell
 /// most. Sizes may as well be anything else that is told apart.
-pub(crate) fn near<S: Copy + Eq + Hash>(sizes: &[S], most: usize) -> Vec<usize> {
-    let mut places: HashMap<S, Vec<u32>> = HashMap::new();
-    for (place, &size) in (0_u32..).zip(sizes) {
-        places.entry(size).or_default().push(place);
-    }
-    let mut places: Vec<Vec<u32>> = places.into_values().filter(|it| it.len() > 1).collect();
-    places.sort_unstable_by_key(|it| (it.len(), it[0]));
+pub(crate) fn near<S: Copy + Ord>(sizes: &[S], most: usize) -> Vec<usize> {
+    // Sorted, and not hashed: of a million lifetimes nearly each is another one.
+    let mut all: Vec<(S, u32)> = sizes.iter().copied().zip(0..).collect();
+    all.sort_unstable();
+    let mut places: Vec<&[(S, u32)]> = all.chunk_by(|a, b| a.0 == b.0).filter(|it| it.len() > 1).collect();
+    places.sort_unstable_by_key(|it| (it.len(), it[0].1));
     let mut counts = vec![0_u32; sizes.len() / 2 + 1];
     let mut pairs = 0;
     for places in places {
@@ -109,8 +105,8 @@ pub(crate) fn near<S: Copy + Eq + Hash>(sizes: &[S], most: usize) -> Vec<usize> 
         if pairs > PAIRS {
             break;
         }
-        for (at, &place) in places.iter().enumerate() {
-            for other in &places[at + 1..] {
+        for (at, &(_, place)) in places.iter().enumerate() {
+            for (_, other) in &places[at + 1..] {
                 if let Some(count) = counts.get_mut((other - place) as usize) {
                     *count += 1;
                 }

@@ -64,6 +64,7 @@ impl Slots {
     pub fn lend_any(&mut self, bytes: usize) -> Option<Borrowed> {
         let bytes = bytes.checked_next_multiple_of(GRANULE)?;
         let all = self.bases.len() as u32;
+        self.cells.looked();
         let found = self.best_fit(bytes, usize::MAX, 0..all, None)?;
         Some(self.grant(bytes, found))
     }
@@ -94,6 +95,7 @@ impl Slots {
         let step = match course.last_unserved() {
             Unserved::InsteadOf(step) if !self.fit.is_poor() || self.lacks(course, step) => step,
             _ => {
+                self.cells.looked();
                 let found = self.best_fit(bytes, most(bytes), 0..own, None)?;
                 return Some(Lent::Place(self.grant(bytes, found)));
             }
