@@ -57,9 +57,9 @@ void forgiven(Act act) {
 void* CudaBackend::pin_counted(std::size_t bytes, c10::DeviceIndex fallback) {
   PinnedRegion region{};
   const auto elapsed = microseconds_of([&] { region = pin(bytes, fallback); });
+  region.bytes = bytes;
   {
     Lock guard(regions_mutex_);
-    region.bytes = bytes;
     regions_[region.address] = region;
   }
   count_pin(bytes, elapsed);
