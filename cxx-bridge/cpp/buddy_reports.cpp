@@ -15,11 +15,12 @@ namespace {
 
 // Upstream's and the engine's together; `most` is the largest sum of any moment, if that is known.
 void add(Stat& sum, const Counter& counter, std::size_t most = std::numeric_limits<std::int64_t>::max()) {
+  const std::int64_t least = std::max(sum.peak, counter.peak);
   sum.current += counter.current;
   sum.peak += counter.peak;
   sum.allocated += counter.allocated;
   sum.freed += counter.freed;
-  sum.peak = std::max(sum.current, std::min(sum.peak, static_cast<std::int64_t>(most)));
+  sum.peak = std::max({least, sum.current, std::min(sum.peak, static_cast<std::int64_t>(most))});
 }
 
 } // namespace
@@ -79,6 +80,7 @@ std::vector<HostSegmentInfo> BuddyAllocator::getSegments() {
 }
 
 void BuddyAllocator::segment_came(void* address, std::size_t bytes) {
+  pinned(bytes);
   trace(TraceEntry::SEGMENT_ALLOC, address, bytes, nullptr);
   refusals_.forget();
 }
@@ -87,6 +89,7 @@ void BuddyAllocator::segment_goes(void* address, std::size_t bytes) {
   if (guard_ != nullptr) {
     guard_->unpins(reinterpret_cast<std::size_t>(address), bytes);
   }
+  unpinned(bytes);
   trace(TraceEntry::SEGMENT_FREE, address, bytes, nullptr);
 }
 

@@ -57,12 +57,11 @@ void forgiven(Act act) {
 void* CudaBackend::pin_counted(std::size_t bytes, c10::DeviceIndex fallback) {
   PinnedRegion region{};
   const auto elapsed = microseconds_of([&] { region = pin(bytes, fallback); });
-  region.bytes = bytes;
   {
     Lock guard(regions_mutex_);
     regions_[region.address] = region;
   }
-  count_pin(bytes, elapsed);
+  count_pin(elapsed);
   return region.address;
 }
 
@@ -77,7 +76,7 @@ void CudaBackend::unpin_counted(void* address) {
     regions_.erase(found);
   }
   try {
-    count_unpin(region.bytes, microseconds_of([&] { unpin(region); }));
+    count_unpin(microseconds_of([&] { unpin(region); }));
   } catch (...) {
     Lock guard(regions_mutex_);
     regions_[address] = region;
@@ -85,16 +84,13 @@ void CudaBackend::unpin_counted(void* address) {
   }
 }
 
-void CudaBackend::count_pin(std::size_t bytes, int64_t microseconds) {
+void CudaBackend::count_pin(int64_t microseconds) {
   Lock guard(stats_.timing_mutex_);
-  pinned_ += {1, bytes};
-  most_pinned_ = {std::max(most_pinned_.blocks, pinned_.blocks), std::max(most_pinned_.bytes, pinned_.bytes)};
   stats_.host_alloc_time.increase(microseconds);
 }
 
-void CudaBackend::count_unpin(std::size_t bytes, int64_t microseconds) {
+void CudaBackend::count_unpin(int64_t microseconds) {
   Lock guard(stats_.timing_mutex_);
-  pinned_ = {pinned_.blocks - 1, pinned_.bytes - bytes};
   stats_.host_free_time.increase(microseconds);
 }
 
@@ -163,6 +159,18 @@ void CudaBackend::allocate_host_memory(std::size_t size, void** ptr) {
     }
     *ptr = pin_counted(size);
   }
+  pinned(size);
+}
+
+void CudaBackend::pinned(std::size_t bytes) {
+  Lock guard(stats_.timing_mutex_);
+  pinned_ += {1, bytes};
+  most_pinned_ = {std::max(most_pinned_.blocks, pinned_.blocks), std::max(most_pinned_.bytes, pinned_.bytes)};
+}
+
+void CudaBackend::unpinned(std::size_t bytes) {
+  Lock guard(stats_.timing_mutex_);
+  pinned_ = {pinned_.blocks - 1, pinned_.bytes - bytes};
 }
 
 bool CudaBackend::is_reserved(const Block& block) {
@@ -171,6 +179,7 @@ bool CudaBackend::is_reserved(const Block& block) {
 }
 
 void CudaBackend::free_block(Block* block) {
+  unpinned(block->size_);
   // The reserve segment only ever moves its pointer up.
   if (is_reserved(*block)) {
     return;

@@ -40,9 +40,9 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // Unpins what `pin_counted` returned, and counts that. Throws c10::Error.
   void unpin_counted(void* address);
 
-  // Counts a pin or unpin, also of memory that Rust mapped, and the time that it took.
-  void count_pin(std::size_t bytes, int64_t microseconds);
-  void count_unpin(std::size_t bytes, int64_t microseconds);
+  // Counts the time that pinning or unpinning memory took that Rust mapped.
+  void count_pin(int64_t microseconds);
+  void count_unpin(int64_t microseconds);
 
   std::pair<void*, void*> allocate(std::size_t size) override;
   void free(void* context) override;
@@ -84,8 +84,12 @@ class CudaBackend : public Upstream<PooledEvent, Block> {
   // This thread's requests get what is cached or reserved, and throw NothingReserved where memory would have to be pinned for them.
   static inline constinit thread_local bool only_reserved = false;
 
-  // The most regions, and the most bytes, that were pinned at one moment since the peaks were reset: upstream's and the
-  // engine's have their own peaks, at moments of their own.
+  // A block of upstream's, or a segment of the engine's, is pinned, or no more.
+  void pinned(std::size_t bytes);
+  void unpinned(std::size_t bytes);
+
+  // The most of them, and the most bytes, at one moment since the peaks were reset: upstream's and the engine's have their
+  // own peaks, at moments of their own.
   Amount most_pinned();
 
   // Whether a block of upstream's lies in the segment that pinned_reserve_segment_size_mb asks for.

@@ -148,7 +148,7 @@ void unpin_region(std::size_t address, std::size_t bytes) {
 }
 
 void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds) {
-  the_allocator->impl_->count_pin(bytes, microseconds);
+  the_allocator->impl_->count_pin(microseconds);
   the_allocator->impl_->segment_came(reinterpret_cast<void*>(address), bytes);
 }
 
@@ -156,8 +156,8 @@ void segment_goes(std::size_t address, std::size_t bytes) {
   the_allocator->impl_->segment_goes(reinterpret_cast<void*>(address), bytes);
 }
 
-void count_unpin(std::size_t bytes, int64_t microseconds) {
-  the_allocator->impl_->count_unpin(bytes, microseconds);
+void count_unpin(int64_t microseconds) {
+  the_allocator->impl_->count_unpin(microseconds);
   the_allocator->impl_->segment_went();
 }
 

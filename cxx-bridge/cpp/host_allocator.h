@@ -56,8 +56,8 @@ void segment_pinned(std::size_t address, std::size_t bytes, int64_t microseconds
 // Traces that such a segment is about to be unpinned: another one may get its address soon.
 void segment_goes(std::size_t address, std::size_t bytes);
 
-// Counts that so much of it was unpinned, and the time that it took.
-void count_unpin(std::size_t bytes, int64_t microseconds);
+// Counts the time that unpinning it took.
+void count_unpin(int64_t microseconds);
 
 // Releases to the engine every block whose events are all complete, and every cached block. Throws
 // c10::Error.

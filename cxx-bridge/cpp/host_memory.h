@@ -19,7 +19,6 @@ struct PinnedRegion {
   // So many bytes before it are registered with it. CUDA unregisters by the address at which a registration begins, for
   // whoever asks, so that should not be one that a program has.
   std::size_t lead = 0;
-  std::size_t bytes = 0;
 };
 
 // Pins `bytes` bytes, with the context of a device that the process already uses or, if there is none yet,

@@ -101,8 +101,8 @@ impl Driver for Cuda {
         let _ = ffi::segment_goes(region.base, region.bytes);
     }
 
-    fn gone(&self, region: Region, taken: Duration) {
-        ffi::count_unpin(region.bytes, microseconds(taken));
+    fn gone(&self, taken: Duration) {
+        ffi::count_unpin(microseconds(taken));
     }
 }
 

@@ -379,7 +379,7 @@ mod ffi {
         fn unregister_mapped(address: usize) -> Result<bool>;
         fn segment_pinned(address: usize, bytes: usize, microseconds: i64) -> Result<()>;
         fn segment_goes(address: usize, bytes: usize) -> Result<()>;
-        fn count_unpin(bytes: usize, microseconds: i64);
+        fn count_unpin(microseconds: i64);
         fn reap_completed() -> Result<()>;
         fn reap_behind() -> Result<()>;
         fn empty_host_cache() -> Result<()>;

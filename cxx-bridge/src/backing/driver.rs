@@ -37,5 +37,5 @@ pub trait Driver: Send + Sync + 'static {
     /// Reports that such a region is about to be unregistered and unmapped.
     fn goes(&self, region: Region);
     /// Reports that it was, and how long that took.
-    fn gone(&self, region: Region, taken: Duration);
+    fn gone(&self, taken: Duration);
 }

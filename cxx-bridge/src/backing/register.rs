@@ -275,7 +275,7 @@ impl<D: Driver> Memory for Chain<D> {
         }
         if let Some(mapping) = pinned.mapping {
             self.maker.unmap(mapping);
-            self.driver.gone(region, start.elapsed());
+            self.driver.gone(start.elapsed());
         }
         Ok(pinned.source)
     }

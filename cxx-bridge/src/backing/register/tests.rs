@@ -96,7 +96,7 @@ impl Driver for Fake {
         self.segments.lock().unwrap().retain(|it| *it != region);
     }
 
-    fn gone(&self, _region: Region, _taken: Duration) {
+    fn gone(&self, _taken: Duration) {
         self.unpins.add(1);
     }
 }
