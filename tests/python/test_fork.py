@@ -13,14 +13,20 @@ def child():
     assert pinbuddy.stats()["state"] == "forked"
     assert not pinbuddy.warm_up(wait=True)
     assert "fork" in pinbuddy.memory_summary()
+    # What it has inherited can be read and written, and let go of.
+    # (In a few bytes: torch's own threads are the parent's, too.)
+    assert bool((kept[3][:100] == 3).all())
+    kept[2][:100].fill_(99)
     kept.clear()
     gc.collect()
 pins = sim()
 status = forked(child)
+written = int(kept[2][0])
+kept[2][:100].fill_(2)
 whole = all(bool((it == i).all()) for i, it in enumerate(kept))
 again = pinned(8)
-answer(status, whole, of_engine(again), sim()["unpins"] - pins["unpins"], pinbuddy.enabled())
-""", [0, True, True, 0, True], {"BUDDY_WARMUP": "sync"}),
+answer(status, written, whole, of_engine(again), sim()["unpins"] - pins["unpins"], pinbuddy.enabled())
+""", [0, 99, True, True, 0, True], {"BUDDY_WARMUP": "sync"}),
     # Threads of the parent's allocate, free, clear and warm up at the moment of each fork.
     "a child born while every lock is busy": ("""
 torch.cuda.init()

@@ -113,7 +113,8 @@ def test_the_summary_counts_what_is_live_and_what_is_idle(torch, pinned):
     tensor = pinned(8 * MIB)
     engine = pinbuddy.stats()["engine"]
     summary = pinbuddy.memory_summary()
-    assert len({len(line) for line in summary.splitlines()}) == 1, summary
+    for table in (TABLE, summary):
+        assert len({len(line) for line in table.splitlines()}) == 1, table
     assert cells(summary, "Active")[0] == "8.0 MiB"
     assert cells(summary, "Active blocks")[0] == "1"
     assert cells(summary, "Pinned (allocated)")[0] == _summary.size_text(engine["pinned_bytes"]["current"])

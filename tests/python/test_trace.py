@@ -1,7 +1,9 @@
 """A recorded trace is what the program did, whatever becomes of the program, and says where it waited for the driver. It becomes
-a snapshot that PyTorch's own memory_viz draws."""
+a page, and a snapshot that PyTorch's own memory_viz draws."""
 
+import json
 import pickle
+import re
 
 import pytest
 import torch
@@ -176,9 +178,23 @@ torch._C._host_emptyCache()
     ]
 
 
+REPORTED = """
+for step in range(3):
+    [pinned(1 + i) for i in range(8)]
+"""
+
+
+def test_what_a_program_did_is_in_its_page(traced, tmp_path):
+    assert "24 requests" in command_line("report", traced(REPORTED, BUDDY_BLOCK_SIZE_MB="64").file, check=True).stdout
+    page = (tmp_path / "trace.report.html").read_text()
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["peak"] == sum(range(1, 9)) << 20
+    assert [it["name"] for it in data["allocators"]][0] == "stock"
+
+
 def test_memory_viz_draws_the_snapshot(traced, tmp_path):
     snapshot = tmp_path / "viz.pickle"
-    command_line("report", traced("[pinned(1 + i % 8) for i in range(24)]").file, "--format", "snapshot", "-o", snapshot, check=True)
+    command_line("report", traced(REPORTED).file, "--format", "snapshot", "-o", snapshot, check=True)
     data = pickle.loads(snapshot.read_bytes())
     actions = [it["action"] for it in data["device_traces"][0]]
     assert actions.count("alloc") == actions.count("free_completed") == 24

@@ -14,7 +14,7 @@ FILES = {"torch/a.py": b"a = 1\n", "torch/b.py": b"b = 2\n"}
 
 
 def wheel(path, files: dict = FILES, stem="torch-1", rows: str | None = None, mode=0, method=zipfile.ZIP_STORED) -> Path:
-    """A wheel of these files of that mode, with the RECORD that fits or with these rows."""
+    """A wheel of these files of that mode, packed in that way, with the RECORD that fits or with these rows."""
 
     def row(name: str, content: bytes) -> str:
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
@@ -27,7 +27,7 @@ def wheel(path, files: dict = FILES, stem="torch-1", rows: str | None = None, mo
         for name, content in {**files, record: rows.encode()}.items():
             entry = zipfile.ZipInfo(name)
             entry.external_attr = mode << 16
-            archive.writestr(entry, content, method)
+            archive.writestr(entry, content, zipfile.ZIP_STORED if name == record else method)
     return path
 
 
