@@ -114,10 +114,7 @@ impl<M: Memory> Pinner<M> {
     }
 
     fn take_from_quota(&self, bytes: usize) -> Result<(), Refused> {
-        let quota = self.quota();
-        if self.max_mb.is_none() && bytes >= LONG {
-            self.capacity.hear();
-        }
+        let quota = self.quota_for(bytes);
         // Before the machine's files are read: once the budget is used up, every request comes here.
         if !quota.take(bytes, |taken| self.budget(taken)) {
             return Err(Refusal::Budget.into());
@@ -160,7 +157,7 @@ impl<M: Memory> Pinner<M> {
     /// How much may still be pinned, in regions of about `bytes` bytes. If that is too little, the budget
     /// may have been decided at a bad time, and is decided again.
     pub(super) fn left(&self, bytes: usize, now: Instant) -> usize {
-        let quota = self.quota();
+        let quota = self.quota_for(bytes);
         if quota.left() < bytes {
             quota.refresh(now, |taken| self.budget(taken));
         }
@@ -179,15 +176,23 @@ impl<M: Memory> Pinner<M> {
             Source::Ordinary => 0,
             Source::SetAside => self.memory.set_aside(bytes),
         };
-        let quota = self.quota();
+        let quota = self.quota_for(bytes);
         quota.refresh(Instant::now(), |taken| self.budget(taken));
         (quota.left() / bytes).saturating_add(set_aside / bytes)
     }
 
     /// The quota, decided at the first call.
     pub(super) fn quota(&self) -> &Quota {
+        self.quota_for(0)
+    }
+
+    /// The same, for pins of so many bytes: long ones wait until it is known what other processes have.
+    fn quota_for(&self, bytes: usize) -> &Quota {
         // Set first: a child of a fork while the budget is being decided would wait for that for ever.
         self.used.store(true, Ordering::Relaxed);
+        if self.max_mb.is_none() && bytes >= LONG {
+            self.capacity.hear();
+        }
         self.quota.get_or_init(|| Quota::new(self.budget(0)))
     }
 
