@@ -15,12 +15,11 @@ namespace {
 
 // Upstream's and the engine's together; `most` is the largest sum of any moment, if that is known.
 void add(Stat& sum, const Counter& counter, std::size_t most = std::numeric_limits<std::int64_t>::max()) {
-  const std::int64_t least = std::max(sum.peak, counter.peak);
+  const std::int64_t peak = std::min(sum.peak + counter.peak, static_cast<std::int64_t>(most));
   sum.current += counter.current;
-  sum.peak += counter.peak;
+  sum.peak = std::max({peak, sum.peak, counter.peak, sum.current});
   sum.allocated += counter.allocated;
   sum.freed += counter.freed;
-  sum.peak = std::max({least, sum.current, std::min(sum.peak, static_cast<std::int64_t>(most))});
 }
 
 } // namespace

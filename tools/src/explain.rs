@@ -57,12 +57,13 @@ pub fn run(args: &cli::Explain) -> Result<ExitCode> {
 
 /// What is known of a message, or else what comes near to it.
 fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
-    match pages::asked_for(asked.trim()) {
+    let asked = asked.trim();
+    match pages::asked_for(asked) {
         Some(Ok(text)) => return out.write_all(text.as_bytes()).map(|()| true),
         Some(Err(why)) => return out.write_all(why.as_bytes()).map(|()| false),
         None => {}
     }
-    let defined = terms::defined(asked.trim());
+    let defined = terms::defined(asked);
     if let Some(it) = &defined {
         it.write(out)?;
     }
@@ -73,22 +74,27 @@ fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
     }
     let near = page.near(asked);
     if near.is_empty() && defined.is_none() {
-        let sections = pages::sections_with(asked.trim());
-        if let Some(first) = sections.first().filter(|_| asked.trim().len() >= page::SHORTEST) {
-            writeln!(out, "'{}' is in:", asked.trim())?;
-            sections.iter().take(MOST_NEAR).try_for_each(|it| writeln!(out, "  {it}"))?;
-            let (page, _) = first.split_once(':').unwrap_or_default();
-            writeln!(out, "To read a page: pinbuddy explain {page}")?;
-            return Ok(true);
-        }
+        return elsewhere(asked, out);
+    }
+    near.iter().take(MOST_NEAR).try_for_each(|it| it.write(out))?;
+    Ok(true)
+}
+
+/// The pages that have it in their text.
+fn elsewhere(asked: &str, out: &mut impl Write) -> io::Result<bool> {
+    let sections = pages::sections_with(asked);
+    let Some((page, _)) = sections.first() else {
         writeln!(
             out,
             "Nothing is known of that. All that is known: pinbuddy explain, with no more words. Whether pinbuddy is in \
              place: pinbuddy doctor"
         )?;
         return Ok(false);
-    }
-    near.iter().take(MOST_NEAR).try_for_each(|it| it.write(out))?;
+    };
+    writeln!(out, "'{asked}' is in:")?;
+    let mut near = sections.iter().take(MOST_NEAR);
+    near.try_for_each(|(page, heading)| writeln!(out, "  docs/{page}.md: {heading}"))?;
+    writeln!(out, "To read a page: pinbuddy explain docs/{page}.md")?;
     Ok(true)
 }
 

@@ -71,8 +71,9 @@ impl Page {
     /// What has all of a text in its title, or else shares words with it: the most of them.
     pub(super) fn near(&self, text: &str) -> Vec<&Entry> {
         let text = text.trim().to_lowercase();
-        let part_of: Vec<&Entry> = self.messages.iter().filter(|it| it.title.to_lowercase().contains(&text)).collect();
-        if text.len() >= SHORTEST && !part_of.is_empty() {
+        let has_all = |it: &&Entry| text.len() >= SHORTEST && it.title.to_lowercase().contains(&text);
+        let part_of: Vec<&Entry> = self.messages.iter().filter(has_all).collect();
+        if !part_of.is_empty() {
             return part_of;
         }
         let words: Vec<&str> = words(&text).collect();

@@ -1,6 +1,8 @@
 //! Pages of docs/ that messages, help and the explanations lead to. They are compiled in: a user of the wheel has no other
 //! copy of them.
 
+use super::page::SHORTEST;
+
 /// Names and texts of pages.
 macro_rules! pages {
     ($($name:literal)*) => {
@@ -28,21 +30,21 @@ pub(super) fn asked_for(words: &str) -> Option<Result<&'static str, String>> {
     }))
 }
 
-/// Where a phrase stands, in any case: a line for each section, with its page. Those with it in their heading come first.
-pub(super) fn sections_with(phrase: &str) -> Vec<String> {
+/// The pages and headings of the sections that have a phrase, in any case; those with it in their heading first. Of a phrase
+/// that is too short to say anything, none.
+pub(super) fn sections_with(phrase: &str) -> Vec<(&'static str, String)> {
     let phrase = phrase.to_lowercase();
     let mut found = Vec::new();
-    for (name, text) in PAGES {
+    for (name, text) in PAGES.into_iter().filter(|_| phrase.len() >= SHORTEST) {
         for section in text.split("\n#") {
             let heading = section.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
             if section.to_lowercase().contains(&phrase) {
-                let is_its_subject = heading.to_lowercase().contains(&phrase);
-                found.push((!is_its_subject, format!("docs/{name}.md: {}", heading.replace('`', ""))));
+                found.push((name, heading.replace('`', "")));
             }
         }
     }
-    found.sort_by_key(|it| it.0);
-    found.into_iter().map(|it| it.1).collect()
+    found.sort_by_key(|it| !it.1.to_lowercase().contains(&phrase));
+    found
 }
 
 /// The pages of docs/ that a text names, each once.
@@ -118,8 +120,9 @@ mod tests {
     #[test]
     fn a_phrase_is_found_in_headings_before_texts() {
         let found = sections_with("HUGE pages");
-        assert_eq!(found[0], "docs/deploy.md: Huge pages");
-        assert!(found.len() > 1 && found.iter().all(|it| it.starts_with("docs/")), "{found:?}");
+        assert_eq!(found[0], ("deploy", "Huge pages".to_owned()));
+        assert!(found.len() > 1, "{found:?}");
+        assert!(sections_with("the").is_empty());
         assert!(sections_with("no such phrase").is_empty());
     }
 }
