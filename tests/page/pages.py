@@ -8,13 +8,20 @@ import pathlib
 import random
 import subprocess
 import tempfile
+import time
 import unittest
 
-from browser import Browser
+from playwright.sync_api import Page, sync_playwright
+
+CHROMIUM = pathlib.Path(os.environ["PINBUDDY_CHROMIUM"])
+"""The folder of the program and its libraries."""
 
 TOOLS = os.environ["PINBUDDY_TOOLS"]
 PICTURES = os.environ.get("PINBUDDY_PICTURES")
 """A folder for pictures of the pages, to look at."""
+complaints: list[str] = []
+fetched: list[str] = []
+"""What the page that is open complains of, and what it asks for."""
 SOURCES = pathlib.Path(__file__).parents[2] / "tools/src/report/page"
 
 
@@ -41,12 +48,22 @@ def trace(path: pathlib.Path, requests: int) -> pathlib.Path:
 
 
 @functools.cache
-def shared() -> tuple[pathlib.Path, Browser]:
-    """A folder and a browser for all tests, gone when this process ends."""
-    scratch, browser = tempfile.TemporaryDirectory(), Browser()
+def shared() -> tuple[pathlib.Path, Page]:
+    """A folder and a page of a headless Chromium for all tests, gone when this process ends."""
+    scratch, playwright = tempfile.TemporaryDirectory(), sync_playwright().start()
+    browser = playwright.chromium.launch(
+        executable_path=CHROMIUM / "chromium",
+        args=["--disable-dev-shm-usage", "--disable-gpu"],
+        env={**os.environ, "LD_LIBRARY_PATH": os.fspath(CHROMIUM / "lib")},
+    )
     atexit.register(scratch.cleanup)
-    atexit.register(browser.close)
-    return pathlib.Path(scratch.name), browser
+    atexit.register(playwright.stop)
+    page = browser.new_page()
+    page.on("console", lambda it: complaints.append(f"{it.type}: {it.text}"))
+    page.on("pageerror", lambda it: complaints.append(str(it)))
+    page.on("dialog", lambda it: complaints.append("a dialog was opened"))
+    page.on("request", lambda it: fetched.append(it.url))
+    return pathlib.Path(scratch.name), page
 
 
 class Pages(unittest.TestCase):
@@ -54,8 +71,23 @@ class Pages(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.folder, cls.browser = shared()
+        cls.folder, cls.page = shared()
         cls.small = cls.report(cls.folder / "small.jsonl")
+
+    def open(self, page: pathlib.Path, width: int = 1280, height: int = 900, dark: bool = False) -> float:
+        """Opens a page, and returns the seconds until it was drawn."""
+        complaints.clear()
+        fetched.clear()
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(media="null", color_scheme="dark" if dark else "light")
+        begun = time.monotonic()
+        self.page.goto(page.absolute().as_uri())
+        self.frame()
+        return time.monotonic() - begun
+
+    def frame(self) -> None:
+        """Waits until the page was drawn."""
+        self.page.evaluate("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))")
 
     @classmethod
     def report(cls, file: pathlib.Path, *arguments: str) -> pathlib.Path:
@@ -71,29 +103,24 @@ class Pages(unittest.TestCase):
 
     def keep(self, name: str) -> None:
         if PICTURES:
-            self.browser.picture(pathlib.Path(PICTURES) / f"{name}.png")
+            self.page.screenshot(path=pathlib.Path(PICTURES) / f"{name}.png", full_page=True)
 
     def text(self, name: str) -> str:
-        return self.browser.run(f"document.getElementById('{name}').textContent")
+        return self.page.text_content(f"#{name}")
 
     def pixels(self, name: str) -> str:
-        self.browser.frame()
-        return self.browser.run(f"document.getElementById('{name}').toDataURL()")
+        self.frame()
+        return self.page.evaluate(f"document.getElementById('{name}').toDataURL()")
 
     def press(self, *keys: str) -> None:
         for key in keys:
-            shift, _, name = key.rpartition(" ")
-            parameters = {"key": name, "modifiers": 8 if shift else 0}
-            if len(name) == 1:
-                parameters["text"] = name
-            self.browser("Input.dispatchKeyEvent", type="keyDown", **parameters)
-            self.browser("Input.dispatchKeyEvent", type="keyUp", **parameters)
-        self.browser.frame()
+            self.page.keyboard.press(key)
+        self.frame()
 
     def quiet(self) -> None:
-        self.browser.frame()
-        self.assertEqual(self.browser.complaints, [])
+        self.frame()
+        self.assertEqual(complaints, [])
 
     def middle(self, name: str) -> list[float]:
-        box = f"document.getElementById('{name}').getBoundingClientRect()"
-        return self.browser.run(f"(() => {{ const it = {box}; return [it.x + it.width / 2, it.y + it.height / 2]; }})()")
+        it = self.page.locator(f"#{name}").bounding_box()
+        return [it["x"] + it["width"] / 2, it["y"] + it["height"] / 2]

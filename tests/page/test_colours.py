@@ -5,52 +5,26 @@ RGB; distances are those of CIELAB (1976). About 2 is a difference that can just
 """
 
 import itertools
-import math
 import re
 import unittest
 
+from coloraide import Color
 from pages import SOURCES
 
-SIGHT = {
-    "all colours": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
-    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
-}
-# Of sRGB in CIE XYZ, and its white.
-XYZ = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))
-WHITE = (0.95047, 1.0, 1.08883)
-
+SIGHT = {"all colours": None, "protanopia": "protan", "deuteranopia": "deutan", "tritanopia": "tritan"}
 CURVES = ("stock", "buddy", "pinbuddy", "exact", "plan", "other", "limit")
 
 
-def times(matrix, vector):
-    return [sum(one * other for one, other in zip(row, vector)) for row in matrix]
-
-
-def linear(colour: str) -> list[float]:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    return [it / 12.92 if it <= 0.04045 else ((it + 0.055) / 1.055) ** 2.4 for it in parts]
-
-
-def lab(colour: str, sight: str) -> tuple[float, float, float]:
-    seen = [min(max(it, 0.0), 1.0) for it in times(SIGHT[sight], linear(colour))]
-    x, y, z = (
-        it ** (1 / 3) if it > 216 / 24389 else (24389 / 27 * it + 16) / 116
-        for it in (one / white for one, white in zip(times(XYZ, seen), WHITE))
-    )
-    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+def lab(colour: str, sight: str) -> Color:
+    kind = SIGHT[sight]
+    seen = Color(colour).filter(kind, method="machado").clip("srgb") if kind else Color(colour)
+    return seen.convert("lab-d65")
 
 
 def nearest(colours: list[str]) -> tuple[float, str]:
     """The least distance of two, and which."""
     pairs = itertools.product(SIGHT, itertools.combinations(colours, 2))
-    return min((math.dist(lab(one, sight), lab(other, sight)), f"{one} {other}, {sight}") for sight, (one, other) in pairs)
-
-
-def contrast(one: str, other: str) -> float:
-    light, dark = sorted((times(XYZ, linear(it))[1] for it in (one, other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
+    return min((lab(one, sight).distance(lab(other, sight), space="lab-d65"), f"{one} {other}, {sight}") for sight, (one, other) in pairs)
 
 
 def themes() -> dict[str, dict[str, str]]:
@@ -68,7 +42,7 @@ def palette(name: str) -> list[str]:
 
 class Colours(unittest.TestCase):
     def test_known_colours_are_seen_as_they_are(self) -> None:
-        self.assertEqual([round(it) for it in lab("#ffffff", "all colours")], [100, 0, 0])
+        self.assertEqual([round(it) for it in lab("#ffffff", "all colours").coords()], [100, 0, 0])
         # Red is as dark as it is dull without its cones.
         self.assertLess(lab("#ff0000", "protanopia")[0], lab("#ff0000", "deuteranopia")[0])
         distance, _ = nearest(["#d55e00", "#8a6d00"])
@@ -85,7 +59,7 @@ class Colours(unittest.TestCase):
             distance, which = nearest(curves)
             self.assertGreater(distance, 16, f"{theme}: {which}")
             for it in curves:
-                self.assertGreater(contrast(it, colours["paper"]), 3, f"{theme}: {it} on paper")
+                self.assertGreater(Color(it).contrast(colours["paper"], method="wcag21"), 3, f"{theme}: {it} on paper")
 
     def test_areas_stay_apart(self) -> None:
         for theme, colours in themes().items():
@@ -104,7 +78,7 @@ class Colours(unittest.TestCase):
             steps = [lab(it, sight) for it in palette("SCALE")]
             for one, other in itertools.pairwise(steps):
                 self.assertGreater(other[0], one[0], sight)
-                self.assertGreater(math.dist(one, other), 5, sight)
+                self.assertGreater(one.distance(other, space="lab-d65"), 5, sight)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ CURVES = ("curves", "gaps")
 class Keys(Pages):
     def told(self, name: str) -> dict[str, object]:
         """What the accessibility tree has of a picture."""
-        found = self.browser("Runtime.evaluate", expression=f"document.getElementById('{name}')")["result"]["objectId"]
-        (node,) = self.browser("Accessibility.getPartialAXTree", objectId=found, fetchRelatives=False)["nodes"]
+        browser = self.page.context.new_cdp_session(self.page)
+        found = browser.send("Runtime.evaluate", {"expression": f"document.getElementById('{name}')"})["result"]["objectId"]
+        (node,) = browser.send("Accessibility.getPartialAXTree", {"objectId": found, "fetchRelatives": False})["nodes"]
         fields = {it["name"]: it["value"].get("value") for it in node["properties"]}
         fields |= {it: node[it]["value"] for it in ("role", "name", "description", "value") if it in node}
         # This Chromium hands the protocol the bytes of a value's text as if each were a character.
@@ -27,27 +28,27 @@ class Keys(Pages):
     def hint(self, name: str) -> str:
         """What is said beside the pointer or what keys chose; nothing where that is hidden."""
         box = f"document.getElementById('{name}-hint')"
-        return self.browser.run(f"{box}.hidden ? '' : {box}.textContent")
+        return self.page.evaluate(f"{box}.hidden ? '' : {box}.textContent")
 
     def to(self, name: str) -> None:
-        self.browser.run(f"document.getElementById('{name}').scrollIntoView({{ block: 'center' }})")
-        self.browser.run(f"document.getElementById('{name}').focus()")
-        self.browser.frame()
+        self.page.evaluate(f"document.getElementById('{name}').scrollIntoView({{ block: 'center' }})")
+        self.page.evaluate(f"document.getElementById('{name}').focus()")
+        self.frame()
 
     def point(self, name: str, part: float) -> str:
         """What the pointer is told at a part of a picture's width, between its margins."""
-        box = self.browser.run(f"(() => {{ const it = document.getElementById('{name}').getBoundingClientRect(); return [it.x, it.y, it.width, it.height]; }})()")
+        box = self.page.evaluate(f"(() => {{ const it = document.getElementById('{name}').getBoundingClientRect(); return [it.x, it.y, it.width, it.height]; }})()")
         left, right = 64, 150
         across = left + (box[2] - left - right) * part
-        self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + across, y=box[1] + box[3] / 2)
-        self.browser.frame()
+        self.page.mouse.move(box[0] + across, box[1] + box[3] / 2)
+        self.frame()
         said = self.hint(name)
-        self.browser("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+        self.page.mouse.move(1, 1)
         return said
 
     def test_arrows_say_what_the_pointer_is_told_and_speak_it(self) -> None:
         for name in CURVES:
-            self.browser.open(self.small)
+            self.open(self.small)
             self.to(name)
             self.assertIn("no moment chosen", self.told(name)["valuetext"])
             self.assertEqual(self.hint(name), "")
@@ -72,7 +73,7 @@ class Keys(Pages):
             self.quiet()
 
     def test_assistive_technology_meets_sliders_that_say_their_keys(self) -> None:
-        self.browser.open(self.small)
+        self.open(self.small)
         for name in (*CURVES, "map"):
             self.to(name)
             self.press("End")
@@ -83,18 +84,18 @@ class Keys(Pages):
             self.assertEqual(float(told["value"]), float(told["valuemax"]))
             # Else it would be spoken twice.
             live = f"['{name}-hint', 'block'].some((it) => document.getElementById(it).closest('[aria-live]'))"
-            self.assertFalse(self.browser.run(live))
+            self.assertFalse(self.page.evaluate(live))
 
     def test_what_is_chosen_is_said_where_the_keys_are_and_follows_what_is_shown(self) -> None:
-        self.browser.open(self.small)
+        self.open(self.small)
         self.to("curves")
         self.press("Home", *["PageUp"] * 5)
         said, before = self.hint("curves"), self.told("curves")["valuetext"]
-        self.browser.run("document.querySelector('#series input').click()")
-        self.browser.frame()
+        self.page.evaluate("document.querySelector('#series input').click()")
+        self.frame()
         self.assertEqual(len(self.told("curves")["valuetext"].split("\n")), len(before.split("\n")) - 1, "a curve that is off is not said")
         self.assertEqual(self.hint("curves"), self.told("curves")["valuetext"])
-        self.browser.run("document.querySelector('#series input').click()")
+        self.page.evaluate("document.querySelector('#series input').click()")
         self.to("gaps")
         self.assertEqual(self.hint("curves"), "", "the keys are elsewhere")
         self.assertEqual(self.hint("gaps").split("\n")[0], said.split("\n")[0], "the moment is the same")
@@ -103,7 +104,7 @@ class Keys(Pages):
         self.quiet()
 
     def test_the_picture_goes_along_and_zooms_around_the_moment(self) -> None:
-        self.browser.open(self.small)
+        self.open(self.small)
         self.to("curves")
         self.press("Home", *["PageUp"] * 3)
         said = self.hint("curves")
@@ -117,13 +118,13 @@ class Keys(Pages):
             self.press(key)
             self.assertIn(edge, self.text("range"))
             self.assertNotEqual(self.hint("curves"), "")
-        self.press(*["Shift ArrowLeft"] * 11)
+        self.press(*["Shift+ArrowLeft"] * 11)
         self.assertEqual(self.hint("curves"), "", "it was left behind")
         self.assertIn("no moment chosen", self.told("curves")["valuetext"])
         self.quiet()
 
     def test_arrows_go_from_block_to_block_and_say_them_as_the_pointer_is_told(self) -> None:
-        self.browser.open(self.small)
+        self.open(self.small)
         self.to("map")
         self.assertIn("no block chosen", self.told("map")["valuetext"])
         said = []
@@ -150,15 +151,15 @@ class Keys(Pages):
         inside = """(() => {{ const it = (name) => document.getElementById(name).getBoundingClientRect();
             const [box, picture] = [it('{0}-hint'), it('{0}')];
             return box.width > 0 && box.left >= picture.left && box.right <= picture.right + 1 && box.top >= picture.top && box.bottom <= picture.bottom; }})()"""
-        self.browser.open(self.small, width=390, height=800, dark=True)
+        self.open(self.small, width=390, height=800, dark=True)
         for name in (*CURVES, "map"):
             self.to(name)
             for key in ("Home", "PageUp", "PageUp", "End"):
                 self.press(key)
                 self.assertEqual(self.hint(name), self.told(name)["valuetext"])
-                self.assertTrue(self.browser.run(inside.format(name)), f"{name}, {key}")
+                self.assertTrue(self.page.evaluate(inside.format(name)), f"{name}, {key}")
             self.press("PageDown")
-        self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 390)
+        self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), 390)
         self.keep("keys-phone")
         self.quiet()
 

@@ -47,13 +47,13 @@ TIMES = """(async () => {
 class Large(Pages):
     def test_a_hundred_thousand_events_open_in_three_seconds(self) -> None:
         page = self.report(trace(self.folder / "events.jsonl", 45_000), "--time-limit", "1")
-        self.assertLess(self.browser.open(page), 3.0)
+        self.assertLess(self.open(page), 3.0)
         self.quiet()
 
     def test_as_many_blocks_as_are_drawn_stay_smooth_and_it_says_what_is_left_out(self) -> None:
-        self.browser.open(self.report(trace(self.folder / "blocks.jsonl", ROWS), "--time-limit", "1"))
+        self.open(self.report(trace(self.folder / "blocks.jsonl", ROWS), "--time-limit", "1"))
         for _ in range(TRIES):
-            step, bare = self.browser.run(TIMES)
+            step, bare = self.page.evaluate(TIMES)
             print(f"a zoom of {DRAWN:,} blocks takes {step:.0f} ms, as many rectangles {bare:.0f} ms")
             if step < MOST * bare:
                 break

@@ -29,23 +29,23 @@ def fills(drawn: list[bytes]) -> set[str]:
 
 class Paper(Pages):
     def test_phones_dark_rooms_and_paper(self) -> None:
-        self.browser.open(self.small, width=390, height=800, dark=True)
-        self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 390)
+        self.open(self.small, width=390, height=800, dark=True)
+        self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), 390)
         paper = "getComputedStyle(document.body).backgroundColor"
-        dark = self.browser.run(paper)
+        dark = self.page.evaluate(paper)
         self.keep("phone")
-        self.browser.open(self.small)
-        self.assertNotEqual(dark, self.browser.run(paper))
-        self.browser("Emulation.setEmulatedMedia", media="print")
+        self.open(self.small)
+        self.assertNotEqual(dark, self.page.evaluate(paper))
+        self.page.emulate_media(media="print")
         shown = "[...document.querySelectorAll('button, #settings')].filter((it) => it.offsetParent).length"
-        self.assertEqual(self.browser.run(shown), 0, "nothing to press on paper")
+        self.assertEqual(self.page.evaluate(shown), 0, "nothing to press on paper")
         self.quiet()
 
     def printed(self, name: str, dark: bool) -> bytes:
-        self.browser.open(self.small, dark=dark)
-        self.browser.run("document.getElementById('map').focus()")
+        self.open(self.small, dark=dark)
+        self.page.evaluate("document.getElementById('map').focus()")
         before = self.pixels("curves"), self.pixels("map")
-        pdf = self.browser.paper()
+        pdf = self.page.pdf()
         self.assertEqual((self.pixels("curves"), self.pixels("map")), before, "the screen is as it was")
         if PICTURES:
             (pathlib.Path(PICTURES) / f"{name}.pdf").write_bytes(pdf)

@@ -15,11 +15,15 @@ use crate::support::lock;
 use crate::support::progress::Progress;
 use crate::support::tally::Tally;
 
+/// What drives the Chromium of tests/page/conftest.py, and knows how colours are seen.
+const BROWSER: [&str; 2] = ["playwright==1.65.2", "coloraide==8.13.1"];
+
 /// The report's page in a real browser, which conftest.py fetches: opens pages, moves their sliders, and looks for complaints.
 /// Skipped where there is no npm. `source` is a tree of PyTorch's, with its memory_viz; without it Debian's package has one.
 pub fn in_a_browser(python: &Path, source: Option<&Path>) -> Result<Tally> {
     let mut command = pytest::command(Command::new(python), "tests/page");
-    command.env("PINBUDDY_TOOLS", programs::tools()?).env("PYTHONPATH", pytest::packages(python, &pytest::TWO)?);
+    let packages = pytest::packages(python, &[pytest::TWO, BROWSER].concat())?;
+    command.env("PINBUDDY_TOOLS", programs::tools()?).env("PYTHONPATH", packages);
     if let Some(source) = source {
         command.arg("--source").arg(std::path::absolute(source)?);
     }
