@@ -1,7 +1,7 @@
 //! Files as they come, or as gzip has compressed them; standard input and pipes, too.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
@@ -64,20 +64,7 @@ impl Readable {
 }
 
 /// Reads a file once, `-` for standard input.
-pub(crate) fn once(path: &Path) -> io::Result<impl Read + use<>> {
-    let file = Readable::new(path)?;
-    let reader = file.open()?;
-    Ok(Kept { reader, _file: file })
-}
-
-/// A reader with the copy that it reads.
-struct Kept {
-    reader: Box<dyn BufRead>,
-    _file: Readable,
-}
-
-impl Read for Kept {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(into)
-    }
+pub(crate) fn once(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    // What is open by that name stays, also where the copy goes.
+    Readable::new(path)?.open()
 }
