@@ -144,30 +144,24 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_for_a_moment_is_tried_again_one_by_one() {
-        for moment in [libc::EAGAIN, libc::ENOMEM, libc::EBUSY] {
-            let kernel = made_up(&[Some(moment), None, None]);
-            assert!(fill(&kernel, 0..4 * M, HERE).unwrap().is_none(), "{moment}");
-            let asked = [(0, 4 * M), (0, 2 * M), (2 * M, 4 * M)];
-            assert!(are(&kernel.asked, &asked));
+    fn what_was_refused_for_a_moment_is_tried_again_one_by_one_and_small_pages_fill_what_is_left() {
+        let (refused, never) = (Some(libc::ENOMEM), Some(libc::EINVAL));
+        let one_by_one = &[(0, 4 * M), (0, 2 * M), (2 * M, 4 * M)][..];
+        for (answers, asked, left) in [
+            (&[Some(libc::EAGAIN), None, None][..], one_by_one, None),
+            (&[refused, None, None], one_by_one, None),
+            (&[Some(libc::EBUSY), None, None], one_by_one, None),
+            (&[refused, None, refused], one_by_one, Some((2 * M, refused))),
+            // A kernel that never does it is asked once.
+            (&[never], &one_by_one[..1], Some((4 * M, never))),
+        ] {
+            let kernel = made_up(answers);
+            let scattered = fill(&kernel, 0..4 * M, HERE).unwrap();
+            assert_eq!(scattered.map(|it| (it.bytes, it.why.raw_os_error())), left, "{answers:?}");
+            assert!(are(&kernel.asked, asked), "{answers:?}");
+            let all = kernel.filled.borrow().last() == Some(&(0..4 * M));
+            assert_eq!(all, left.is_some(), "{answers:?}");
         }
-    }
-
-    #[test]
-    fn where_memory_is_in_pieces_small_pages_fill_what_is_left() {
-        let kernel = made_up(&[Some(libc::ENOMEM), None, Some(libc::ENOMEM)]);
-        let scattered = fill(&kernel, 0..4 * M, HERE).unwrap().unwrap();
-        assert_eq!(scattered.bytes, 2 * M);
-        assert_eq!(scattered.why.raw_os_error(), Some(libc::ENOMEM));
-        assert_eq!(kernel.filled.borrow().last(), Some(&(0..4 * M)));
-    }
-
-    #[test]
-    fn a_kernel_that_never_does_it_is_asked_once() {
-        let kernel = made_up(&[Some(libc::EINVAL)]);
-        let scattered = fill(&kernel, 0..4 * M, HERE).unwrap().unwrap();
-        assert_eq!((scattered.bytes, kernel.asked.borrow().len()), (4 * M, 1));
-        assert_eq!(kernel.filled.borrow().last(), Some(&(0..4 * M)));
     }
 
     #[test]

@@ -170,10 +170,6 @@ mod tests {
 
     /// Fills `slices` slices that cost `huge` milliseconds in turn, the last value repeated, where a
     /// slice of small pages costs `small`. Also returns how often a small slice was measured.
-    fn fill(slices: usize, huge: &[u32], small: Option<u32>) -> (Filled, usize) {
-        fill_after(&AtomicU64::new(0), slices, huge, small)
-    }
-
     fn fill_after(last: &AtomicU64, slices: usize, huge: &[u32], small: Option<u32>) -> (Filled, usize) {
         let (mut at, mut asked) = (0, 0);
         let filled = fill_unless_it_stalls(
@@ -203,36 +199,27 @@ mod tests {
     }
 
     #[test]
-    fn fast_slices_are_not_compared() {
-        assert_eq!(fill(256, &[1], Some(1)), (Filled::Whole, 0));
-    }
-
-    #[test]
-    fn single_slow_moments_are_forgiven() {
-        let huge = [1, 90, 1, 90, 1, 90, 1];
-        assert_eq!(fill(256, &huge, Some(2)), (Filled::Whole, 0));
-    }
-
-    #[test]
-    fn a_stall_ends_huge_pages_after_two_slices_wherever_it_begins() {
-        assert_eq!(fill(4, &[9], Some(2)), (stalled(2, 9, 2), 1));
-        let later = [1, 1, 1, 1, 1, 12, 9];
-        assert_eq!(fill(256, &later, Some(2)), (stalled(7, 9, 2), 1));
-    }
-
-    #[test]
-    fn where_small_pages_are_as_slow_huge_ones_stay() {
-        assert_eq!(fill(256, &[9], Some(5)), (Filled::Whole, 1));
-        // And slower ones are compared again.
-        let slower = [9, 9, 9, 9, 30];
-        assert_eq!(fill(256, &slower, Some(5)), (stalled(6, 30, 5), 2));
+    fn huge_pages_end_after_two_slices_that_are_slower_than_small_ones() {
+        let whole = || Filled::Whole;
+        for (what, slices, huge, small, expected) in [
+            ("fast slices are not compared", 256, &[1][..], Some(1), (whole(), 0)),
+            ("single slow moments are forgiven", 256, &[1, 90, 1, 90, 1, 90, 1], Some(2), (whole(), 0)),
+            ("a stall at the beginning", 4, &[9], Some(2), (stalled(2, 9, 2), 1)),
+            ("a stall that begins later", 256, &[1, 1, 1, 1, 1, 12, 9], Some(2), (stalled(7, 9, 2), 1)),
+            ("small pages are as slow", 256, &[9], Some(5), (whole(), 1)),
+            ("slower ones are compared again", 256, &[9, 9, 9, 9, 30], Some(5), (stalled(6, 30, 5), 2)),
+            ("one slice", 1, &[500], Some(1), (whole(), 0)),
+            ("no measurement", 256, &[500], None, (whole(), 1)),
+            ("a mapping of two slices", 2, &[9], Some(2), (stalled(2, 9, 2), 1)),
+            ("one that is no faster in small pages", 2, &[9], Some(5), (whole(), 1)),
+        ] {
+            assert_eq!(fill_after(&AtomicU64::new(0), slices, huge, small), expected, "{what}");
+        }
     }
 
     /// A program that pinned 8 MiB for each of its first requests never compared: its mappings had no third slice.
     #[test]
-    fn a_stall_is_seen_in_mappings_of_one_slice_or_two() {
-        assert_eq!(fill(2, &[9], Some(2)), (stalled(2, 9, 2), 1));
-        assert_eq!(fill(2, &[9], Some(5)), (Filled::Whole, 1));
+    fn a_stall_is_seen_in_mappings_of_one_slice() {
         let last = AtomicU64::new(0);
         let next = |huge| fill_after(&last, 1, &[huge], Some(2));
         assert_eq!(next(9), (Filled::Whole, 0));
@@ -240,12 +227,6 @@ mod tests {
         assert_eq!(next(9), (Filled::Whole, 0));
         assert_eq!(next(12), (stalled(1, 9, 2), 1));
         assert_eq!(next(12), (Filled::Whole, 0));
-    }
-
-    #[test]
-    fn one_slice_or_no_measurement_is_no_stall() {
-        assert_eq!(fill(1, &[500], Some(1)), (Filled::Whole, 0));
-        assert_eq!(fill(256, &[500], None), (Filled::Whole, 1));
     }
 
     #[test]

@@ -96,54 +96,37 @@ mod tests {
     const HAS_MEMORY: &str = "sys/devices/system/node/has_memory";
     const GPU: &str = "0000:1b:00.0";
 
-    fn machine(nodes: &str, of_gpu: &str) -> (Machine, tempfile::TempDir) {
-        let gpu = format!("sys/bus/pci/devices/{GPU}/numa_node");
-        made_up(&[(HAS_MEMORY, nodes), (&gpu, of_gpu)])
-    }
-
     #[test]
-    fn off_nothing_is_asked() {
-        let (machine, _folder) = machine("0-1", "1");
-        let never = || -> Option<String> { panic!("the driver was asked") };
-        assert_eq!(choose(Numa::Off, &machine, never), Choice::Leave);
-    }
-
-    #[test]
-    fn the_devices_own_node_or_the_one_that_was_asked_for() {
-        let (two, _folder) = machine("0-1", "1");
+    fn the_devices_own_node_is_chosen_or_the_one_that_was_asked_for_and_what_cannot_be_had_is_said() {
+        use Numa::{Auto, Node, Off};
+        let cannot = |why: &str| Choice::Cannot(why.to_owned());
+        let one = || Choice::Nothing("this machine has one NUMA node");
+        let none = || Choice::Nothing("this kernel knows no NUMA nodes");
+        let of_gpu = format!("sys/bus/pci/devices/{GPU}/numa_node");
         // As the driver spells it.
-        let gpu = || Some(GPU.to_uppercase());
-        assert_eq!(choose(Numa::Auto, &two, gpu), Choice::Node(1));
-        assert_eq!(choose(Numa::Node(0), &two, gpu), Choice::Node(0));
-    }
-
-    #[test]
-    fn one_node_is_nothing_to_choose_from() {
-        let (one, _folder) = machine("0", "0");
-        let gpu = || Some(GPU.to_owned());
-        let nothing = Choice::Nothing("this machine has one NUMA node");
-        assert_eq!(choose(Numa::Auto, &one, gpu), nothing);
-        assert_eq!(choose(Numa::Node(0), &one, gpu), nothing);
-        let (none, _folder) = made_up(&[]);
-        assert!(matches!(choose(Numa::Node(0), &none, gpu), Choice::Nothing(_)));
-        assert!(matches!(choose(Numa::Auto, &none, gpu), Choice::Nothing(_)));
-    }
-
-    #[test]
-    fn what_cannot_be_had_is_said() {
-        let (two, _folder) = machine("0,2", "-1");
-        let said = |asked, pci: Option<&str>| match choose(asked, &two, || pci.map(str::to_owned)) {
-            Choice::Cannot(why) => why,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(said(Numa::Node(1), None), "no node 1 has memory here (those that have: 0, 2)");
-        assert_eq!(said(Numa::Auto, Some(GPU)), "the node of device 0000:1b:00.0 is not known");
-        assert_eq!(said(Numa::Auto, None), "the device in use is not known");
-        let (none, _folder) = made_up(&[]);
-        assert_eq!(
-            choose(Numa::Node(3), &none, || None),
-            Choice::Cannot("no node 3 has memory here (those that have: none)".to_owned())
-        );
+        let spelled = &*GPU.to_uppercase();
+        // The nodes with memory and the GPU's, as the kernel gives them; the setting, and the device in use.
+        for (nodes, asked, device, expected) in [
+            (Some(("0-1", "1")), Off, None, Choice::Leave),
+            (Some(("0-1", "1")), Auto, Some(spelled), Choice::Node(1)),
+            (Some(("0-1", "1")), Node(0), Some(spelled), Choice::Node(0)),
+            (Some(("0", "0")), Auto, Some(GPU), one()),
+            (Some(("0", "0")), Node(0), Some(GPU), one()),
+            (None, Node(0), Some(GPU), none()),
+            (None, Auto, Some(GPU), one()),
+            (None, Node(3), None, cannot("no node 3 has memory here (those that have: none)")),
+            (Some(("0,2", "-1")), Node(1), None, cannot("no node 1 has memory here (those that have: 0, 2)")),
+            (Some(("0,2", "-1")), Auto, Some(GPU), cannot("the node of device 0000:1b:00.0 is not known")),
+            (Some(("0,2", "-1")), Auto, None, cannot("the device in use is not known")),
+        ] {
+            let files = nodes.map(|(with_memory, gpus)| [(HAS_MEMORY, with_memory), (&*of_gpu, gpus)]);
+            let (machine, _folder) = made_up(files.as_ref().map_or(&[], |it| it));
+            let found = choose(asked, &machine, || {
+                assert_ne!(asked, Off, "the driver was asked");
+                device.map(str::to_owned)
+            });
+            assert_eq!(found, expected, "{asked:?} on {nodes:?}");
+        }
     }
 
     /// No machine has so many nodes; the second is beyond what the kernel can be asked for.

@@ -76,6 +76,14 @@ mod tests {
         paces.timed(by, mib * MIB, ms * MS, MS);
     }
 
+    /// 8 MiB took our way 4 ms, and CUDA's so many.
+    fn timed_both(cudas: u32) -> Paces {
+        let paces = Paces::default();
+        timed(&paces, By::Us, 8, 4);
+        timed(&paces, By::Cuda, 8, cudas);
+        paces
+    }
+
     #[test]
     fn both_are_timed_and_the_quicker_one_stays() {
         for (cudas, chosen) in [(3, By::Cuda), (5, By::Us)] {
@@ -100,9 +108,7 @@ mod tests {
 
     #[test]
     fn what_has_become_slower_or_refuses_is_left() {
-        let paces = Paces::default();
-        timed(&paces, By::Us, 8, 4);
-        timed(&paces, By::Cuda, 8, 2);
+        let paces = timed_both(2);
         timed(&paces, By::Cuda, 8, 9);
         assert_eq!(paces.quicker(MIB), By::Us);
         paces.timed(By::Cuda, 8 * MIB, Duration::MAX, MS);
@@ -111,9 +117,7 @@ mod tests {
 
     #[test]
     fn a_time_counts_no_longer_than_that() {
-        let paces = Paces::default();
-        timed(&paces, By::Us, 8, 4);
-        timed(&paces, By::Cuda, 8, 9);
+        let paces = timed_both(9);
         let long_ago = Instant::now().checked_sub(AGAIN).unwrap();
         paces.last.lock()[By::Cuda as usize].as_mut().unwrap().at = long_ago;
         assert_eq!(paces.quicker(MIB), By::Cuda, "it is timed again");
@@ -123,10 +127,8 @@ mod tests {
 
     #[test]
     fn a_registration_is_a_part_of_our_own_time() {
-        let paces = Paces::default();
-        assert_eq!(paces.registering(8 * MIB), Duration::ZERO);
-        timed(&paces, By::Us, 8, 4);
-        timed(&paces, By::Cuda, 8, 9);
+        assert_eq!(Paces::default().registering(8 * MIB), Duration::ZERO);
+        let paces = timed_both(9);
         assert_eq!(paces.registering(32 * MIB), 4 * MS);
     }
 }

@@ -117,48 +117,31 @@ mod tests {
         Other { bytes, grows, ..QUIET }
     }
 
+    /// Of 1000 bytes, with what this process and others have: its share, among how many; how many others keep what they have
+    /// instead, and how much.
     #[test]
-    fn alone_it_is_half_however_much_is_pinned_already() {
-        for own in [0, 10, 50] {
-            let share = fair(100 - own, own, &[], 1);
-            assert_eq!((share.bytes, share.whole, share.processes), (50, 100, 1));
+    fn who_pins_has_an_equal_part_of_half_and_who_is_quiet_what_it_holds_and_no_more() {
+        let [g, q] = [growing as fn(u64) -> Other, quiet];
+        for (what, own, others, launched, expected) in [
+            ("alone it is half", 0, &[][..], 1, (500, 1, 0, 0)),
+            ("however much is pinned already", 100, &[], 1, (500, 1, 0, 0)),
+            ("more than half, too", 550, &[], 1, (500, 1, 0, 0)),
+            ("who pin at once have equal parts", 1, &[g(1), g(1), g(1)], 1, (125, 4, 0, 0)),
+            ("whatever they have yet", 0, &[g(120), g(60), g(1)], 1, (125, 4, 0, 0)),
+            ("up to their part", 7, &[g(0), g(0), g(125)], 1, (125, 4, 0, 0)),
+            ("one was first, and others share what it left", 1, &[g(300), g(1), g(1)], 1, (66, 3, 1, 300)),
+            ("two left nothing to one that has begun", 0, &[g(300), g(250), g(1)], 1, (0, 1, 3, 551)),
+            ("quiet ones have what they hold", 0, &[q(100), q(20)], 1, (380, 1, 2, 120)),
+            ("one of them pins", 0, &[q(100), g(20)], 1, (200, 2, 1, 100)),
+            ("launched together, before the others begin", 0, &[], 8, (62, 8, 0, 0)),
+            ("and the last of them", 0, &[g(62); 7], 8, (62, 8, 0, 0)),
+            ("others were there before them", 0, &[q(690), q(10)], 8, (0, 1, 2, 700)),
+        ] {
+            let held: u64 = others.iter().map(|it| it.bytes).sum();
+            let share = fair(1000 - own - held, own, others, launched);
+            assert_eq!((share.bytes, share.processes, share.settled, share.theirs), expected, "{what}");
+            assert_eq!(share.whole, 1000, "{what}");
         }
-    }
-
-    #[test]
-    fn processes_that_pin_at_once_have_equal_parts_and_half_together() {
-        let share = |own, others: [u64; 3]| {
-            let held: u64 = others.iter().sum();
-            fair(1000 - own - held, own, &others.map(growing), 1)
-        };
-        assert_eq!(share(1, [1, 1, 1]).bytes, 125);
-        assert_eq!(share(0, [120, 60, 1]).bytes, 125);
-        assert_eq!(share(7, [0, 0, 125]).processes, 4);
-        // One was there first, and the others share what it left.
-        let late = share(1, [300, 1, 1]);
-        assert_eq!((late.bytes, late.processes), ((500 - 300) / 3, 3));
-        assert_eq!((late.settled, late.theirs), (1, 300));
-        assert_eq!(share(0, [300, 250, 1]).bytes, 0);
-    }
-
-    #[test]
-    fn who_is_quiet_has_what_it_holds_and_no_more() {
-        let share = fair(1000 - 120, 0, &[quiet(100), quiet(20)], 1);
-        assert_eq!((share.bytes, share.processes), (380, 1));
-        let share = fair(1000 - 120, 0, &[quiet(100), growing(20)], 1);
-        assert_eq!((share.bytes, share.processes), (200, 2));
-    }
-
-    #[test]
-    fn who_was_launched_together_has_equal_parts_before_they_begin() {
-        assert_eq!(fair(800, 0, &[], 8).bytes, 50);
-        let seven = [growing(50); 7];
-        let last = fair(800 - 350, 0, &seven, 8);
-        assert_eq!((last.bytes, last.processes, last.settled), (50, 8, 0));
-        // Others were there before them.
-        let share = fair(100, 0, &[quiet(690), quiet(10)], 8);
-        assert_eq!(share.bytes, 0);
-        assert_eq!((share.settled, share.theirs), (2, 700));
     }
 
     #[test]

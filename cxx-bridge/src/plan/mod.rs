@@ -332,29 +332,21 @@ mod tests {
             assert!(settings.segment_bytes as u64 <= 64 * GIB, "{settings:?}");
         }
     }
-    fn of_requests(requests: u64) -> Plan {
-        let mut plan = Plan::default();
-        plan.facts.requests = requests;
-        plan
-    }
 
     #[test]
     fn beside_a_plan_of_few_requests_the_run_is_recorded() {
         let place = Place::named("plan.json".into());
         let (config, _) = read(&[("BUDDY_PLAN", "plan.json")]);
-        let above = |requests| {
-            let choice = Choice::Use(of_requests(requests));
-            to_record(&choice, &config, Some(&place)).map(|it| it.above)
+        let above = |config: &Config, requests| {
+            let mut plan = Plan::default();
+            plan.facts.requests = requests;
+            to_record(&Choice::Use(plan), config, Some(&place)).map(|it| it.above)
         };
-        assert_eq!([1, 4095].map(above), [Some(4), Some(4 * 4095)]);
-        // The first is no recorded run's.
-        assert_eq!([0, 4096, 1 << 40].map(above), [None; 3]);
-        let (config, _) = read(&[("BUDDY_PLAN", "plan.json"), ("BUDDY_PLAN_UPDATE", "1")]);
-        let update = |requests| {
-            let choice = Choice::Use(of_requests(requests));
-            to_record(&choice, &config, Some(&place)).map(|it| it.above)
-        };
-        assert_eq!([0, 1, 4096].map(update), [None, Some(4), Some(usize::MAX)]);
+        // The third is no recorded run's.
+        let found = [1, 4095, 0, 4096, 1 << 40].map(|it| above(&config, it));
+        assert_eq!(found, [Some(4), Some(4 * 4095), None, None, None]);
+        let (update, _) = read(&[("BUDDY_PLAN", "plan.json"), ("BUDDY_PLAN_UPDATE", "1")]);
+        assert_eq!([0, 1, 4096].map(|it| above(&update, it)), [None, Some(4), Some(usize::MAX)]);
         assert!(to_record(&Choice::Nothing, &config, Some(&place)).is_none());
     }
 }

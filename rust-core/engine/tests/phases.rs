@@ -189,9 +189,7 @@ fn blocks_in_use_at_low_water_stay() {
     let mut program = Program::new(1024 * MIB);
     let (live, pending) = (program.take(2 * MIB), program.take(MIB));
     program.engine.defer(pending).unwrap();
-    for n in 0..15 {
-        program.phase(&sizes(n));
-    }
+    program.phases(0..15);
     program.engine.release(live).unwrap();
     program.engine.release(pending).unwrap();
     assert!(program.pins > 10, "{}", program.pins);

@@ -16,6 +16,13 @@ fn blocks(most: usize, moments: u64) -> impl Strategy<Value = Vec<Block>> {
     prop::collection::vec(block, 1..=most)
 }
 
+fn instance(blocks: &[Block], period: Option<u64>) -> Result<Instance, Error> {
+    match period {
+        Some(period) => Instance::cyclic(blocks.to_vec(), 0..period),
+        None => Instance::new(blocks.to_vec()),
+    }
+}
+
 /// Solves with so many questions whether to stop.
 fn solved(instance: &Instance, questions: usize) -> pinbuddy_plan::Solution {
     let asked = AtomicUsize::new(0);
@@ -80,33 +87,23 @@ fn best(blocks: &[Block], period: Option<u64>) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
+    /// Of a period, what lives across its end overlaps nothing at its begin.
     #[test]
-    fn a_solution_is_a_placement_and_no_lower_than_the_bound(blocks in blocks(120, 60)) {
-        let instance = Instance::new(blocks.clone()).expect("valid");
-        let solution = solved(&instance, 40);
-        let peak = check(&blocks, None, &solution.offsets).expect("a placement");
-        prop_assert_eq!(peak, solution.peak);
-        prop_assert!(peak >= instance.lower_bound());
-    }
-
-    #[test]
-    fn what_lives_across_the_periods_end_overlaps_nothing_at_its_begin(blocks in blocks(60, 30)) {
-        let instance = Instance::cyclic(blocks.clone(), 0..30).expect("valid");
-        let solution = solved(&instance, 40);
-        let peak = check(&blocks, Some(0..30), &solution.offsets).expect("a placement");
-        prop_assert_eq!(peak, solution.peak);
-        prop_assert!(!overlap(&blocks, Some(30), &solution.offsets));
-        prop_assert!(peak >= instance.lower_bound());
+    fn a_solution_is_a_placement_and_no_lower_than_the_bound(line in blocks(120, 60), circle in blocks(60, 30)) {
+        for (blocks, period) in [(line, None), (circle, Some(30))] {
+            let instance = instance(&blocks, period).expect("valid");
+            let solution = solved(&instance, 40);
+            let peak = check(&blocks, period.map(|it| 0..it), &solution.offsets).expect("a placement");
+            prop_assert_eq!(peak, solution.peak);
+            prop_assert!(!overlap(&blocks, period, &solution.offsets));
+            prop_assert!(peak >= instance.lower_bound());
+        }
     }
 
     #[test]
     fn few_blocks_are_placed_as_well_as_can_be(blocks in blocks(6, 8), cyclic: bool) {
         let period = cyclic.then_some(8);
-        let instance = match period {
-            Some(period) => Instance::cyclic(blocks.clone(), 0..period),
-            None => Instance::new(blocks.clone()),
-        }
-        .expect("valid");
+        let instance = instance(&blocks, period).expect("valid");
         let solution = solved(&instance, 100_000);
         prop_assert_eq!(solution.peak, best(&blocks, period));
         prop_assert_eq!(solution.bound, solution.peak, "and that is known");
@@ -127,11 +124,7 @@ proptest! {
     #[test]
     fn the_bound_is_the_most_that_lives_at_a_moment(blocks in blocks(40, 20), cyclic: bool) {
         let period = cyclic.then_some(20);
-        let instance = match period {
-            Some(period) => Instance::cyclic(blocks.clone(), 0..period),
-            None => Instance::new(blocks.clone()),
-        }
-        .expect("valid");
+        let instance = instance(&blocks, period).expect("valid");
         let at = |moment| -> u64 {
             let dot = Block { lower: moment, upper: moment + 1, size: 1 };
             blocks.iter().filter(|block| meet(block, &dot, period)).map(|block| block.size).sum()
@@ -143,13 +136,7 @@ proptest! {
 #[test]
 fn blocks_that_cannot_be_are_refused_by_their_number() {
     let good = Block { lower: 0, upper: 1, size: 1 };
-    let refused = |block, period: Option<u64>| {
-        match period {
-            Some(period) => Instance::cyclic(vec![good, block], 0..period),
-            None => Instance::new(vec![good, block]),
-        }
-        .expect_err("refused")
-    };
+    let refused = |block, period| instance(&[good, block], period).expect_err("refused");
     let block = |lower, upper, size| Block { lower, upper, size };
     assert_eq!(refused(block(3, 3, 1), None), Error::Lifetime(1, 3, 3));
     assert_eq!(refused(block(0, 1, 0), None), Error::Empty(1));

@@ -39,18 +39,22 @@ fn a_lane_that_does_something_else_for_good_is_given_up_until_it_comes_back() {
 }
 
 #[test]
-fn a_phase_that_the_plan_does_not_know_is_a_drift_and_no_reason_to_give_up() {
+fn a_lane_finds_its_place_after_a_phase_that_the_plan_does_not_know_which_is_no_reason_to_give_up() {
     let sizes: Vec<usize> = (0..100).map(|at| 1 + (at * 7) % 23).collect();
     let mut slots = pinned(&row(&sizes));
-    for _ in 0..200 {
+    for round in 1..=200 {
+        let before = slots.counts().hits;
         for &size in &sizes {
             if let Some(taken) = slots.request(0, size * GRANULE) {
                 slots.release(taken.slot);
             }
         }
+        assert!(slots.counts().hits - before >= 95, "round {round}");
+        // An evaluation.
         for step in 0..37 {
             assert_eq!(slots.request(0, (30 + step % 5) * GRANULE), None);
         }
+        assert!(slots.counts().resyncs <= round);
     }
     let counts = slots.counts();
     assert!((150..=200).contains(&counts.drift), "{counts:?}");

@@ -11,7 +11,9 @@ use crate::layouts::{BASE, lane, learning, pinned, row, slot};
 /// Any layout: slots lie where they like.
 fn layouts() -> impl Strategy<Value = Layout> {
     let places = (1..20_usize, 0..2_u32, 0..100_usize);
-    (vec(places, 1..40), vec((vec(0..40_u32, 0..20), vec(0..40_u32, 0..40)), 0..4)).prop_map(|(slots, lanes)| {
+    // Some plans are of a run that comes once.
+    let period = prop_oneof![2 => vec(0..40_u32, 0..40), 1 => Just(Vec::new())];
+    (vec(places, 1..40), vec((vec(0..40_u32, 0..20), period), 0..4)).prop_map(|(slots, lanes)| {
         let regions = vec![GRANULE * 120; 2];
         let slots: Vec<Slot> =
             slots.into_iter().map(|(granules, region, at)| Slot { region, ..slot(granules, at) }).collect();
@@ -228,27 +230,6 @@ fn requests_that_differ_at_random_cost_little() {
         println!("{kinds} sizes: {:.1} % planned", 100.0 * f64::from(hits) / f64::from(asked));
         assert!(hits * 10 >= asked * 9, "{hits} of {asked} with {kinds} sizes");
     }
-}
-
-#[test]
-fn a_lane_finds_its_place_after_a_phase_that_the_plan_does_not_know() {
-    let sizes: Vec<usize> = (0..100).map(|at| 1 + (at * 7) % 23).collect();
-    let mut slots = pinned(&row(&sizes));
-    for round in 0..5 {
-        let before = slots.counts().hits;
-        for &size in &sizes {
-            let taken = slots.request(0, size * GRANULE);
-            if let Some(taken) = taken {
-                slots.release(taken.slot);
-            }
-        }
-        assert!(slots.counts().hits - before >= 95, "round {round}");
-        // An evaluation.
-        for step in 0..37 {
-            assert_eq!(slots.request(0, (30 + step % 5) * GRANULE), None);
-        }
-    }
-    assert!(slots.counts().resyncs <= 5);
 }
 
 #[test]

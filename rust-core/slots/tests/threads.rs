@@ -5,7 +5,7 @@ use pinbuddy_slots::{GRANULE, Layout, Slots};
 use crate::layouts::{lane, one, pinned, slot};
 
 /// A lane for each of these sequences of sizes in granules, each slot in a place of its own.
-fn slots(lanes: &[&[usize]]) -> Slots {
+fn layout(lanes: &[&[usize]]) -> Layout {
     let mut layout = Layout::default();
     let mut offset = 0;
     for sizes in lanes {
@@ -18,7 +18,11 @@ fn slots(lanes: &[&[usize]]) -> Slots {
         layout.lanes.push(lane(own, []));
     }
     layout.regions = vec![offset * GRANULE];
-    pinned(&layout)
+    layout
+}
+
+fn slots(lanes: &[&[usize]]) -> Slots {
+    pinned(&layout(lanes))
 }
 
 /// A thread asks for these sizes in granules and frees each block at once: the slots it got.
@@ -32,80 +36,52 @@ fn runs(slots: &mut Slots, thread: u32, sizes: &[usize]) -> Vec<Option<u32>> {
     asked.collect()
 }
 
-#[test]
-fn the_next_thread_has_the_lane_of_one_that_has_ended() {
-    let mut slots = slots(&[&[1, 2, 3]]);
-    for thread in 0..100 {
-        let got = runs(&mut slots, thread, &[1, 2, 3]);
-        assert_eq!(got, [Some(0), Some(1), Some(2)], "thread {thread}");
-        slots.thread_ended(thread);
+/// The slots after these steps: `0:1,2=3,-` is thread 0's requests of 1 and 2 granules, each freed at once, of which the first one has
+/// slot 3 and the second one none; `0.` is the thread's end.
+fn played(layout: &Layout, script: &str) -> Slots {
+    let mut slots = pinned(layout);
+    for word in script.split_whitespace() {
+        let Some((thread, asked)) = word.split_once(':') else {
+            slots.thread_ended(word.trim_end_matches('.').parse().unwrap());
+            continue;
+        };
+        let (sizes, expected) = asked.split_once('=').unwrap();
+        let sizes: Vec<usize> = sizes.split(',').map(|it| it.parse().unwrap()).collect();
+        let expected: Vec<Option<u32>> = expected.split(',').map(|it| it.parse().ok()).collect();
+        assert_eq!(runs(&mut slots, thread.parse().unwrap(), &sizes), expected, "{word} in {script}");
     }
-    assert_eq!(slots.counts().hits, 300);
+    slots
 }
 
-/// As a record has it whose threads end before the next ones begin: an epoch's batches, and an evaluation's.
 #[test]
 fn the_next_thread_goes_on_where_the_one_before_has_ended() {
+    let again: String = (0..100).map(|thread| format!("{thread}:1,2,3=0,1,2 {thread}. ")).collect();
+    assert_eq!(played(&layout(&[&[1, 2, 3]]), &again).counts().hits, 300, "the next thread has the lane");
+    // As a record has it whose threads end before the next ones begin: an epoch's batches, and an evaluation's.
     let places = vec![slot(1, 0), slot(2, 1), slot(4, 3), slot(8, 7)];
-    let mut slots = pinned(&one(15, places, lane([1], 0..4)));
-    assert_eq!(runs(&mut slots, 0, &[2]), [Some(1)]);
-    slots.thread_ended(0);
-    for epoch in 0..3 {
-        assert_eq!(runs(&mut slots, 0, &[1, 2]), [Some(0), Some(1)], "{epoch}");
-        slots.thread_ended(0);
-        assert_eq!(runs(&mut slots, 0, &[4, 8]), [Some(2), Some(3)], "{epoch}");
-        slots.thread_ended(0);
+    let epochs = "0:2=1 0. ".to_owned() + &"0:1,2=0,1 0. 0:4,8=2,3 0. ".repeat(3);
+    let counts = played(&one(15, places, lane([1], 0..4)), &epochs).counts();
+    assert_eq!((counts.hits, counts.resyncs), (13, 0));
+}
+
+#[test]
+fn which_lane_a_thread_has_and_where_it_begins() {
+    let kinds = one(20, vec![slot(4, 0), slot(4, 4), slot(4, 8), slot(1, 12)], lane(0..3, [3]));
+    for (layout, script) in [
+        // Its steps lie behind those of another kind: an evaluation comes first, and the training's last batch is another one than
+        // in the record.
+        (kinds, "0:4,4,4=0,1,2 0. 0:1,1,2=3,3,- 0. 0:1,1=3,3 0. 0:4=0"),
+        // One ended early, and the lane begins anew; with the same number, too. One that is lost leaves nothing of that, either.
+        (layout(&[&[1, 2, 3, 4]]), "0:1,2=0,1 0. 0:1,2,3=0,1,2 0:9,9,9=-,-,- 0. 0:1,2=0,1"),
+        // A lane that nobody has had comes first, and one that fits before that.
+        (layout(&[&[1, 2], &[1, 2], &[5, 6]]), "7:1,2=0,1 7. 7:1,2=2,3 7. 7:1,2=0,1 7. 7:1,2=2,3 7. 7:5,6=4,5"),
+        // A lane has one thread at a time: it was not the other one's.
+        (layout(&[&[1, 2]]), "0:1=0 1:1,2=-,- 1. 0:2=1 0. 1:1,2=0,1"),
+        // Between two threads nobody else has their lane, who fits none.
+        (layout(&[&[1, 2, 3], &[8]]), "0:8=3 1:1,2,3=0,1,2 2:9=- 1. 2:9,8=-,- 3:1,2,3=0,1,2"),
+    ] {
+        played(&layout, script);
     }
-    assert_eq!(slots.counts().hits, 13);
-    assert_eq!(slots.counts().resyncs, 0);
-}
-
-/// An evaluation comes first, and the training's last batch is another one than in the record.
-#[test]
-fn a_thread_finds_its_steps_behind_those_of_another_kind() {
-    let places = vec![slot(4, 0), slot(4, 4), slot(4, 8), slot(1, 12)];
-    let mut slots = pinned(&one(20, places, lane(0..3, [3])));
-    assert_eq!(runs(&mut slots, 0, &[4, 4, 4]), [Some(0), Some(1), Some(2)]);
-    slots.thread_ended(0);
-    assert_eq!(runs(&mut slots, 0, &[1, 1, 2])[..2], [Some(3), Some(3)]);
-    slots.thread_ended(0);
-    assert_eq!(runs(&mut slots, 0, &[1, 1]), [Some(3), Some(3)]);
-    slots.thread_ended(0);
-    assert_eq!(runs(&mut slots, 0, &[4]), [Some(0)]);
-}
-
-#[test]
-fn behind_a_thread_that_ended_early_the_lane_begins_anew() {
-    let mut slots = slots(&[&[1, 2, 3, 4]]);
-    assert_eq!(runs(&mut slots, 0, &[1, 2]), [Some(0), Some(1)]);
-    slots.thread_ended(0);
-    // With the same number, too.
-    assert_eq!(runs(&mut slots, 0, &[1, 2, 3]), [Some(0), Some(1), Some(2)]);
-    // A thread that is lost leaves nothing of that, either.
-    runs(&mut slots, 0, &[9; 3]);
-    slots.thread_ended(0);
-    assert_eq!(runs(&mut slots, 0, &[1, 2]), [Some(0), Some(1)]);
-}
-
-#[test]
-fn a_lane_that_nobody_has_had_comes_first_and_one_that_fits_before_that() {
-    let mut slots = slots(&[&[1, 2], &[1, 2], &[5, 6]]);
-    for first in [0, 2, 0, 2] {
-        assert_eq!(runs(&mut slots, 7, &[1, 2]), [Some(first), Some(first + 1)]);
-        slots.thread_ended(7);
-    }
-    assert_eq!(runs(&mut slots, 7, &[5, 6]), [Some(4), Some(5)]);
-}
-
-#[test]
-fn a_lane_has_one_thread_at_a_time() {
-    let mut slots = slots(&[&[1, 2]]);
-    assert_eq!(runs(&mut slots, 0, &[1]), [Some(0)]);
-    assert_eq!(runs(&mut slots, 1, &[1, 2]), [None, None]);
-    slots.thread_ended(1);
-    assert_eq!(runs(&mut slots, 0, &[2]), [Some(1)], "it was not its lane");
-    slots.thread_ended(0);
-    assert_eq!(runs(&mut slots, 1, &[1, 2]), [Some(0), Some(1)]);
 }
 
 #[test]
@@ -116,17 +92,6 @@ fn what_a_thread_leaves_behind_stays_its_users() {
     assert_eq!(slots.request(1, GRANULE), None, "somebody has it");
     assert!(slots.release(left.slot));
     assert!(!slots.release(left.slot));
-}
-
-#[test]
-fn between_two_threads_nobody_else_has_their_lane() {
-    let mut slots = slots(&[&[1, 2, 3], &[8]]);
-    assert_eq!(runs(&mut slots, 0, &[8]), [Some(3)]);
-    assert_eq!(runs(&mut slots, 1, &[1, 2, 3]), [Some(0), Some(1), Some(2)]);
-    assert_eq!(runs(&mut slots, 2, &[9]), [None]);
-    slots.thread_ended(1);
-    assert_eq!(runs(&mut slots, 2, &[9, 8]), [None, None], "it fits no lane");
-    assert_eq!(runs(&mut slots, 3, &[1, 2, 3]), [Some(0), Some(1), Some(2)]);
 }
 
 #[test]

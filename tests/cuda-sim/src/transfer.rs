@@ -136,14 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pageable_source_is_read_at_the_call() {
+    fn a_pageable_source_is_read_at_the_call_and_a_page_locked_one_when_the_stream_gets_there() {
         let mut source = vec![1_u8; BYTES];
         let address = source.as_mut_ptr().expose_provenance();
         assert_eq!(copied_byte(address, || source.fill(2)), 1);
-    }
-
-    #[test]
-    fn a_page_locked_source_is_read_when_the_stream_gets_there() {
         let source = host_memory::host_alloc(BYTES).unwrap();
         let fill = |value| set(Area::line(source, BYTES), value, At::Now).unwrap();
         fill(1);

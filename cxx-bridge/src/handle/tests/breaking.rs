@@ -58,45 +58,30 @@ fn a_panic_in_the_background_retires_the_engine_too() {
 }
 
 #[test]
-fn a_pin_that_panics_is_not_waited_for() {
-    let handle = sync(2);
-    let endless = endless(handle, 0);
-    thread::scope(|scope| {
-        let panics = scope.spawn(|| handle.request(8 * MIB));
-        until("it pins", || !asked(handle).is_empty());
-        let waits = scope.spawn(|| handle.request(8 * MIB));
-        numbers(handle).panics.set(true);
-        drop(endless);
-        assert_eq!(panics.join().unwrap(), None);
-        assert_eq!(waits.join().unwrap(), None);
-    });
-    assert!(is_retired(handle));
-    settled(handle);
+fn a_pin_that_panics_retires_the_engine_and_is_not_waited_for() {
+    let (own, plans) = (sync(2), planned::planned());
+    for (handle, request) in [
+        (own, &(|| own.request(8 * MIB)) as &(dyn Fn() -> Option<Grant> + Sync)),
+        (plans, &|| plans.request_planned(0, 32 * MIB)),
+    ] {
+        let both = while_pinning(handle, 0, &[64], &[request, request], || numbers(handle).panics.set(true));
+        assert_eq!(both, [None, None]);
+        assert!(is_retired(handle));
+        settled(handle);
+        handle.close();
+    }
 }
 
 #[test]
-fn what_is_pinned_when_the_engine_retires_is_unpinned() {
+fn what_is_pinned_when_misuse_retires_the_engine_is_unpinned() {
     let handle = off();
     let grant = handle.request(8 * MIB).unwrap();
-    let endless = endless(handle, 20 * MIB);
-    thread::scope(|scope| {
-        let pinning = scope.spawn(|| handle.request(100 * MIB));
-        until("it pins", || asked(handle).len() == 2);
+    let served = while_pinning(handle, 20 * MIB, &[8, 100], &[&|| handle.request(100 * MIB)], || {
         handle.release(grant.block);
         handle.release(grant.block);
         assert!(is_retired(handle));
-        drop(endless);
-        assert_eq!(pinning.join().unwrap(), None);
     });
+    assert_eq!(served, [None]);
     settled(handle);
     assert_eq!(pinned(handle), [8], "what the engine had stays");
-}
-
-#[test]
-fn misuse_retires_the_engine_instead_of_corrupting_it() {
-    let handle = sync(1);
-    let grant = handle.request(8 * MIB).unwrap();
-    handle.release(grant.block);
-    handle.release(grant.block);
-    assert!(is_retired(handle));
 }

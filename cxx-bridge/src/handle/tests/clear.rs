@@ -67,9 +67,7 @@ fn what_the_driver_would_not_unpin_is_tried_again_and_counted_until_then() {
 #[test]
 fn a_clear_stops_a_pin_ahead_and_waits_for_nothing() {
     let handle = ahead(10);
-    let endless = endless(handle, SEGMENT);
-    handle.warm_up(false);
-    until("it pins", || asked(handle) == [64]);
+    let endless = pinning_ahead(handle);
     handle.empty_cache();
     settled(handle);
     assert_eq!(numbers(handle).stopped.get(), 1);
@@ -83,9 +81,7 @@ fn a_clear_stops_a_pin_ahead_and_waits_for_nothing() {
 fn what_was_in_the_drivers_hands_at_a_clear_is_unpinned_after_it() {
     let handle = ahead(2);
     numbers(handle).in_the_driver.set(0);
-    let endless = endless(handle, SEGMENT);
-    handle.warm_up(false);
-    until("it pins", || asked(handle) == [64]);
+    let endless = pinning_ahead(handle);
     handle.empty_cache();
     assert!(handle.cell.even_if_retired().unwrap().is_pinning(), "it waits for nothing");
     drop(endless);
@@ -96,13 +92,7 @@ fn what_was_in_the_drivers_hands_at_a_clear_is_unpinned_after_it() {
 #[test]
 fn a_clear_lets_requests_pin_on() {
     let handle = off();
-    let endless = endless(handle, SEGMENT);
-    thread::scope(|scope| {
-        let request = scope.spawn(|| handle.request(64 * MIB));
-        until("it pins", || asked(handle) == [64]);
-        handle.empty_cache();
-        drop(endless);
-        assert!(request.join().unwrap().is_some());
-    });
+    let served = while_pinning(handle, SEGMENT, &[64], &[&|| handle.request(64 * MIB)], || handle.empty_cache());
+    assert!(served[0].is_some());
     assert_eq!(asked(handle), [64]);
 }

@@ -8,10 +8,6 @@ use super::super::early::next_rest;
 use super::planned::{layout, on};
 use super::*;
 
-fn is_whole(handle: Tested) -> bool {
-    pinned(handle) == [32, 64]
-}
-
 #[test]
 fn a_plan_is_pinned_once_there_is_a_context_and_before_any_request() {
     static CONTEXT: AtomicBool = AtomicBool::new(false);
@@ -20,11 +16,9 @@ fn a_plan_is_pinned_once_there_is_a_context_and_before_any_request() {
     thread::sleep(Duration::from_millis(20));
     assert_eq!(pinned(handle), NONE, "there is no context");
     CONTEXT.store(true, Ordering::Relaxed);
-    until("the plan is pinned", || is_whole(handle));
-    let here = thread::current().id();
+    until("the plan is pinned", || pinned(handle) == [32, 64]);
     let grant = handle.request_planned(0, 32 * MIB).unwrap();
-    let asked = numbers(handle).asked.lock().unwrap().clone();
-    assert!(asked.iter().all(|(_, thread)| *thread != here), "{asked:?}");
+    assert!(!asked_here(handle).contains(&true), "the request pinned nothing");
     handle.release(grant.block);
 }
 
@@ -34,7 +28,7 @@ fn it_is_pinned_once_however_often_the_program_says_that_cuda_is_up() {
     for _ in 0..8 {
         handle.warm_up_early(|| true);
     }
-    until("the plan is pinned", || is_whole(handle));
+    until("the plan is pinned", || pinned(handle) == [32, 64]);
     thread::sleep(Duration::from_millis(20));
     assert_eq!(asked(handle).len(), 2);
 }

@@ -21,9 +21,7 @@ fn the_end_of_the_process_stops_a_requests_own_pin_and_keeps_its_thread() {
 fn the_end_of_the_process_waits_for_what_is_in_the_drivers_hands() {
     let handle = ahead(100);
     numbers(handle).in_the_driver.set(0);
-    let endless = endless(handle, SEGMENT);
-    handle.warm_up(false);
-    until("it pins", || !asked(handle).is_empty());
+    let endless = pinning_ahead(handle);
     thread::scope(|scope| {
         let closing = scope.spawn(|| handle.close());
         until("it is closed", || handle.cell.is_closed());
@@ -48,10 +46,10 @@ fn nothing_is_pinned_after_the_end_and_what_is_there_still_serves() {
 
 #[test]
 fn a_child_serves_nothing_and_takes_no_lock() {
-    let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", "4")]);
+    let handle = sync(4);
     let grant = handle.request(8 * MIB).unwrap();
     // As if another thread of the parent held the lock at the fork.
-    let _held = handle.cell.even_if_retired().unwrap();
+    let held = handle.cell.even_if_retired().unwrap();
     assert!(handle.enter_child());
     assert_eq!(handle.request(8 * MIB), None);
     handle.release(grant.block);
@@ -61,15 +59,8 @@ fn a_child_serves_nothing_and_takes_no_lock() {
     assert!(!handle.give_way(MIB));
     assert_eq!(handle.report()["state"], "forked");
     assert_eq!(pinned(handle).len(), 4, "the pins are the parent's");
-}
-
-#[test]
-fn a_child_of_a_thread_that_was_beside_another_takes_no_lock() {
-    let handle = sync(1);
-    let held = handle.cell.even_if_retired().unwrap();
-    assert!(handle.enter_child());
     drop(held);
-    assert_eq!(handle.request(8 * MIB), None);
+    assert_eq!(handle.request(8 * MIB), None, "nor once it is free");
 }
 
 /// Before anything is pinned. Such a child ended ten seconds late, and one that asked for memory of a plan waited for ever.

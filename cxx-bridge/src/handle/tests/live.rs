@@ -26,17 +26,17 @@ fn a_page_says_what_the_statistics_say() {
     assert_eq!(now.budget, Budget::Bytes(1000 * mib));
     handle.release(two.block);
     assert_eq!((counters(handle).live, counters(handle).peak_pinned), (0, 16 * mib));
-}
-
-#[test]
-fn cached_blocks_are_idle_and_what_they_served_counts() {
-    let handle = exact("1000");
+    handle.release(one.block);
     handle.request(8 * MIB).unwrap();
-    let bytes = 8 * MIB as u64;
-    let now = handle.counters(|| Caches { bytes, served: 5 });
-    assert_eq!((now.pinned, now.live, now.served), (bytes, 0, 6));
+    let cached = |bytes, served| handle.counters(|| Caches { bytes, served });
+    let now = cached(8 * mib, 5);
+    assert_eq!(
+        (now.pinned, now.live, now.served),
+        (16 * mib, 0, 8),
+        "cached blocks are idle, and what they served counts"
+    );
     // Caches change while they are read.
-    let now = handle.counters(|| Caches { bytes: u64::MAX, served: 0 });
+    let now = cached(u64::MAX, 0);
     assert_eq!((now.live, now.pending), (0, 0));
 }
 

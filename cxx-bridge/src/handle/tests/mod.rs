@@ -28,7 +28,7 @@ use pinbuddy_core::{Cached, Home};
 
 use super::{Grant, Handle};
 use crate::config::of_pairs as read;
-use numbers::{Numbers, endless};
+use numbers::{Endless, Numbers, endless};
 
 const MIB: usize = 1 << 20;
 const SEGMENT: usize = 64 * MIB;
@@ -86,6 +86,43 @@ fn pinned(handle: Tested) -> Vec<usize> {
 fn asked(handle: Tested) -> Vec<usize> {
     let asked = numbers(handle).asked.lock().unwrap();
     asked.iter().map(|(bytes, _)| bytes / MIB).collect()
+}
+
+/// By which thread each was asked for: whether by this one.
+fn asked_here(handle: Tested) -> Vec<bool> {
+    let here = thread::current().id();
+    let asked = numbers(handle).asked.lock().unwrap();
+    asked.iter().map(|(_, thread)| *thread == here).collect()
+}
+
+/// The worker has begun to pin a segment, which takes until the result is dropped.
+fn pinning_ahead(handle: Tested) -> Endless {
+    let endless = endless(handle, SEGMENT);
+    handle.warm_up(false);
+    until("the worker pins", || asked(handle) == [64]);
+    endless
+}
+
+/// What comes of `requests` on threads of their own, each begun when these pins were asked for; pins of so many bytes and more end
+/// once `then` has run.
+fn while_pinning<T: Send>(
+    handle: Tested,
+    bytes: usize,
+    pins: &[usize],
+    requests: &[&(dyn Fn() -> T + Sync)],
+    then: impl FnOnce(),
+) -> Vec<T> {
+    let endless = endless(handle, bytes);
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for request in requests {
+            threads.push(scope.spawn(*request));
+            until("it pins", || asked(handle) == pins);
+        }
+        then();
+        drop(endless);
+        threads.into_iter().map(|it| it.join().unwrap()).collect()
+    })
 }
 
 fn is_retired(handle: Tested) -> bool {

@@ -162,17 +162,10 @@ fn more_than_the_budget_is_refused_and_the_rest_serves() {
 #[test]
 fn other_threads_wait_for_the_regions() {
     let handle = planned();
-    let endless = endless(handle, MIB);
-    thread::scope(|scope| {
-        let ask = |thread| scope.spawn(move || handle.request_planned(thread, 32 * MIB));
-        let first = ask(0);
-        until("it pins", || asked(handle) == [64]);
-        let second = ask(1);
-        drop(endless);
-        // Who comes first once the regions are there has the only lane.
-        let served = [first, second].map(|it| it.join().unwrap().is_some());
-        assert_ne!(served[0], served[1], "there is no second lane");
-    });
+    let [first, second] = [0, 1].map(|thread| move || handle.request_planned(thread, 32 * MIB));
+    let served = while_pinning(handle, MIB, &[64], &[&first, &second], || ());
+    // Who comes first once the regions are there has the only lane.
+    assert_ne!(served[0].is_some(), served[1].is_some(), "there is no second lane");
     assert_eq!(asked(handle), [64, 32]);
 }
 
@@ -187,24 +180,6 @@ fn in_the_background_nobody_waits_and_a_clear_stops_nothing() {
     until("it is pinned", || handle.report()["plan"]["pinned"] == true);
     assert!(handle.request_planned(0, 32 * MIB).is_some());
     assert_eq!(counts(handle), [1, 1, 0, 0]);
-}
-
-#[test]
-fn a_panic_retires_the_engine_and_nobody_waits_for_the_plan() {
-    let handle = planned();
-    let endless = endless(handle, MIB);
-    thread::scope(|scope| {
-        let ask = || scope.spawn(|| handle.request_planned(0, 32 * MIB));
-        let panics = ask();
-        until("it pins", || asked(handle) == [64]);
-        let waits = ask();
-        numbers(handle).panics.set(true);
-        drop(endless);
-        assert_eq!(panics.join().unwrap(), None);
-        assert_eq!(waits.join().unwrap(), None);
-    });
-    assert!(is_retired(handle));
-    handle.close();
 }
 
 /// All that was pinned is returned.
@@ -234,17 +209,13 @@ fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
 #[test]
 fn who_waits_for_a_returned_region_does_not_pin_the_others() {
     let handle = returned();
-    let endless = endless(handle, MIB);
-    thread::scope(|scope| {
-        let first = scope.spawn(|| handle.request_planned(0, 32 * MIB));
-        until("it pins", || asked(handle) == [64, 32, 64]);
-        // It has no lane.
-        let other = scope.spawn(|| handle.request_planned(1, 7 * MIB));
+    // The other one has no lane.
+    let [first, other] = [(0, 32), (1, 7)].map(|(thread, mib)| move || handle.request_planned(thread, mib * MIB));
+    let served = while_pinning(handle, MIB, &[64, 32, 64], &[&first, &other], || {
         thread::sleep(Duration::from_millis(20));
-        drop(endless);
-        assert!(first.join().unwrap().is_some());
-        assert_eq!(other.join().unwrap(), None);
     });
+    assert!(served[0].is_some());
+    assert_eq!(served[1], None);
     assert_eq!(pinned(handle), [64]);
     assert_eq!(handle.report()["plan"]["pinned"], false);
 }
@@ -257,16 +228,11 @@ fn what_is_returned_while_another_region_is_refused_can_be_pinned_again() {
         slot.region = 1 - slot.region;
     }
     let handle = on(&layout, WarmUp::Sync, 1 << 20);
-    let endless = endless(handle, 64 * MIB);
-    thread::scope(|scope| {
-        let first = scope.spawn(|| handle.request_planned(0, 32 * MIB));
-        until("it pins", || asked(handle) == [32, 64]);
+    let served = while_pinning(handle, 64 * MIB, &[32, 64], &[&|| handle.request_planned(0, 32 * MIB)], || {
         handle.empty_cache();
-        let memory = numbers(handle);
-        memory.largest.set(40 * MIB);
-        drop(endless);
-        assert_eq!(first.join().unwrap(), None);
+        numbers(handle).largest.set(40 * MIB);
     });
+    assert_eq!(served, [None]);
     assert!(handle.request_planned(0, 16 * MIB).is_some());
     assert_eq!(pinned(handle), [32]);
 }

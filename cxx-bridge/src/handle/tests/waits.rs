@@ -1,6 +1,5 @@
 //! Which requests wait for which pins, and for how long at most.
 
-use super::numbers::Endless;
 use super::*;
 
 /// A handle in which a request has a block of 4 MiB, whose pin is reported to have taken so many
@@ -19,11 +18,8 @@ fn beside_a_worker(milliseconds: usize) -> (Tested, Endless) {
     handle.empty_cache();
     assert_eq!(pinned(handle), [4]);
     filling.set(0);
-    let endless = endless(handle, SEGMENT);
     numbers(handle).asked.lock().unwrap().clear();
-    handle.warm_up(false);
-    until("the worker pins", || asked(handle) == [64]);
-    (handle, endless)
+    (handle, pinning_ahead(handle))
 }
 
 #[test]
@@ -56,9 +52,7 @@ fn what_takes_longer_than_it_should_is_not() {
 fn the_worker_stands_still_while_a_request_pins() {
     let handle = ahead(2);
     numbers(handle).in_the_driver.set(100 * MIB);
-    let endless = endless(handle, SEGMENT);
-    handle.warm_up(false);
-    until("the worker pins", || asked(handle) == [64]);
+    let endless = pinning_ahead(handle);
     thread::scope(|scope| {
         let request = scope.spawn(|| handle.request(100 * MIB).unwrap());
         until("the request pins", || asked(handle) == [64, 100]);

@@ -18,13 +18,13 @@ fn in_sync_the_first_request_pins_all_and_no_later_one_any() {
 }
 
 #[test]
-fn in_sync_without_a_count_there_are_eight() {
-    let handle = with(&[("BUDDY_WARMUP", "sync")]);
-    let here = thread::current().id();
-    assert!(handle.request(5 * MIB).is_some());
-    assert_eq!(pinned(handle), [64; 8]);
-    let asked = numbers(handle).asked.lock().unwrap();
-    assert!(asked.iter().all(|(_, thread)| *thread == here));
+fn without_a_count_there_are_eight_by_the_requests_thread_in_sync_or_by_the_worker_if_asked_for() {
+    let (in_sync, asked_for) = (with(&[("BUDDY_WARMUP", "sync")]), with(&[]));
+    assert!(in_sync.request(5 * MIB).is_some() && asked_for.warm_up(true));
+    for (handle, is_here) in [(in_sync, true), (asked_for, false)] {
+        assert_eq!(pinned(handle), [64; 8]);
+        assert_eq!(asked_here(handle), [is_here; 8]);
+    }
 }
 
 #[test]
@@ -33,10 +33,8 @@ fn in_the_background_the_first_request_pins_only_its_own() {
     let first = handle.request(5 * MIB).unwrap();
     settled(handle);
     assert_eq!(asked(handle)[..4], [5, 64, 64, 64]);
-    let here = thread::current().id();
-    let asked = numbers(handle).asked.lock().unwrap().clone();
-    assert_eq!(asked[0].1, here);
-    assert!(asked[1..].iter().all(|(_, thread)| *thread != here));
+    let here = asked_here(handle);
+    assert!(here[0] && !here[1..].contains(&true), "{here:?}");
     handle.release(first.block);
 }
 
@@ -57,9 +55,7 @@ fn with_a_count_of_none_nothing_is_pinned_ahead() {
         handle.request(mib * MIB).unwrap();
         settled(handle);
     }
-    let here = thread::current().id();
-    let asked = numbers(handle).asked.lock().unwrap();
-    assert!(asked.iter().all(|(_, thread)| *thread == here));
+    assert!(!asked_here(handle).contains(&false));
 }
 
 #[test]
@@ -86,21 +82,9 @@ fn when_off_nothing_is_pinned_ahead_unless_asked_for() {
 }
 
 #[test]
-fn who_asks_for_a_warm_up_and_said_nothing_else_has_eight() {
-    let handle = with(&[]);
-    assert!(handle.warm_up(true));
-    assert_eq!(pinned(handle), [64; 8]);
-    let here = thread::current().id();
-    let asked = numbers(handle).asked.lock().unwrap();
-    assert!(asked.iter().all(|(_, thread)| *thread != here));
-}
-
-#[test]
 fn who_waits_for_a_warm_up_that_goes_on_waits_for_that_one() {
     let handle = ahead(3);
-    let endless = endless(handle, SEGMENT);
-    handle.warm_up(false);
-    until("it pins", || asked(handle) == [64]);
+    let endless = pinning_ahead(handle);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| handle.warm_up(true));
         drop(endless);
@@ -110,13 +94,16 @@ fn who_waits_for_a_warm_up_that_goes_on_waits_for_that_one() {
 }
 
 #[test]
-fn a_warm_up_shrinks_to_the_budget() {
-    let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "150")]);
-    handle.request(8 * MIB).unwrap();
-    assert_eq!(pinned(handle), [64, 64]);
-    assert_eq!(handle.pinner.quota().left(), 22 * MIB);
-    let progress = handle.progress().unwrap();
-    assert_eq!((progress.phase, progress.pinned, progress.deficit), ("done", 2, 0));
+fn a_warm_up_shrinks_to_the_budget_which_counts_what_is_set_aside_if_it_was_chosen() {
+    for set_aside in [0, 1 << 30] {
+        let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "150")]);
+        numbers(handle).set_aside.set(set_aside);
+        handle.request(8 * MIB).unwrap();
+        assert_eq!(pinned(handle), [64, 64], "{set_aside} bytes are set aside");
+        assert_eq!(handle.pinner.quota().left(), 22 * MIB);
+        let progress = handle.progress().unwrap();
+        assert_eq!((progress.phase, progress.pinned, progress.deficit), ("done", 2, 0));
+    }
 }
 
 #[test]
@@ -132,14 +119,6 @@ fn what_is_set_aside_is_used_first_and_is_no_part_of_the_budget() {
     handle.empty_cache();
     assert_eq!(handle.pinner.quota().left(), left);
     assert_eq!(numbers(handle).set_aside(MIB), 160 * MIB);
-}
-
-#[test]
-fn a_limit_that_was_chosen_counts_what_is_set_aside() {
-    let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "150")]);
-    numbers(handle).set_aside.set(1 << 30);
-    handle.request(8 * MIB).unwrap();
-    assert_eq!(pinned(handle), [64, 64]);
 }
 
 #[test]

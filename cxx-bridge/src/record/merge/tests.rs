@@ -82,12 +82,23 @@ fn merger() -> Merger {
     Merger::new(SESSION, moment(0))
 }
 
+/// What so many drains find of these entries, by the numbers of their rings and threads.
+fn drained(drains: u64, rings: &[(usize, u32, &[Entry])], lost: Lost) -> (Merger, Seen) {
+    let filled = &Rings::default();
+    rings.iter().for_each(|(ring, thread, entries)| filled.put(*ring, *thread, entries));
+    filled.lose(9, lost);
+    let (mut merger, mut seen) = (merger(), Seen::default());
+    for drain in 1..=drains {
+        merger.drain(&filled, moment(drain * LATE), &mut seen);
+    }
+    (merger, seen)
+}
+
 /// Late enough for all that the tests write.
 const LATE: u64 = 1_000_000;
 
 #[test]
 fn device_memory_keeps_its_device_and_stream() {
-    let rings = &Rings::default();
     let asked = |id| Op::Request { id, bytes: 9, thread: 0, stream: 3, private: false };
     let device =
         |ticks, allocation, whose, kind| Entry { whose: Whose::Device(whose), ..entry(ticks, allocation, kind) };
@@ -100,10 +111,7 @@ fn device_memory_keeps_its_device_and_stream() {
         entry(60, 8, free(0)),
         device(70, 7, 0, Kind::Done),
     ];
-    rings.put(0, 0, &all);
-    let (mut merger, mut seen) = (merger(), Seen::default());
-    merger.drain(&rings, moment(LATE), &mut seen);
-    merger.drain(&rings, moment(2 * LATE), &mut seen);
+    let (_, seen) = drained(2, &[(0, 0, &all)], Lost::default());
     check(&seen.events);
     let (id, one, host) = (1, Whose::Device(1), Whose::Host);
     let whose: Vec<Whose> = seen.events.iter().map(|it| it.whose).collect();
@@ -116,26 +124,16 @@ fn device_memory_keeps_its_device_and_stream() {
 
 #[test]
 fn entries_of_several_rings_are_in_the_order_of_their_times() {
-    let rings = &Rings::default();
     let block = |n: u64| 1 << 40 | n;
     let private = Op::Request { id: 0, bytes: 200, thread: 0, stream: 0, private: true };
-    rings.put(
-        0,
-        0,
-        &[entry(10, 1, request(100)), entry(40, 1, use_on(0xabc)), entry(50, 1, free(1)), entry(90, 0, CLEAR)],
-    );
-    rings.put(
-        1,
-        7,
-        &[
-            entry(20, block(1), Kind::Event(private)),
-            entry(30, block(1), free(0)),
-            entry(60, 1, Kind::Done),
-            entry(70, 0, ITERATION),
-        ],
-    );
-    let (mut merger, mut seen) = (merger(), Seen::default());
-    merger.drain(&rings, moment(LATE), &mut seen);
+    let one = [entry(10, 1, request(100)), entry(40, 1, use_on(0xabc)), entry(50, 1, free(1)), entry(90, 0, CLEAR)];
+    let other = [
+        entry(20, block(1), Kind::Event(private)),
+        entry(30, block(1), free(0)),
+        entry(60, 1, Kind::Done),
+        entry(70, 0, ITERATION),
+    ];
+    let (merger, seen) = drained(1, &[(0, 0, &one), (1, 7, &other)], Lost::default());
     insta::assert_snapshot!(seen.text(), @r#"
     {"t":20,"op":"alloc","id":1,"bytes":100,"thread":0}
     {"t":40,"op":"alloc","id":2,"bytes":200,"thread":7,"private":1}
@@ -170,17 +168,8 @@ fn what_is_too_new_waits_for_the_next_drain() {
 fn an_event_all_of_whose_streams_count() {
     let rings = &Rings::default();
     let (mut merger, mut seen) = (merger(), Seen::default());
-    rings.put(
-        0,
-        0,
-        &[
-            entry(1, 1, request(8)),
-            entry(2, 1, use_on(1)),
-            entry(3, 1, use_on(2)),
-            entry(4, 1, free(2)),
-            entry(5, 1, Kind::Done),
-        ],
-    );
+    let kinds = [request(8), use_on(1), use_on(2), free(2), Kind::Done];
+    (1..).zip(kinds).for_each(|(at, kind)| rings.put(0, 0, &[entry(at, 1, kind)]));
     merger.drain(&rings, moment(LATE), &mut seen);
     assert!(seen.text().ends_with(" pending"));
     rings.put(0, 0, &[entry(LATE + 1, 1, Kind::Done)]);
@@ -190,14 +179,10 @@ fn an_event_all_of_whose_streams_count() {
 
 #[test]
 fn processors_whose_counters_differ_make_no_invalid_order() {
-    let rings = &Rings::default();
-    let (mut merger, mut seen) = (merger(), Seen::default());
     // Each on a ring of its own, and each earlier than what it depends on.
-    for (ring, kind) in [Kind::Done, free(1), use_on(3), request(8)].into_iter().enumerate() {
-        let thread = ring as u32;
-        rings.put(ring, thread, &[entry(100 + ring as u64, 1, kind)]);
-    }
-    merger.drain(&rings, moment(LATE), &mut seen);
+    let [done, free, used, asked] =
+        [(100, Kind::Done), (101, free(1)), (102, use_on(3)), (103, request(8))].map(|(at, kind)| [entry(at, 1, kind)]);
+    let (_, seen) = drained(1, &[(0, 0, &done), (1, 1, &free), (2, 2, &used), (3, 3, &asked)], Lost::default());
     insta::assert_snapshot!(seen.text(), @r#"
     {"t":206,"op":"alloc","id":1,"bytes":8,"thread":3}
     {"t":206,"op":"event","id":1,"stream":0}
@@ -209,20 +194,11 @@ fn processors_whose_counters_differ_make_no_invalid_order() {
 
 #[test]
 fn what_lacks_its_beginning_is_dropped_and_counted() {
-    let rings = &Rings::default();
-    let (mut merger, mut seen) = (merger(), Seen::default());
-    rings.put(
-        0,
-        0,
-        &[entry(1, 9, free(0)), entry(2, 3, request(0)), Entry { whose: Whose::Device(0), ..entry(3, 8, free(0)) }],
-    );
     // Of another recording: not lost, since nobody wants it.
     let other = Entry { allocation: Allocation(4 << 48), ..entry(3, 0, CLEAR) };
-    rings.put(0, 0, &[other]);
-    let dropped = Lost { pinned: 10, device: 100 };
-    rings.lose(1, dropped);
-    merger.drain(&rings, moment(LATE), &mut seen);
-    merger.drain(&rings, moment(2 * LATE), &mut seen);
+    let of_device = Entry { whose: Whose::Device(0), ..entry(3, 8, free(0)) };
+    let all = [entry(1, 9, free(0)), entry(2, 3, request(0)), of_device, other];
+    let (merger, seen) = drained(2, &[(0, 0, &all)], Lost { pinned: 10, device: 100 });
     let lost = Lost { pinned: 12, device: 101 };
     assert_eq!((seen.text().as_str(), seen.lost), ("", lost));
     assert!(merger.early.is_empty() && merger.held.is_empty());

@@ -49,19 +49,21 @@ fn recorder() -> (&'static Recorder<&'static Rings>, &'static Rings) {
     (Box::leak(Box::new(Recorder::new(rings))), rings)
 }
 
-/// A program that makes a request and frees it, if it is recorded.
-fn work(rings: &'static Rings, number: u64) {
+const ASKED: Kind = Kind::Event(Op::request(0, 8));
+const FREED: Kind = Kind::Free { events: 0 };
+
+/// A program does this, if it is recorded.
+fn act(rings: &'static Rings, number: u64, kind: Kind) {
     let session = rings.session.get();
-    if session == 0 {
-        return;
+    if session != 0 {
+        let (ticks, allocation) = (rings.ticks(), Allocation(u64::from(session) << 48 | number));
+        rings.put(0, 0, &[Entry { ticks, allocation, whose: Whose::Host, kind }]);
     }
-    let allocation = Allocation(u64::from(session) << 48 | number);
-    for kind in [Kind::Event(Op::request(0, 8)), Kind::Free { events: 0 }] {
-        let ticks = rings.ticks();
-        let whose = Whose::Host;
-        let entry = Entry { ticks, allocation, whose, kind };
-        rings.put(0, 0, &[entry]);
-    }
+}
+
+/// It makes a request and frees it.
+fn work(rings: &'static Rings, number: u64) {
+    [ASKED, FREED].into_iter().for_each(|kind| act(rings, number, kind));
 }
 
 fn until(condition: impl Fn() -> bool) {
@@ -114,15 +116,9 @@ fn a_sink_does_not_hear_of_blocks_from_before_it_came() {
     let (other, trace) = (Listener::default(), Listener(Arc::default(), true));
     rings.record(1);
     recorder.begin(|| vec![Box::new(other.clone())]);
-    let entry = |kind| {
-        let ticks = rings.ticks();
-        let allocation = Allocation(1 << 48 | 9);
-        let entry = Entry { ticks, allocation, whose: Whose::Host, kind };
-        rings.put(0, 0, &[entry]);
-    };
-    entry(Kind::Event(Op::request(0, 8)));
+    act(rings, 9, ASKED);
     recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
-    entry(Kind::Free { events: 0 });
+    act(rings, 9, FREED);
     assert!(recorder.stop());
     recorder.close();
     assert_eq!((other.count(), trace.count()), (2, 0));

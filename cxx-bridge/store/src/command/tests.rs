@@ -35,6 +35,11 @@ fn counts(line: &str) -> String {
     command.arguments.join(" ")
 }
 
+/// Each of these counts as it stands.
+fn all_count(lines: &[&str]) {
+    lines.iter().for_each(|line| assert_eq!(counts(line), *line));
+}
+
 #[test]
 fn the_program_is_found_behind_pythons_own_options() {
     let files = Files::with(&[
@@ -121,9 +126,7 @@ fn seeds_ranks_and_ports_do_not_count() {
     }
     // Not a seed's value.
     assert_eq!(counts("--use-seed train"), "train");
-    for line in ["--lora-rank 8 --rank 4 --max-tokens 9", "--world-size 8 --export_every 5 --portable 1"] {
-        assert_eq!(counts(line), line);
-    }
+    all_count(&["--lora-rank 8 --rank 4 --max-tokens 9", "--world-size 8 --export_every 5 --portable 1"]);
 }
 
 #[test]
@@ -137,14 +140,12 @@ fn secrets_do_not_count_and_what_only_sounds_like_one_does() {
     ] {
         assert_eq!(counts(line), "--batch 8", "{line}");
     }
-    for line in [
+    all_count(&[
         "--num_key_value_heads 8 --model.num_key_value_heads=32",
         "--key_dim 64 --key_norm rms",
         "--max_token 4096 --max_token=4096 --keys=2 --batch 8",
         "--max_tokens auto --monkey no",
-    ] {
-        assert_eq!(counts(line), line);
-    }
+    ]);
     assert_ne!(counts("--max_token 1024"), counts("--max_token 4096"));
 }
 
@@ -157,24 +158,23 @@ fn what_looks_like_a_secret_is_not_in_clear_and_two_of_them_differ() {
         assert!(!of(token).contains(&token[3..]), "{}", of(token));
         assert_ne!(of(token), of(&other), "{line}");
     }
-    for clear in [
+    all_count(&[
         "--model Qwen3-235B-A22B-Instruct-2507-FP8",
         "--attention scaled_dot_product_attention2",
         "--steps 100000000000000000000000",
         "--block internationalization",
-    ] {
-        assert_eq!(counts(clear), clear);
-    }
+    ]);
 }
 
 #[test]
 fn paths_are_all_alike_and_numbers_and_truths_are_none() {
     assert_eq!(counts("/d/imagenet --out runs"), "PATH --out PATH");
     assert_eq!(counts("./data --log-dir=new --run exp"), "PATH --log-dir=PATH --run exp");
-    assert_eq!(counts("--layout last --dropout none"), "--layout last --dropout none");
-    for line in ["--batch 8 --out 8 --lr 1e-4", "--output_hidden_states True --save_only_model=false"] {
-        assert_eq!(counts(line), line);
-    }
+    all_count(&[
+        "--layout last --dropout none",
+        "--batch 8 --out 8 --lr 1e-4",
+        "--output_hidden_states True --save_only_model=false",
+    ]);
 }
 
 #[test]

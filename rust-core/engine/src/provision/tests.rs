@@ -62,18 +62,29 @@ impl Caller {
         self.take_for(Want::new(bytes))
     }
 
-    fn take_for(&mut self, mut want: Want) -> Block {
+    fn take_for(&mut self, want: Want) -> Block {
         let bytes = want.bytes();
+        self.ask(want).unwrap_or_else(|| panic!("{bytes} passes through"))
+    }
+
+    /// The same, or `None` if it passes through.
+    fn ask(&mut self, mut want: Want) -> Option<Block> {
         loop {
             match self.step(&mut want) {
-                Step::Block(block) => return block,
+                Step::Block(block) => return Some(block),
                 Step::Reap => {}
                 Step::Pin(permit) => {
-                    if let Some(block) = self.pinned(&permit) {
-                        return block;
-                    }
+                    assert_eq!(permit.bytes % GRANULE, 0, "{permit:?}");
+                    self.left += unpinned(&permit.unpin);
+                    let block = self.pinned(&permit);
+                    assert!(block.is_some(), "{permit:?} does not serve {want:?}");
+                    return block;
                 }
-                other => panic!("{bytes}: {other:?}"),
+                Step::PassThrough { unpin, .. } => {
+                    self.left += unpinned(&unpin);
+                    return None;
+                }
+                other => panic!("{want:?}: {other:?}"),
             }
         }
     }
@@ -156,26 +167,7 @@ fn what_is_pinned_for_a_request_serves_it_whatever_the_segment() {
                 3 => (1 + random(300)) * MIB,
                 _ => (66 + random(34)) * MIB,
             };
-            let mut want = Want::new(bytes);
-            let block = loop {
-                match caller.step(&mut want) {
-                    Step::Block(block) => break Some(block),
-                    Step::Reap => {}
-                    Step::Pin(permit) => {
-                        assert_eq!(permit.bytes % GRANULE, 0, "{permit:?}");
-                        caller.left += unpinned(&permit.unpin);
-                        let block = caller.pinned(&permit);
-                        assert!(block.is_some(), "{permit:?} does not serve {bytes} bytes");
-                        break block;
-                    }
-                    Step::PassThrough { unpin, .. } => {
-                        caller.left += unpinned(&unpin);
-                        break None;
-                    }
-                    other => panic!("{bytes}: {other:?}"),
-                }
-            };
-            live.extend(block);
+            live.extend(caller.ask(Want::new(bytes)));
             while live.len() > random(23) {
                 let block = live.swap_remove(random(live.len()));
                 caller.release(block);
@@ -205,9 +197,7 @@ fn the_worker_stands_still_while_a_request_pins_and_stops_at_a_clear() {
     let mut caller = Caller::new(Settings { count: Some(2), ..settings() });
     caller.take(8 * MIB);
     assert!(caller.it.hire() && !caller.it.hire(), "one worker");
-    let Work::Pin(behind) = caller.it.work(caller.now, caller.left) else {
-        panic!("two segments are missing");
-    };
+    let behind = caller.pin_ahead();
     assert_eq!(behind.bytes, GIB);
     assert_eq!(caller.it.go_on(behind.id), GoOn::Yes);
     let mut want = Want::new(64 * MIB);
@@ -226,13 +216,9 @@ fn what_is_soon_there_is_waited_for_once() {
     let mut caller = Caller::new(Settings { count: Some(3), ..settings() });
     caller.take(8 * MIB);
     assert!(caller.it.hire());
-    let Work::Pin(first) = caller.it.work(caller.now, caller.left) else {
-        panic!("two segments are missing");
-    };
+    let first = caller.pin_ahead();
     assert_eq!(caller.pinned(&first), None, "now the worker's pace is known");
-    let Work::Pin(behind) = caller.it.work(caller.now, caller.left) else {
-        panic!("one more is");
-    };
+    let behind = caller.pin_ahead();
     let block = caller.it.engine_mut().request(900 * MIB);
     assert!(matches!(block, Decision::Block(_)));
     let mut want = Want::new(600 * MIB);
@@ -290,23 +276,9 @@ fn sizes_that_never_fit_again_come_to_rest_as_with_stock() {
         let mut blocks = Vec::new();
         for _ in 0..24 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let mut want = Want::new(4 * MIB + (number >> 40) % (56 * MIB));
-            loop {
-                match caller.step(&mut want) {
-                    Step::Block(block) => break blocks.push(block),
-                    Step::Reap => {}
-                    Step::Pin(permit) => {
-                        if let Some(block) = caller.pinned(&permit) {
-                            break blocks.push(block);
-                        }
-                    }
-                    Step::PassThrough { .. } => {
-                        passed += 1;
-                        break;
-                    }
-                    other => panic!("{other:?}"),
-                }
-            }
+            let block = caller.ask(Want::new(4 * MIB + (number >> 40) % (56 * MIB)));
+            passed += usize::from(block.is_none());
+            blocks.extend(block);
         }
         blocks.into_iter().for_each(|it| caller.release(it));
         caller.work();

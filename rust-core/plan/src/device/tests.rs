@@ -24,14 +24,16 @@ impl Program {
     }
 
     fn ask_on(&mut self, stream: (u32, u32), mib: u64) -> u64 {
-        self.next += 1;
-        assert!(self.record.request(stream, self.next, mib * MIB));
-        self.next
+        self.ask_bytes(stream, mib * MIB)
     }
 
     fn ask_kib(&mut self, kib: u64) -> u64 {
+        self.ask_bytes((0, 0), kib << 10)
+    }
+
+    fn ask_bytes(&mut self, stream: (u32, u32), bytes: u64) -> u64 {
         self.next += 1;
-        assert!(self.record.request((0, 0), self.next, kib << 10));
+        assert!(self.record.request(stream, self.next, bytes));
         self.next
     }
 
@@ -149,13 +151,7 @@ fn short_requests_are_planned_where_they_would_take_much() {
     for _ in 0..4 {
         let long = it.ask_all(&[40, 40]);
         it.free(long);
-        let short: Vec<u64> = (0..600)
-            .map(|_| {
-                it.next += 1;
-                assert!(it.record.request((0, 0), it.next, 96 << 10));
-                it.next
-            })
-            .collect();
+        let short: Vec<u64> = (0..600).map(|_| it.ask_kib(96)).collect();
         it.free(short);
     }
     let (plan, without, with) = it.planned();
@@ -202,8 +198,7 @@ fn a_program_that_makes_room_after_a_failed_request_has_no_plan() {
 #[test]
 fn a_program_that_ends_with_a_failed_request_or_asks_for_less_has_a_plan() {
     let short = |it: &mut Program| {
-        it.next += 1;
-        it.record.request((0, 0), it.next, LENT_FROM - 1);
+        it.ask_bytes((0, 0), LENT_FROM - 1);
     };
     // Workspace of a library.
     let less = |it: &mut Program| {

@@ -47,12 +47,7 @@ fn where_the_budget_is_used_up_the_other_home_serves_before_a_request_fails() {
     assert_eq!((home, caller.left), (NEAR, 0), "nothing is unpinned for it");
     // With nothing free anywhere upstream serves.
     let mut want = Want::new(100 * MIB).at(FAR);
-    let step = loop {
-        match caller.step(&mut want) {
-            Step::Reap => {}
-            step => break step,
-        }
-    };
+    let step = caller.first_step(&mut want);
     assert!(matches!(step, Step::PassThrough { why: Some(Refusal::Budget), .. }), "{step:?}");
     caller.release(stolen);
     caller.it.engine().audit().unwrap();
@@ -84,29 +79,19 @@ fn with_budget_left_a_home_pins_its_own() {
 }
 
 #[test]
-fn the_worker_pins_where_it_is_asked_to() {
-    let mut caller = Caller::new(Settings { count: Some(1), ..settings() });
-    caller.it.urge(FAR);
-    assert!(caller.it.hire());
-    let permit = caller.pin_ahead();
-    assert_eq!((permit.home, permit.bytes), (FAR, GIB));
-    caller.pinned(&permit);
-    let (_, home) = caller.take_at(MIB * 8, FAR);
-    assert_eq!((home, caller.pins.len()), (FAR, 1));
-}
-
-#[test]
-fn a_warm_up_goes_on_where_it_was_called_for() {
+fn the_worker_pins_where_it_is_asked_to_and_goes_on_there() {
     let mut caller = Caller::new(Settings { count: Some(3), ..settings() });
     caller.it.urge(FAR);
     assert!(caller.it.hire());
     let first = caller.pin_ahead();
-    let mut want = Want::new(8 * MIB).at(NEAR);
-    let own = permit(caller.first_step(&mut want));
+    assert_eq!((first.home, first.bytes), (FAR, GIB));
+    let own = permit(caller.first_step(&mut Want::new(8 * MIB).at(NEAR)));
     caller.pinned(&first);
     caller.pinned(&own);
     let next = caller.pin_ahead();
     assert_eq!((own.home, next.home), (NEAR, FAR));
+    let (_, home) = caller.take_at(MIB * 8, FAR);
+    assert_eq!((home, caller.pins.len()), (FAR, 2));
 }
 
 /// With one device nothing is different on a machine of several nodes.
