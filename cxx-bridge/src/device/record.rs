@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use pinbuddy_plan::Options;
 use pinbuddy_plan::device::{DeviceRecord, Kind, THRESHOLDS};
@@ -23,6 +24,9 @@ use crate::log::{self, Bytes};
 use crate::plan::ToRecord;
 use crate::plan::planner::{Made, Plannable, Planner};
 use crate::plan::record::MOST_EVENTS;
+
+/// So long a plan is written down and tried for each act: measured, 1.0 s of 1.8 million acts.
+const TRIAL: Duration = Duration::from_nanos(600);
 
 /// So many notes are taken into the record at a time.
 const MOST_NOTES: usize = 1 << 14;
@@ -302,6 +306,10 @@ impl Plannable for DeviceRecord {
 
     fn requests(&self) -> usize {
         self.len()
+    }
+
+    fn trial(&self) -> Duration {
+        TRIAL * self.acts_so_far() as u32
     }
 
     fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {

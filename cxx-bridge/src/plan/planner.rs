@@ -44,6 +44,11 @@ pub(crate) trait Plannable: Clone + Send + 'static {
     /// How many requests it has.
     fn requests(&self) -> usize;
 
+    /// How long the plan that was found is tried once the search has ended: that asks nobody whether to stop.
+    fn trial(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Its plan. Asks `stop` whether to end with the best so far.
     fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Self::Plan;
 
@@ -219,6 +224,7 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
         return;
     }
     let began = Instant::now();
+    let patience = patience.saturating_sub(record.trial());
     let options = Options { made_for: run, threads: 1, ..Options::default() };
     let made = record.planned(&options, &|| began.elapsed() > patience);
     let (run, requests) = (&options.made_for, record.requests());

@@ -54,14 +54,14 @@ impl Block {
 }
 
 /// A pool's free blocks by stream, size and address, and its unmapped ones by stream and address.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Lists {
     free: BTreeSet<(u32, u64, u64, Id)>,
     unmapped: BTreeSet<(u32, u64, Id)>,
 }
 
 /// All blocks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
     all: Vec<Option<Block>>,
     vacant: Vec<Id>,

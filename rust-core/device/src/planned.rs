@@ -43,7 +43,7 @@ impl Streams {
 }
 
 /// See the module's documentation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Planned {
     below: Torch,
     threshold: u64,
@@ -58,7 +58,7 @@ pub struct Planned {
 }
 
 /// What is planned for a stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Memory {
     slots: Option<Slots>,
     /// The number of its first region below.
@@ -116,6 +116,12 @@ impl Planned {
             regions,
             live: Vec::new(),
         })
+    }
+
+    /// The same, as it is now, in front of another allocator.
+    #[must_use]
+    pub fn before(&self, below: Torch) -> Self {
+        Self { below, ..self.clone() }
     }
 
     /// How its streams fared.

@@ -26,7 +26,7 @@ const SHARED: u64 = 20 * MIB;
 const FIRST: u64 = 1 << 46;
 
 /// See the module's documentation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Torch {
     /// Whether `expandable_segments:True` is set.
     expandable: bool,

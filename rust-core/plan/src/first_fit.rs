@@ -23,6 +23,12 @@ struct Taken {
     until: u32,
 }
 
+impl Taken {
+    fn bytes(&self) -> (u64, u64) {
+        (self.from, self.to)
+    }
+}
+
 /// Places blocks; what it needs for that is kept from one order to the next.
 #[derive(Debug)]
 pub(crate) struct Packer<'i> {
@@ -115,33 +121,47 @@ impl<'i> Packer<'i> {
         self.recent.clear();
         let mut own = lifetimes.indices(block);
         let (first, second) = (own.next().expect("a block lives"), own.next());
+        let lower = lifetimes.piece(first).lower;
+        let (mark, _) = lifetimes.since_mark(first);
+        let late = if second.is_some() { None } else { self.late_mark(first) };
         for index in std::iter::once(first).chain(second) {
-            self.begun(index);
+            self.begun(index, late);
         }
         if let Some(second) = second {
             for index in [first, second] {
                 let lower = lifetimes.piece(index).lower;
                 let (mark, _) = lifetimes.since_mark(index);
                 let living = self.profiles[mark].iter().filter(|taken| taken.until > lower);
-                self.recent.extend(living.map(|taken| (taken.from, taken.to)));
+                self.recent.extend(living.map(Taken::bytes));
             }
         }
-        self.recent.sort_unstable();
-        let lower = lifetimes.piece(first).lower;
-        let (mark, _) = lifetimes.since_mark(first);
+        self.recent.sort_unstable_by_key(|it| it.0);
         let profile: &[Taken] = if second.is_some() { &[] } else { &self.profiles[mark] };
-        let living = profile.iter().filter(|taken| taken.until > lower);
-        fit(living, &self.recent, size, gap)
+        let late: &[Taken] = late.map_or(&[], |it| &self.profiles[it]);
+        let living = profile.iter().filter(|taken| taken.until > lower).map(Taken::bytes);
+        fit(merged(merged(living, late.iter().map(Taken::bytes)), self.recent.iter().copied()), size, gap)
     }
 
-    /// Notes what is placed and begins between the mark before a piece and the piece's end.
-    fn begun(&mut self, index: usize) {
+    /// The last mark at which a piece lives, if to merge what lives there is less than to sort what begins before it: most of that
+    /// lives there.
+    fn late_mark(&self, index: usize) -> Option<usize> {
+        let lifetimes = &self.instance.lifetimes;
+        let (mark, range) = lifetimes.since_mark(index);
+        let last = lifetimes.mark_before(range.end - 1);
+        let begun = lifetimes.at_mark(last) - range.start;
+        (last > mark && self.profiles[last].len() <= begun * begun.ilog2() as usize).then_some(last)
+    }
+
+    /// Notes what is placed and begins between the mark before a piece and the piece's end; not what lives at the `late` mark.
+    fn begun(&mut self, index: usize, late: Option<usize>) {
         let lifetimes = &self.instance.lifetimes;
         let lower = lifetimes.piece(index).lower;
         let (_, range) = lifetimes.since_mark(index);
         if range.is_empty() {
             return;
         }
+        let late = late.map_or(0, |mark| lifetimes.at_mark(mark));
+        let late_lower = lifetimes.piece(late).lower;
         let (first, last) = (range.start / 64, (range.end - 1) / 64);
         for word in first..=last {
             let mut bits = self.placed[word];
@@ -152,9 +172,10 @@ impl<'i> Packer<'i> {
                 bits &= u64::MAX >> (63 - (range.end - 1) % 64);
             }
             while bits != 0 {
-                let other = lifetimes.piece(word * 64 + bits.trailing_zeros() as usize);
+                let at = word * 64 + bits.trailing_zeros() as usize;
+                let other = lifetimes.piece(at);
                 bits &= bits - 1;
-                if other.upper > lower {
+                if other.upper > lower && (at >= late || other.upper <= late_lower) {
                     let offset = self.offsets[other.block as usize];
                     let size = self.instance.blocks[other.block as usize].size;
                     self.recent.push((offset, offset + size));
@@ -164,19 +185,23 @@ impl<'i> Packer<'i> {
     }
 }
 
-/// A gap between what is taken, of which both lists are sorted by their begin.
-fn fit<'t>(living: impl Iterator<Item = &'t Taken>, recent: &[(u64, u64)], size: u64, gap: Gap) -> u64 {
+/// Both lists as one, if each is sorted by the first number.
+fn merged(
+    one: impl Iterator<Item = (u64, u64)>,
+    other: impl Iterator<Item = (u64, u64)>,
+) -> impl Iterator<Item = (u64, u64)> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some(a), Some(b)) if b.0 < a.0 => other.next(),
+        (None, _) => other.next(),
+        _ => one.next(),
+    })
+}
+
+/// A gap between what is taken, which is sorted by its begin.
+fn fit(taken: impl Iterator<Item = (u64, u64)>, size: u64, gap: Gap) -> u64 {
     let (mut free_from, mut shortest) = (0, None);
-    let mut living = living.map(|taken| (taken.from, taken.to)).peekable();
-    let mut recent = recent.iter().copied().peekable();
-    loop {
-        let next = match (living.peek(), recent.peek()) {
-            (Some(one), Some(other)) if one <= other => living.next(),
-            (Some(_), None) => living.next(),
-            (_, Some(_)) => recent.next(),
-            (None, None) => break,
-        };
-        let Some((from, to)) = next else { break };
+    for (from, to) in taken {
         // The same bytes may be there twice: then there is no gap.
         let length = from.saturating_sub(free_from);
         if length >= size {
@@ -190,4 +215,43 @@ fn fit<'t>(living: impl Iterator<Item = &'t Taken>, recent: &[(u64, u64)], size:
         free_from = free_from.max(to);
     }
     shortest.map_or(free_from, |(_, offset)| offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Block;
+    use crate::random::Random;
+
+    /// Some live across many marks, most across few.
+    fn instance(random: &mut Random, is_cyclic: bool) -> Instance {
+        let mut block = |at: u64| {
+            let most = if random.below(9) == 0 { 1900 } else { 500 };
+            Block { lower: at, upper: at + 1 + random.below(most) as u64, size: 1 + random.below(60) as u64 }
+        };
+        let blocks = (0..2000).map(&mut block).collect();
+        if is_cyclic { Instance::cyclic(blocks, 0..2000) } else { Instance::new(blocks) }.unwrap()
+    }
+
+    #[test]
+    fn each_block_lies_in_the_first_gap_beside_those_that_were_placed_before_and_live_with_it() {
+        let mut random = Random::new(5);
+        for is_cyclic in [false, true] {
+            let instance = instance(&mut random, is_cyclic);
+            let mut order: Vec<u32> = (0..2000).collect();
+            order.sort_by_cached_key(|_| random.below(1 << 20));
+            let mut packer = Packer::new(&instance);
+            packer.pack(&order, Gap::Lowest, u64::MAX, &|| false).unwrap();
+            let of = |block: u32| instance.lifetimes.of(block);
+            let meet = |a, b| of(a).any(|a| of(b).any(|b| a.lower < b.upper && b.lower < a.upper));
+            let bytes = |it: u32| (packer.offsets[it as usize], instance.blocks[it as usize].size);
+            for (at, &block) in order.iter().enumerate() {
+                let beside = order[..at].iter().filter(|it| meet(block, **it)).map(|it| bytes(*it));
+                let mut beside: Vec<(u64, u64)> = beside.map(|(from, size)| (from, from + size)).collect();
+                beside.sort_unstable();
+                let (offset, size) = bytes(block);
+                assert_eq!(offset, fit(beside.into_iter(), size, Gap::Lowest));
+            }
+        }
+    }
 }

@@ -61,12 +61,22 @@ impl Lifetimes {
         self.pieces.len().div_ceil(self.stride)
     }
 
+    /// The piece at a mark.
+    pub(crate) fn at_mark(&self, mark: usize) -> usize {
+        mark * self.stride
+    }
+
+    /// The mark before a piece, or at it.
+    pub(crate) fn mark_before(&self, index: usize) -> usize {
+        index / self.stride
+    }
+
     /// The mark before a piece, or at it; and the stretch of pieces from that mark to the last one
     /// that begins while the piece lives.
     pub(crate) fn since_mark(&self, index: usize) -> (usize, std::ops::Range<usize>) {
-        let mark = index / self.stride;
+        let mark = self.mark_before(index);
         let end = self.begins[self.pieces[index].upper as usize] as usize;
-        (mark, mark * self.stride..end)
+        (mark, self.at_mark(mark)..end)
     }
 
     /// The marks after a piece's begin at which it lives.

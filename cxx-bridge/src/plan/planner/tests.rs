@@ -84,6 +84,35 @@ fn the_end_of_the_process_has_a_plan_though_a_thread_is_at_it() {
     assert_eq!(plan.facts.requests, FIRST as u64);
 }
 
+/// Whose plan is tried for longer than anybody waits.
+#[derive(Clone)]
+struct Tried(Record);
+
+impl Plannable for Tried {
+    type Plan = Plan;
+
+    fn requests(&self) -> usize {
+        self.0.requests()
+    }
+
+    fn trial(&self) -> Duration {
+        LAST_PATIENCE
+    }
+
+    fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
+        assert!(stop(), "a trial would end too late");
+        self.0.planned(options, stop)
+    }
+}
+
+#[test]
+fn a_search_leaves_time_for_the_trial_of_what_it_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    Planner::new(ToRecord::new(path.clone(), run())).end(&Tried(record(4)));
+    assert!(path.exists());
+}
+
 #[test]
 fn a_thread_that_is_late_leaves_no_half_of_a_plan_behind_a_process_that_could_not_write_one() {
     let folder = tempfile::tempdir().unwrap();

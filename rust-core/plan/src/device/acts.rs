@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use pinbuddy_device::Act;
 use pinbuddy_device::planned::Streams;
 use pinbuddy_events::Op;
+use rustc_hash::FxHashMap;
 
 use super::DeviceRecord;
 use super::late::{Late, ends};
@@ -122,7 +123,7 @@ impl OneDevice {
         let mut numbers = Streams::default();
         let mut streams: Vec<StreamRecord> = Vec::new();
         // By block: the stream that it lives on, and the number of its request there.
-        let mut live: HashMap<u32, (usize, usize)> = HashMap::new();
+        let mut live: FxHashMap<u32, (usize, usize)> = FxHashMap::default();
         let mut ends = ends(self.acts(), &self.late).into_iter().peekable();
         for (index, act) in (0..).zip(self.acts()) {
             match act {
@@ -185,7 +186,7 @@ impl DeviceRecord {
 /// The most in use, and whether the program went on after it had emptied its cache when hardly anything was left of that, as
 /// behind a model that is gone.
 pub(super) fn most_and_whether_let_go(acts: impl Iterator<Item = Act>) -> (u64, bool) {
-    let (mut live, mut now, mut most) = (HashMap::new(), 0_u64, 0);
+    let (mut live, mut now, mut most) = (FxHashMap::default(), 0_u64, 0);
     let (mut emptied, mut gone) = (0, 0);
     for act in acts {
         match act {

@@ -2,10 +2,10 @@
 //!
 //! What lives on from one iteration to the next stays: no iteration asks for it or frees it.
 
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use pinbuddy_device::Act;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Between two iterations as much may be live of what is freed later: one part in so many of the most.
 const SLACK: u64 = 64;
@@ -24,13 +24,13 @@ pub(super) struct Lives {
     /// Of each act: what it asks for.
     pub(super) bytes: Vec<u64>,
     /// Requests that no iteration frees.
-    pub(super) stay: HashSet<usize>,
+    pub(super) stay: FxHashSet<usize>,
 }
 
 impl Lives {
     pub(super) fn of(acts: &[Act]) -> Self {
         let mut lives = Self::default();
-        let mut live: HashMap<u32, usize> = HashMap::new();
+        let mut live: FxHashMap<u32, usize> = FxHashMap::default();
         for (at, act) in acts.iter().enumerate() {
             lives.bytes.push(match *act {
                 Act::Alloc { bytes, .. } => bytes,
@@ -189,7 +189,7 @@ fn on_other(mut act: Act, [from, to]: [Option<u32>; 2]) -> Act {
 pub(super) struct Run {
     pub(super) acts: Vec<Act>,
     /// Without what stays.
-    live: HashSet<usize>,
+    live: FxHashSet<usize>,
 }
 
 impl Run {

@@ -3,18 +3,16 @@
 
 use std::cell::OnceCell;
 
-use pinbuddy_device::planned::Planned;
-use pinbuddy_device::replay::Replay;
-use pinbuddy_device::{Act, Kind};
-use pinbuddy_slots::Layout;
-
 use super::acts::most_and_whether_let_go;
 use super::longer::longer;
 use super::orders::Iterations;
 use super::trial::{Reserved, above};
 use super::{OneDevice, StreamRecord};
 use crate::record::Record;
-use crate::script::{Candidate, Options, looks};
+use crate::script::{Candidate, looks};
+use pinbuddy_device::planned::Planned;
+use pinbuddy_device::replay::Replay;
+use pinbuddy_device::{Act, Kind};
 
 /// A longer run needs as much as the record, but for one part in so many: a program may keep a number of each iteration.
 const UNSTEADY: u64 = 128;
@@ -64,9 +62,7 @@ impl Differing {
     fn of(own: &OneDevice, behind: Option<Kind>, is_over: &dyn Fn() -> bool) -> Self {
         let acts: Vec<Act> = own.acts().collect();
         let iterations = Iterations::of(&acts);
-        // Runs are replayed without plans here, whatever the threshold.
-        let threshold = 0;
-        let front = Front { behind, threshold, is_over };
+        let front = Front { behind, is_over };
         let without = |run| front.without(run);
         // How far frees change places is not known: more than a segment counts.
         let and_segment = |(run, reserved)| (run, reserved + SEGMENT);
@@ -79,32 +75,31 @@ impl Differing {
     }
 }
 
-/// What plans stand in front of: these allocators of PyTorch's, for requests from `threshold` bytes on.
+/// What plans stand in front of: these allocators of PyTorch's.
 #[derive(Clone, Copy)]
 struct Front<'t> {
     behind: Option<Kind>,
-    threshold: u64,
     is_over: &'t dyn Fn() -> bool,
 }
 
-/// What came of a replay.
-#[derive(Clone, Copy)]
-struct Came {
-    reserved: Reserved,
+/// What came of a replay, or at most of several.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Came {
+    pub(super) reserved: Reserved,
+    /// In the record alone.
+    pub(super) in_record: Reserved,
     /// The most bytes that were in use at once.
-    in_use: u64,
+    pub(super) in_use: u64,
     /// Whether the plans do not fit.
     is_misfit: bool,
 }
 
 /// What is replayed.
 pub(super) struct Runs<'t> {
-    /// The record, if no longer run begins with it; and what a longer run would do.
+    /// The record, or a longer run that begins with it; and what a longer run would do, if that begins with a part of it.
     runs: Vec<Vec<Act>>,
-    /// The record; none if it is the only run.
-    record: Option<Vec<Act>>,
-    /// What is reserved in it without a plan, for the first plan that gains.
-    without: OnceCell<Option<u64>>,
+    /// How many acts of the first run are the record's.
+    record: usize,
     others: &'t Others<'t>,
     /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
     looks: Vec<Vec<Act>>,
@@ -113,13 +108,18 @@ pub(super) struct Runs<'t> {
     front: Front<'t>,
 }
 
+/// No plan.
+pub(super) fn none() -> Planned {
+    Planned::new(Kind::Torch.model(), 0, &[]).expect("no plan cannot be wrong")
+}
+
 impl<'t> Runs<'t> {
     /// The record, and a longer run, if iterations were found.
     pub(super) fn new(
         own: &OneDevice,
         others: &'t Others<'t>,
         main: Option<(&StreamRecord, &Candidate)>,
-        options: &Options,
+        behind: Option<Kind>,
     ) -> Self {
         let acts: Vec<Act> = own.acts().collect();
         let last = main.and_then(|(stream, it)| {
@@ -133,79 +133,69 @@ impl<'t> Runs<'t> {
         let most = in_use(&acts);
         let longer = longer.filter(|(_, run)| in_use(run) <= above(most, UNSTEADY));
         let looks = main.map_or_else(Vec::new, |(stream, _)| pieces(&acts, &stream.record));
-        let (runs, record) = match longer {
+        // Frees behind the last request are in no longer run.
+        let record = acts.iter().rposition(|it| matches!(it, Act::Alloc { .. })).map_or(0, |it| it + 1);
+        let runs = match longer {
             // It has all of the record.
-            Some((end, longer)) if end == acts.len() => (vec![longer], Some(acts)),
-            Some((_, longer)) => (vec![acts.clone(), longer], Some(acts)),
-            None => (vec![acts], None),
+            Some((end, longer)) if end == acts.len() => vec![longer],
+            Some((_, longer)) => vec![acts, longer],
+            None => vec![acts],
         };
-        let (behind, threshold) = (options.behind, options.made_for.threshold);
-        let front = Front { behind, threshold, is_over: others.is_over };
-        let mut all = Self { runs, record, without: OnceCell::new(), others, looks, may_hold: Vec::new(), front };
-        let held = all.held(&[]).unwrap_or_default();
-        all.may_hold = held.iter().map(|it| it + most / SEEN).collect();
+        let front = Front { behind, is_over: others.is_over };
+        let mut all = Self { runs, record, others, looks, may_hold: Vec::new(), front };
+        all.may_hold = all.held(&none()).into_iter().map(|it| it + most / SEEN).collect();
         all
     }
 
     /// Whether more stays reserved with these plans than without where a program looks how large its pool can be.
-    pub(super) fn holds_more(&self, plans: &[Option<Layout>]) -> bool {
-        let is_more = |held: Vec<u64>| held.iter().zip(&self.may_hold).any(|(it, most)| it > most);
-        // Most records have no server's pool: nothing is built for them.
-        !self.looks.is_empty() && self.held(plans).is_none_or(is_more)
+    pub(super) fn holds_more(&self, plans: &Planned) -> bool {
+        self.held(plans).iter().zip(&self.may_hold).any(|(it, most)| it > most)
     }
 
     /// What is reserved at the end of each of `looks`.
-    fn held(&self, plans: &[Option<Layout>]) -> Option<Vec<u64>> {
+    fn held(&self, plans: &Planned) -> Vec<u64> {
+        // Most records have no server's pool: nothing is built for them.
+        if self.looks.is_empty() {
+            return Vec::new();
+        }
         let model = self.front.behind.unwrap_or(Kind::Torch).model();
-        let mut replay = Replay::new(Planned::new(model, self.front.threshold, plans).ok()?);
+        let mut replay = Replay::new(plans.before(model));
         let held = self.looks.iter().map(|acts| {
             acts.iter().for_each(|act| replay.step(*act));
             replay.outcome().reserved_at_end
         });
-        Some(held.collect())
+        held.collect()
     }
 
-    /// What is reserved with these plans in the run that has the most; none if they cannot be used, or there is no time, or they serve so
-    /// few requests of a run that they would be taken for another program's.
-    pub(super) fn reserved(&self, plans: &[Option<Layout>]) -> Option<Reserved> {
-        let mut most = Reserved::default();
-        for run in &self.runs {
-            let came = self.front.came(run, plans)?;
+    /// What came of these plans in the run that has the most; none if there is no time, or they serve so few requests of a run that they
+    /// would be taken for another program's.
+    pub(super) fn came(&self, plans: &Planned) -> Option<Came> {
+        let mut most = Came::default();
+        for (run, record) in self.runs.iter().zip([self.record, 0]) {
+            let came = self.front.came(run, record, plans)?;
             if came.is_misfit {
                 return None;
             }
-            most = most.max(came.reserved);
+            most = Came {
+                reserved: most.reserved.max(came.reserved),
+                in_record: most.in_record.max(came.in_record),
+                in_use: most.in_use.max(came.in_use),
+                ..most
+            };
         }
         Some(most)
     }
 
-    /// What is reserved without plans, and the most bytes that are in use at once in any run. Nothing if there is no time.
-    pub(super) fn without(&self) -> (Reserved, u64) {
-        let all: Option<Vec<Came>> = self.runs.iter().map(|run| self.front.came(run, &[])).collect();
-        let most = |(reserved, least): (Reserved, u64), it: Came| (reserved.max(it.reserved), least.max(it.in_use));
-        all.unwrap_or_default().into_iter().fold((Reserved::default(), 0), most)
-    }
-
-    /// Whether more is reserved with these plans in the record than without, whatever a longer run gains.
-    pub(super) fn is_worse(&self, plans: &[Option<Layout>]) -> bool {
-        let Some(record) = &self.record else {
-            return false;
-        };
-        let without = || Some(self.front.came(record, &[])?.reserved.of(self.front.behind));
-        let without = self.without.get_or_init(without);
-        without.is_none_or(|most| self.front.is_above(record, plans, most))
-    }
-
     /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
     /// not worth their gain in the other runs: as much, and a segment or [`LOST`].
-    pub(super) fn needs_order(&self, plans: &[Option<Layout>], gain: u64) -> bool {
+    pub(super) fn needs_order(&self, plans: &Planned, gain: u64) -> bool {
         let Differing { orders, phases } = self.others.differing();
         let last_longer = phases.as_ref().is_some_and(|(run, without)| {
             let most = without + gain + SEGMENT.max(without / 100 * LOST);
             self.front.is_above(run, plans, most)
         });
         // Once there is no more time some are missing.
-        last_longer || orders.iter().any(|it| self.front.is_more(it, plans)) || self.is_over()
+        last_longer || orders.iter().any(|it| self.front.is_above(&it.0, plans, it.1)) || self.is_over()
     }
 
     /// Whether nothing is replayed any more.
@@ -217,44 +207,44 @@ impl<'t> Runs<'t> {
 impl Front<'_> {
     /// A run, and what is reserved in it without a plan.
     fn without(self, run: Vec<Act>) -> Option<(Vec<Act>, u64)> {
-        let reserved = self.came(&run, &[])?.reserved.of(self.behind);
+        let reserved = self.came(&run, 0, &none())?.reserved.of(self.behind);
         Some((run, reserved))
     }
 
-    fn is_more(self, (run, without): &(Vec<Act>, u64), plans: &[Option<Layout>]) -> bool {
-        self.is_above(run, plans, *without)
-    }
-
-    fn is_above(self, run: &[Act], plans: &[Option<Layout>], most: u64) -> bool {
-        let came = self.came(run, plans);
+    fn is_above(self, run: &[Act], plans: &Planned, most: u64) -> bool {
+        let came = self.came(run, 0, plans);
         came.is_none_or(|it| it.reserved.of(self.behind) > most)
     }
 
-    fn came(self, run: &[Act], plans: &[Option<Layout>]) -> Option<Came> {
+    /// What came of a run whose first so many acts are the record's.
+    fn came(self, run: &[Act], record: usize, plans: &Planned) -> Option<Came> {
         let (mut is_misfit, mut in_use) = (false, 0);
+        let (record, more) = run.split_at(record);
         let mut with = |kind: Kind| {
             if self.behind.is_some_and(|it| it != kind) {
-                return Some(0);
+                return Some([0; 2]);
             }
-            let replay = self.replayed(run, kind, plans)?;
+            let mut replay = Replay::new(plans.before(kind.model()));
+            self.replay(&mut replay, record)?;
+            let in_record = replay.outcome().peak_reserved;
+            self.replay(&mut replay, more)?;
             is_misfit |= replay.model().served().is_misfit();
             in_use = replay.outcome().bound;
-            Some(replay.outcome().peak_reserved)
+            Some([in_record, replay.outcome().peak_reserved])
         };
-        let reserved = Reserved { stock: with(Kind::Torch)?, expandable: with(Kind::TorchExpandable)? };
-        Some(Came { reserved, in_use, is_misfit })
+        let (stock, expandable) = (with(Kind::Torch)?, with(Kind::TorchExpandable)?);
+        let [in_record, reserved] = [0, 1].map(|it| Reserved { stock: stock[it], expandable: expandable[it] });
+        Some(Came { reserved, in_record, in_use, is_misfit })
     }
 
-    fn replayed(self, run: &[Act], kind: Kind, plans: &[Option<Layout>]) -> Option<Replay<Planned>> {
-        let planned = Planned::new(kind.model(), self.threshold, plans).ok()?;
-        let mut replay = Replay::new(planned);
-        for part in run.chunks(ASKS) {
+    fn replay(self, replay: &mut Replay<Planned>, acts: &[Act]) -> Option<()> {
+        for part in acts.chunks(ASKS) {
             if (self.is_over)() {
                 return None;
             }
             part.iter().for_each(|act| replay.step(*act));
         }
-        Some(replay)
+        Some(())
     }
 }
 
@@ -271,4 +261,24 @@ fn pieces(acts: &[Act], record: &Record) -> Vec<Vec<Act>> {
         acts[std::mem::replace(&mut begin, end)..end].to_vec()
     };
     looks(record).into_iter().map(piece).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_run_tells_what_its_record_alone_reserves() {
+        let acts = |bytes: u64| (0..9).map(move |block| Act::Alloc { block, bytes: bytes << 20, stream: 0 });
+        let frees = || (0..9).map(|block| Act::Free { block });
+        let run: Vec<Act> = acts(3).chain(frees()).chain(acts(5)).chain(frees()).collect();
+        let front = Front { behind: None, is_over: &|| false };
+        let came = |run, record| front.came(run, record, &none()).unwrap();
+        for record in 0..=run.len() {
+            let Came { reserved, in_record, .. } = came(&run, record);
+            assert_eq!(in_record, came(&run[..record], 0).reserved);
+            assert_eq!(reserved, came(&run, 0).reserved);
+        }
+        assert!(came(&run, 9).in_record.stock < came(&run, 9).reserved.stock);
+    }
 }

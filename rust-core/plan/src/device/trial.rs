@@ -8,10 +8,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use pinbuddy_device::Kind;
-use pinbuddy_device::planned::MOST_STREAMS;
+use pinbuddy_device::planned::{MOST_STREAMS, Planned};
 use pinbuddy_slots::Layout;
 
-use super::runs::{Others, Runs};
+use super::runs::{Came, Others, Runs, none};
 use super::{OneDevice, StreamRecord};
 use crate::file::Plan;
 use crate::script::{Candidate, How, Options, Watch, candidates, has_pool};
@@ -97,6 +97,8 @@ pub(super) struct Trial<'t> {
     runs: Runs<'t>,
     least: u64,
     without: Reserved,
+    /// In the record alone.
+    in_record: Reserved,
     /// With the plans that were chosen so far.
     best: Reserved,
     tried: Vec<Tried>,
@@ -122,10 +124,11 @@ impl<'t> Trial<'t> {
         let program = options.behind.is_some();
         let candidates: Vec<_> = (streams.iter()).map(|it| candidates(&it.record, all, program, watch.stop)).collect();
         let main = streams.first().zip(candidates.first().and_then(|it| it.first()));
-        let runs = Runs::new(own, others, main, options);
+        let runs = Runs::new(own, others, main, options.behind);
         let chosen = vec![None; streams.len()];
-        let (without, least) = runs.without();
-        let without = without.at_most(own.segments.most_where_short());
+        // Nothing if there is no time.
+        let Came { reserved, in_record, in_use: least, .. } = runs.came(&none()).unwrap_or_default();
+        let without = reserved.at_most(own.segments.most_where_short());
         let mut trial = Self {
             options,
             watch,
@@ -133,6 +136,7 @@ impl<'t> Trial<'t> {
             least,
             runs,
             without,
+            in_record,
             best: without,
             tried: Vec::new(),
             needs_order: 0,
@@ -284,7 +288,9 @@ impl<'t> Trial<'t> {
         let plans = self.chosen.iter().map(|it| it.as_ref().map(layout));
         let mut plans: Vec<Option<Layout>> = plans.collect();
         plans[own.number as usize] = Some(layout(&plan));
-        let tried = Tried { stream: own.number, how: candidate.how(), reserved: self.runs.reserved(&plans)? };
+        let plans = Planned::new(Kind::Torch.model(), options.made_for.threshold, &plans).ok()?;
+        let came = self.runs.came(&plans)?;
+        let tried = Tried { stream: own.number, how: candidate.how(), reserved: came.reserved };
         self.tried.push(tried);
         let gain = self.of(self.without).saturating_sub(self.of(tried.reserved));
         let is_better = gain > 0;
@@ -293,8 +299,9 @@ impl<'t> Trial<'t> {
             self.needs_order += usize::from(!self.runs.is_over());
             return None;
         }
-        let is_left_out = is_better && self.runs.is_worse(&plans) || self.runs.holds_more(&plans);
-        (!is_left_out).then_some((plan, tried))
+        // Whatever a longer run gains.
+        let is_worse = is_better && self.of(came.in_record) > self.of(self.in_record);
+        (!is_worse && !self.runs.holds_more(&plans)).then_some((plan, tried))
     }
 }
 

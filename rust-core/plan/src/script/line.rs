@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::file::{MOST_REGION, Plan, Slot};
 
 /// Where regions end: where the longest one would, and at some other places.
@@ -60,8 +62,8 @@ pub(super) fn parts(places: impl Iterator<Item = (u64, u64)>, piece: Range<u64>)
 /// Cuts the line at its walls, which no place crosses. `places`: offsets and lengths, in the order of first need. Sets
 /// regions and slots, each slot once, and answers with the slot of each place.
 pub(super) fn cut(plan: &mut Plan, places: &[(u64, u64)], walls: &Walls) -> Vec<u32> {
-    let mut region_of = std::collections::HashMap::new();
-    let mut slot_of = std::collections::HashMap::new();
+    let mut region_of = FxHashMap::default();
+    let mut slot_of = FxHashMap::default();
     let mut slots = Vec::with_capacity(places.len());
     for &(at, bytes) in places {
         let begin = walls.begin(at);

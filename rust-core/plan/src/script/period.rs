@@ -36,9 +36,11 @@ pub(super) fn find(sizes: &[u32], lives: &[u32], whole: bool) -> Vec<usize> {
             }
         }
     }
-    let both = |rough: fn(u32) -> u32| -> Vec<(u32, u32)> {
+    // One number each, which are compared several at a time.
+    let both = |rough: fn(u32) -> u32| -> Vec<u64> {
         let lives = lives.iter().map(|&it| rough(it));
-        sizes.iter().copied().zip(lives).collect()
+        let both = sizes.iter().zip(lives);
+        both.map(|(size, life)| u64::from(*size) << 32 | u64::from(life)).collect()
     };
     for rough in [std::convert::identity, magnitude] {
         for period in near(&both(rough), BY_LIVES) {

@@ -25,6 +25,14 @@ pub(super) struct Iteration {
     pub(super) begin: u32,
     /// The first moment after it.
     pub(super) end: u32,
+    /// Its part of the main lane.
+    own: [usize; 2],
+}
+
+impl Iteration {
+    fn own(self) -> Range<usize> {
+        self.own[0]..self.own[1]
+    }
 }
 
 /// The regular requests of a lane.
@@ -48,20 +56,26 @@ pub(super) struct Steady {
 impl Steady {
     /// Looks for it in the iterations between `cuts`.
     pub(super) fn find(record: &Record, lanes: &[Vec<u32>], main: usize, cuts: &[u32]) -> Option<Self> {
-        let all: Vec<Iteration> = cuts
-            .windows(2)
-            .map(|cut| Iteration { begin: cut[0], end: cut[1] })
-            .filter(|&it| !within(record, &lanes[main], it).is_empty())
-            .collect();
-        let reference = reference(record, &lanes[main], &all)?;
-        let model = sorted(record, &lanes[main], all[reference]);
-        let alike: Vec<Iteration> =
-            all.iter().copied().filter(|&it| resemblance(&model, &sorted(record, &lanes[main], it)) >= 50).collect();
-        let alike = without_beginning(record, &lanes[main], alike);
+        let main = &lanes[main];
+        let mut begun = 0;
+        let mut begun_before = |moment: &u32| {
+            let next = main[begun..].iter().take_while(|it| record.requests[**it as usize].begin < *moment);
+            begun += next.count();
+            begun
+        };
+        let begun: Vec<usize> = cuts.iter().map(&mut begun_before).collect();
+        let own = cuts.windows(2).zip(begun.windows(2));
+        let all = own.map(|(cut, own)| Iteration { begin: cut[0], end: cut[1], own: [own[0], own[1]] });
+        let all: Vec<Iteration> = all.filter(|it| !it.own().is_empty()).collect();
+        let reference = reference(record, main, &all)?;
+        let model = sorted(record, main, all[reference]);
+        let alike = all.iter().copied();
+        let alike = alike.filter(|it| resemblance(&model, &sorted(record, main, *it)) >= 50).collect();
+        let alike = without_beginning(record, main, alike);
         // The reference may have been left out as part of the beginning.
         let model = *alike.iter().find(|&&it| it == all[reference]).or(alike.last())?;
-        let own = sizes(record, &lanes[main], model);
-        let same = alike.iter().map(|&it| sizes(record, &lanes[main], it) == own);
+        let reference = sizes(record, &main[model.own()]);
+        let same = alike.iter().map(|it| sizes(record, &main[it.own()]) == reference);
         let same = same.collect();
         let lanes = lanes.iter().map(|lane| positions(record, lane, model, &alike)).collect();
         (alike.len() >= 2).then_some(Self { alike, same, lanes })
@@ -149,14 +163,13 @@ fn within(record: &Record, lane: &[u32], iteration: Iteration) -> Range<usize> {
     begun(iteration.begin)..begun(iteration.end)
 }
 
-fn sizes(record: &Record, lane: &[u32], iteration: Iteration) -> Vec<u32> {
-    let part = &lane[within(record, lane, iteration)];
+fn sizes(record: &Record, part: &[u32]) -> Vec<u32> {
     let sizes = part.iter().map(|&it| record.requests[it as usize].granules);
     sizes.collect()
 }
 
 fn sorted(record: &Record, lane: &[u32], iteration: Iteration) -> Vec<u32> {
-    let mut sizes = sizes(record, lane, iteration);
+    let mut sizes = sizes(record, &lane[iteration.own()]);
     sizes.sort_unstable();
     sizes
 }
@@ -182,7 +195,7 @@ fn reference(record: &Record, lane: &[u32], all: &[Iteration]) -> Option<usize> 
     let state = RandomState::new();
     let mut equal: HashMap<u64, (usize, usize, usize)> = HashMap::new();
     for (index, &iteration) in all.iter().enumerate() {
-        let sizes = sizes(record, lane, iteration);
+        let sizes = sizes(record, &lane[iteration.own()]);
         let group = equal.entry(state.hash_one(&sizes)).or_default();
         *group = (group.0 + 1, sizes.len(), index);
     }
@@ -206,7 +219,7 @@ fn without_beginning(record: &Record, lane: &[u32], mut alike: Vec<Iteration>) -
     // What the last iterations begin may live for long, or only until after the record.
     let known = alike.len().saturating_sub(if alike.len() > 3 { 3 } else { 2 });
     let begins = |it: Iteration| {
-        let mut own = lane[within(record, lane, it)].iter();
+        let mut own = lane[it.own()].iter();
         own.any(|&number| {
             let over = record.requests[number as usize].over;
             over == NEVER || over >= last.end
@@ -222,12 +235,13 @@ fn without_beginning(record: &Record, lane: &[u32], mut alike: Vec<Iteration>) -
 }
 
 fn positions(record: &Record, lane: &[u32], model: Iteration, alike: &[Iteration]) -> Positions {
-    let reference = sizes(record, lane, model);
+    let part = |iteration| &lane[within(record, lane, iteration)];
+    let reference = sizes(record, part(model));
     if reference.is_empty() {
         return Positions::default();
     }
     let partners: Vec<Vec<u32>> =
-        alike.iter().map(|&iteration| align(&reference, &sizes(record, lane, iteration))).collect();
+        alike.iter().map(|&iteration| align(&reference, &sizes(record, part(iteration)))).collect();
     let regular: Vec<usize> = (0..reference.len())
         .filter(|&at| {
             let count = partners.iter().filter(|it| it[at] != NONE).count();
@@ -235,7 +249,7 @@ fn positions(record: &Record, lane: &[u32], model: Iteration, alike: &[Iteration
         })
         .collect();
     let requests = alike.iter().zip(&partners).map(|(&iteration, partner)| {
-        let part = &lane[within(record, lane, iteration)];
+        let part = part(iteration);
         let number = |&at: &usize| match partner[at] {
             NONE => NONE,
             place => part[place as usize],
