@@ -83,7 +83,7 @@ impl Drop for Waiting<'_> {
 }
 
 /// Processor time of this thread: time in which others have its core counts as rest.
-pub(super) fn work() -> Duration {
+pub(crate) fn work() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes a time to `time`, which is valid; without such a clock it stays 0.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };

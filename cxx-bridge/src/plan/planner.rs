@@ -32,9 +32,14 @@ use crate::sync;
 /// The first plan is made of so many requests.
 const FIRST: usize = 256;
 
-/// How long planning takes at most while the program runs, and at its end.
+/// How much processor time planning has while the program runs, and at its end.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LAST_PATIENCE: Duration = Duration::from_secs(3);
+/// Where others use the processors it takes so many times as long at most: with the last one 12 of the 30 s that schedulers of jobs
+/// give a process that is to end.
+const BUSY: u32 = 4;
+/// Why there is none where that was too short.
+const NO_TIME: &str = "none was found in the time that the end of a process has";
 
 /// What a plan can be made of.
 pub(crate) trait Plannable: Clone + Send + 'static {
@@ -223,14 +228,18 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
     if record.requests() == 0 || !target.is_ready() {
         return;
     }
-    let began = Instant::now();
+    let (began, worked) = (Instant::now(), background::work());
     let patience = patience.saturating_sub(record.trial());
+    let is_over = || background::work() - worked > patience || began.elapsed() > patience * BUSY;
+    // One thread, which this one is.
     let options = Options { made_for: run, threads: 1, ..Options::default() };
-    let made = record.planned(&options, &|| began.elapsed() > patience);
+    let made = record.planned(&options, &is_over);
     let (run, requests) = (&options.made_for, record.requests());
-    let none = record.why_none(&made);
-    // There was no time to find one: what is there may be better.
-    if none.is_some() && began.elapsed() > patience && target.place.path.exists() {
+    let is_late = is_over();
+    let none = record.why_none(&made).map(|why| if is_late { NO_TIME } else { why });
+    // What is there may be better, but not this run's own of its first requests, which knows little of the others.
+    let is_early = (1..requests / 2).contains(&target.written());
+    if none.is_some() && is_late && target.place.path.exists() && !is_early {
         return;
     }
     let requests_in = |text: &str| match NoPlan::read(text, run) {

@@ -11,7 +11,7 @@ use pinbuddy_store::{Key, Role};
 use super::*;
 
 fn record(requests: u64) -> Record {
-    let mut record = Record::new(1000);
+    let mut record = Record::new(10_000);
     for id in 1..=requests {
         record.push(Op::request(id, 1 << 20));
     }
@@ -111,6 +111,42 @@ fn a_search_leaves_time_for_the_trial_of_what_it_finds() {
     let path = folder.path().join("plan.json");
     Planner::new(ToRecord::new(path.clone(), run())).end(&Tried(record(4)));
     assert!(path.exists());
+}
+
+/// For which no plan is found in time.
+#[derive(Clone)]
+struct Late(Record);
+
+impl Plannable for Late {
+    type Plan = Plan;
+
+    fn requests(&self) -> usize {
+        self.0.requests()
+    }
+
+    fn planned(&self, _: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
+        while !stop() {}
+        Plan::default()
+    }
+
+    fn why_none(&self, _: &Plan) -> Option<&'static str> {
+        Some("nothing came again")
+    }
+}
+
+/// It fitted the beginning alone: the unchanged program reserved more with it than without one, and went out of memory.
+#[test]
+fn a_plan_of_a_runs_beginning_does_not_stay_where_no_plan_of_all_is_found_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    for (early, stays) in [(WHOLE / 4, false), (WHOLE / 2 - 1, false), (WHOLE / 2, true)] {
+        let target = Target::new(Place::named(folder.path().join(format!("{early}.plan"))));
+        write(early, &target);
+        make(&Late(record(WHOLE)), run(), &target, Duration::from_millis(1));
+        let text = fs::read_to_string(&target.place.path).unwrap();
+        assert_eq!(Plan::read(&text).is_ok(), stays, "{early}: {text}");
+        let why = NoPlan::read(&text, &run()).map(|it| it.unwrap().why);
+        assert_eq!(why.as_deref(), (!stays).then_some(NO_TIME), "{early}: {text}");
+    }
 }
 
 #[test]
