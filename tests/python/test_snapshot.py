@@ -11,7 +11,9 @@ pytestmark = needs(14, "a history of pinned memory")
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
 
-RECORD = """
+
+def test_it_has_every_segment_and_block_with_where_it_was_asked_for_and_their_lives_and_pytorchs_viewer_opens_it(run, tmp_path):
+    totals, tiled, has_frames, block, segments, pending = run("""
     use_gpu()
     torch.cuda.memory._record_memory_history(record_pinned_host_memory=True)
     def first_user():
@@ -22,11 +24,6 @@ RECORD = """
     freed.to("cuda", non_blocking=True)
     gone = pinned(4)
     del freed, gone
-"""
-
-
-def test_it_has_every_segment_and_block_with_where_it_was_asked_for_and_their_lives_and_pytorchs_viewer_opens_it(run, tmp_path):
-    totals, tiled, has_frames, block, segments, pending = run(RECORD + """
     snapshot = torch.cuda.memory._snapshot()
     torch.cuda.memory._dump_snapshot(os.environ["FILE"])
     entries = snapshot["host_segments"]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from conftest import command_line, needs
 from recorded import ops, read, waits
+from torch.cuda import _memory_viz
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "BUDDY_THRESHOLD_MB": "1"}
 
@@ -178,29 +179,22 @@ torch._C._host_emptyCache()
     ]
 
 
-REPORTED = """
+def test_what_a_program_did_is_in_its_page_and_memory_viz_draws_its_snapshot(traced, tmp_path):
+    file = traced("""
 for step in range(3):
     [pinned(1 + i) for i in range(8)]
-"""
-
-
-def test_what_a_program_did_is_in_its_page(traced, tmp_path):
-    assert "24 requests" in command_line("report", traced(REPORTED, BUDDY_BLOCK_SIZE_MB="64").file, check=True).stdout
+""", BUDDY_BLOCK_SIZE_MB="64").file
+    assert "24 requests" in command_line("report", file, check=True).stdout
     page = (tmp_path / "trace.report.html").read_text()
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["peak"] == sum(range(1, 9)) << 20
     assert [it["name"] for it in data["allocators"]][0] == "stock"
-
-
-def test_memory_viz_draws_the_snapshot(traced, tmp_path):
     snapshot = tmp_path / "viz.pickle"
-    command_line("report", traced(REPORTED).file, "--format", "snapshot", "-o", snapshot, check=True)
+    command_line("report", file, "--format", "snapshot", "-o", snapshot, check=True)
     data = pickle.loads(snapshot.read_bytes())
     actions = [it["action"] for it in data["device_traces"][0]]
     assert actions.count("alloc") == actions.count("free_completed") == 24
     assert len(data["segments"]) == actions.count("segment_alloc") - actions.count("segment_free")
-    from torch.cuda import _memory_viz
-
     for draw in (_memory_viz.trace_plot, _memory_viz.segment_plot):
         assert "<script" in draw(data)
     assert "cudaMalloc" in _memory_viz.trace(data)
