@@ -46,7 +46,6 @@ def needs(minor: int, what: str):
 # Marks a test of stock's counts of active memory.
 counts_active = pytest.mark.skipif(not COUNTS_WHAT_IS_ACTIVE, reason="torch counts every free from 2.13 on, and did before 2.10")
 
-
 # What programs of tests begin with.
 IMPORTS = "from program import *\n"
 

@@ -49,7 +49,6 @@ TWO_STREAMS = STEPS.replace("""    step(30)
             step()
 """)
 
-
 recorded = functools.partial(plans.recorded, variable="BUDDY_DEVICE_PLAN")
 # Of programs behind `STEPS`.
 answers = functools.partial(table.answers, how="with_plan", quiet=True)

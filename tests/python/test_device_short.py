@@ -177,7 +177,6 @@ test_it_gives_way = answers({
     """, [True, [0, False, 1]]),
 }, **SHORT)
 
-
 # A stream whose region is busy keeps it, and its plan, since another stream's was idle.
 IDLE_ELSEWHERE = ("""
     kept = block(12)

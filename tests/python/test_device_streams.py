@@ -105,7 +105,6 @@ test_what_is_used_elsewhere_and_what_is_not_planned = answers({
     """, [True, 2048, True, 3]),
 })
 
-
 POOL = """
     pooled = []
     @contextlib.contextmanager
@@ -115,7 +114,6 @@ POOL = """
             yield
             pooled.append(block(12))
 """
-
 
 test_beside_a_capture_or_a_pool_of_another_thread = answers({
     # Before 2.15 upstream's allocator takes an open pool for a capture: it records no event, and gives nothing back.
@@ -165,7 +163,6 @@ test_beside_a_capture_or_a_pool_of_another_thread = answers({
     answer(pinbuddy.stats()["device"] in (None, [], {}))
     """, [True], {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, "PYTORCH_NO_CUDA_MEMORY_CACHING is set"),
 })
-
 
 test_a_recorded_run_and_the_next_one = table.answers({
     "each stream has its own region": ("""
@@ -241,7 +238,6 @@ test_a_recorded_run_and_the_next_one = table.answers({
     answer(*([it[name] for name in ("hits", "unplanned", "reserved_bytes")] for it in pinbuddy.stats()["device"] or []))
     """, [[], [[61, 0, 5 * MIB + 4096]]]),
 }, how="twice", quiet=True)
-
 
 # Threads that ask at once: on one stream and on streams of their own, with streams that use one another's blocks, and caches that are
 # emptied meanwhile. The program looks whether anybody else writes to a block.

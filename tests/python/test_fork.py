@@ -10,7 +10,6 @@ from table import answers
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "4"}
 
-
 test_in_a_child = answers({
     "the child's engine is off and the parent's goes on": ("""
 kept = [pinned(8).fill_(i) for i in range(4)]
@@ -121,7 +120,6 @@ HEAD = """
 torch.set_num_threads(1)
 torch.cuda.init()
 """
-
 
 READS_AND_WRITES = HEAD + """
 large = torch.arange(2 << 20, dtype=torch.int64).pin_memory()

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.timing
 SLOW = pytest.mark.slow("the same with another length or budget, or with the engine off")
 PER_PROCESS = pytest.mark.slow("a figure of a release: what a process pays once")
 
-
 # Only the allocator's own time: nothing is locked, and enough is pinned ahead.
 HELD = {"BUDDY_BLOCK_COUNT": 1, "BUDDY_BLOCK_SIZE_MB": 1280, "BUDDY_WARMUP": "sync", "BUDDY_BACKING": "cuda", "PINBUDDY_SIM_LOCK": 0}
 

@@ -5,7 +5,6 @@ import json
 import pytest
 from plans import MIB, write
 
-
 # A training with small requests among large ones. STEPS: what its loop does besides.
 PROGRAM = """
     steps = os.environ.get("STEPS", "").split()
@@ -47,7 +46,6 @@ PROGRAM = """
         assert seen == set(range(24))
     print(json.dumps({"plan": pinbuddy.stats()["plan"], "pins": stats()["num_host_alloc"] - warm}))
 """
-
 
 # So that nothing is pinned ahead in the first run.
 SETTINGS = {"BUDDY_BLOCK_COUNT": "0"}

@@ -11,7 +11,6 @@ COUNT = {"PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1", "BUDDY_MAX_MB": "2
 # Mapped memory would be touched.
 COUNT["BUDDY_BACKING"] = "cuda"
 
-
 # The issue's own run had 7 blocks of 4 GB.
 LARGE_BLOCKS = {"BUDDY_BLOCK_SIZE_MB": "4096", "BUDDY_BLOCK_COUNT": "7", "BUDDY_WARMUP": "sync"}
 

@@ -30,7 +30,6 @@ def files(pid="self"):
 """
 EXACT = {"BUDDY_LIVE": "1", "BUDDY_GROWTH": "exact", "BUDDY_WARMUP": "off", "BUDDY_MAX_MB": "1024"}
 
-
 test_a_page = answers({
     "says what the statistics say": (HEAD + """
 before = (files(), top()["state"])

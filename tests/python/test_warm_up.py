@@ -12,7 +12,6 @@ BLOCKS = {"BUDDY_BLOCK_SIZE_MB": "256", "BUDDY_BLOCK_COUNT": "4"}
 # 256 MiB take one second, 64 MiB a quarter.
 SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4000", "PINBUDDY_SIM_LOCK": "0"}
 
-
 CONTEXTS = """
     contexts = lambda: [torch._C._cuda_hasPrimaryContext(it) for it in range(2)]
     asked = pinbuddy.warm_up(HOW)
