@@ -37,7 +37,7 @@ stages() {
     "$out/environment/bin/python" -c 'import torch, pinbuddy; print(torch.__version__)'
     echo "smoke test" >"$out/stage"
     env -u PYTHONPATH cargo xtask sim -- "$PWD/$out/environment/bin/python" -m pytest --quiet -p no:cacheprovider \
-        tests/python/test_{serving,statistics,reuse}.py tests/python/test_clear.py::test_every_way_of_clearing \
+        tests/python/test_{serving,reuse}.py tests/python/test_clear.py::test_every_way_of_clearing \
         tests/python/test_device_plan.py::test_the_second_run_is_served_from_one_region_and_counted_as_blocks
     echo whole >"$out/stage"
 }

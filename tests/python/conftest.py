@@ -16,7 +16,7 @@ from pathlib import Path
 import forked
 import pytest
 from device_plans import twice, with_plan, with_two  # noqa: F401: fixtures of all
-from measure import environment
+from measure import environment, torch_folder
 from plugin import IS_PLUGIN
 from recorded import traced  # noqa: F401: a fixture of all
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
@@ -45,7 +45,6 @@ def needs(minor: int, what: str):
 
 # Marks a test of stock's counts of active memory.
 counts_active = pytest.mark.skipif(not COUNTS_WHAT_IS_ACTIVE, reason="torch counts every free from 2.13 on, and did before 2.10")
-
 
 # What programs of tests begin with.
 IMPORTS = "from program import *\n"
@@ -93,7 +92,7 @@ def pytest_collection_modifyitems(config, items):
         if timing and timing.kwargs.get("again", True):
             item.obj = measured_again(item)
     # It takes minutes, most of which it waits: the other processes take the tests behind it.
-    items.sort(key=lambda it: it.path.name != "test_soak.py")
+    items.sort(key=lambda it: it.name != "test_nothing_is_lost_and_memory_does_not_creep")
 
 
 TRIES = 3
@@ -212,9 +211,20 @@ def run(request):
 
 
 @pytest.fixture
+def both(run):
+    """``both(program, VARIABLE=value)``: the outcomes with stock and with the fork."""
+    return lambda program, **variables: [run(program, which, **variables) for which in ("stock", "fork")]
+
+
+@pytest.fixture
 def plan(tmp_path):
-    """A file for a plan."""
     return tmp_path / "run.plan"
+
+
+@pytest.fixture(scope="session")
+def torch_folders() -> tuple[Path, Path]:
+    """Stock's, and that of the fork or of the torch that has the plug-in."""
+    return torch_folder(interpreter("stock")), torch_folder(sys.executable)
 
 
 @pytest.fixture

@@ -74,7 +74,6 @@ def all_documents() -> list[Path]:
 
 
 def blocks(document: Path) -> list[tuple[str, str]]:
-    """The kind of each, and its text."""
     return BLOCK.findall(document.read_text())
 
 

@@ -1,4 +1,4 @@
-"""Plan files as tests need them, and the program that most tests of plans run."""
+"""Plan files as tests need them, and the programs that most tests of plans run."""
 
 import json
 import zlib
@@ -34,58 +34,112 @@ def recorded(run, path: Path, program: str, variable: str = "BUDDY_PLAN", **vari
     return written[key][1]
 
 
-# Trains: every block has a mark of its own, which is looked at before it is freed. It is in one byte of each page, and in the last:
-# blocks begin with a page, so two that overlap share one of these.
+# Trains, with pinned memory: no block overlaps another one, and each has a mark of its own, which is looked at before it is freed.
 #
-# STEPS: what is done between iterations.
+# STEPS: what is done between iterations. CHANGE: the part of requests that have another length, drawn by SEED.
 TRAINING = """
+    change = float(os.environ.get("CHANGE", 0))
+    import bisect
     steps = os.environ.get("STEPS", "").split()
-    draw = random.Random(5)
-    SIZES = [draw.randrange(MIB, 5 * MIB) for _ in range(24)]
-    mark = 0
-    largest = live_bytes = 0
+    draw = random.Random(7)
+    differ = random.Random(int(os.environ.get("SEED", 1)))
+    SIZES = [draw.randrange(MIB + 1, 6 * MIB) for _ in range(20)]
+    PAGE = 4096
+    marks = {mark: torch.full((PAGE,), mark, dtype=torch.uint8) for mark in range(1, 200)}
+    mark = asked = live_bytes = largest = 0
+    # Where blocks begin, sorted, and where they end.
+    begins, ends = [], {}
+
+    def part(tensor):
+        # A byte of each page. The simulator runs no kernels, which would pick these from device memory: there it is the first page.
+        return tensor[:PAGE] if tensor.is_cuda else tensor[::PAGE]
+
+    class Block:
+        def __init__(self, size):
+            global mark, asked, live_bytes, largest
+            mark = mark % 199 + 1
+            asked += 1
+            self.mark = mark
+            self.tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+            live_bytes += -(-size // PAGE) * PAGE
+            largest = max(largest, live_bytes)
+            part(self.tensor).copy_(marks[mark][: len(part(self.tensor))])
+            begin = self.tensor.data_ptr()
+            at = bisect.bisect(begins, begin)
+            assert at == 0 or ends[begins[at - 1]] <= begin, "it begins in another block"
+            assert at == len(begins) or begin + size <= begins[at], "it ends in another block"
+            begins.insert(at, begin)
+            ends[begin] = begin + size
+
+        def check(self):
+            # Once, at its end.
+            global live_bytes
+            live_bytes -= -(-self.tensor.numel() // PAGE) * PAGE
+            begins.remove(self.tensor.data_ptr())
+            self.tensor[:PAGE].to("cuda", non_blocking=True)
+            torch.cuda.current_stream().synchronize()
+            assert bool((part(self.tensor).cpu() == self.mark).all()), "somebody else has written to it"
 
     def ask(size):
-        global mark, largest, live_bytes
-        mark = mark % 250 + 1
-        tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True)
-        tensor[::4096] = tensor[-1] = mark
-        live_bytes += (size + 4095) // 4096 * 4096
-        largest = max(largest, live_bytes)
-        return tensor, mark
+        if differ.random() < change:
+            size = differ.randrange(MIB + 1, 6 * MIB)
+        return Block(size)
 
-    def end(block):
-        global live_bytes
-        tensor, mark = block
-        assert bool((tensor[::4096] == mark).all()) and tensor[-1] == mark, "somebody else has written to it"
-        live_bytes -= (tensor.numel() + 4095) // 4096 * 4096
-
-    kept = [ask(3 * MIB), ask(2 * MIB + 5)]
-    for iteration in range(12):
+    def forward(scale=1.0):
         live = []
-        for size in SIZES:
-            live.append(ask(size))
-            while len(live) > 5:
-                block = live.pop(0)
-                copy = block[0][:4096].to("cuda", non_blocking=True)
-                torch.cuda.current_stream().synchronize()
-                end(block)
-                del block
-        for block in live:
-            end(block)
-        del block
-        live.clear()
+        for at, size in enumerate(SIZES):
+            live.append(ask(int(size * scale)))
+            if at % 3 == 2:
+                live.pop(0).check()
+        while live:
+            live.pop().check()
+
+    kept = [Block(3 * MIB), Block(5 * MIB)]
+    reserved = []
+    for step in range(12):
+        forward()
+        if step == 0:
+            kept += [Block(4 * MIB) for _ in range(3)]
         if "mark" in steps:
             pinbuddy.iteration()
-        if "die" in steps and iteration == 11:
-            until(lambda: os.path.exists(os.environ["BUDDY_PLAN"]))
+        if "evaluation" in steps and step == 6:
+            with torch.no_grad():
+                forward(0.5)
+                forward(0.5)
+        if "shape" in steps and step == 6:
+            forward(1.3)
+        if "die" in steps and step == 11:
+            until(lambda: forward() or os.path.exists(os.environ["BUDDY_PLAN"]))
             os.kill(os.getpid(), 9)
+        reserved.append(torch.cuda.memory_reserved())
     for block in kept:
-        end(block)
-    stats = pinbuddy.stats()
-    engine = stats["engine"]
+        block.check()
+    torch.cuda.synchronize()
+    stats, ours, snapshot = torch.cuda.memory_stats(), pinbuddy.stats(), torch.cuda.memory_snapshot()
+    engine = ours["engine"]
     print(json.dumps({
-        "plan": stats["plan"], "pinned": engine["pinned_bytes"]["peak"], "pins": engine["segments"]["allocated"],
+        "plan": ours["plan"], "pinned": engine["pinned_bytes"]["peak"], "pins": engine["segments"]["allocated"],
         "misses": engine["misses"], "hits": engine["hits"], "largest": largest,
+        "device": ours["device"], "asked": asked, "reserved": max(reserved),
+        "kept": sum(it.tensor.numel() for it in kept), "allocated": torch.cuda.memory_allocated(),
+        "stats": {name: value for name, value in stats.items() if ".all." in name or ".large_pool." in name},
+        "segments": sum(it["total_size"] for it in snapshot),
+        "blocks": [[b["state"], b["size"], b["requested_size"]] for it in snapshot for b in it["blocks"]],
     }))
+"""
+
+# Asks for SIZES (MiB) in each of STEPS steps; LIVE of them live beside one. Says on standard error when it begins.
+LOOP = """
+    import json, os, sys, torch, pinbuddy
+    print("the program begins", file=sys.stderr, flush=True)
+    torch.cuda.init()
+    kind = dict(device="cuda") if os.environ.get("KIND") == "device" else dict(pin_memory=True)
+    sizes = json.loads(os.environ["SIZES"])
+    live = []
+    for step in range(int(os.environ["STEPS"])):
+        for mib in sizes:
+            live.append(torch.empty(int(mib * (1 << 20)), dtype=torch.uint8, **kind))
+            if len(live) > int(os.environ.get("LIVE", 2)):
+                live.pop(0)
+    print(json.dumps(pinbuddy.stats()["auto"]))
 """

@@ -15,7 +15,6 @@ ASSERTS = os.environ.get("PINBUDDY_EXPECT_DEBUG") == "1"
 
 
 def library() -> Path:
-    """The library that is tested."""
     import torch
     from pinbuddy import _match
 

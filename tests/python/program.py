@@ -1,4 +1,4 @@
-"""Helpers for programs that tests run in their own process: ``from program import *``.
+"""Helpers for programs that tests run in their own process: ``from program import *``, the modules of these lines among them.
 
 Works with stock PyTorch too, where ``pinbuddy`` is None.
 """
@@ -21,12 +21,6 @@ try:
     import pinbuddy
 except ImportError:  # with stock
     pinbuddy = None
-
-__all__ = [
-    "Items", "MIB", "answer", "block", "block_bytes", "contextlib", "ctypes", "elsewhere", "forked", "gc", "hold", "host_stats",
-    "json", "let_go", "of_engine", "os", "pinbuddy", "pinned", "random", "refused", "seconds", "segments", "sim", "sys",
-    "tested_library", "threading", "time", "together", "top", "torch", "until", "use_gpu", "warm_up",
-]
 
 MIB = 1 << 20
 # A snapshot of memory with stacks looks for compiled code's there, and imports it for two seconds: these programs compile none.
@@ -75,7 +69,6 @@ def seconds(act) -> float:
 
 
 def together(*acts) -> None:
-    """Each in a thread of its own, until all are done."""
     threads = [threading.Thread(target=it) for it in acts]
     for thread in threads:
         thread.start()
@@ -186,7 +179,6 @@ def tested_library() -> ctypes.CDLL:
 
 
 def warm_up() -> dict:
-    """The state of the warm-up."""
     return pinbuddy.stats()["warm_up"]
 
 
@@ -199,5 +191,4 @@ def engine_segment(tensor: torch.Tensor) -> dict | None:
 
 
 def of_engine(tensor: torch.Tensor) -> bool:
-    """Whether the engine owns the tensor's memory."""
     return engine_segment(tensor) is not None

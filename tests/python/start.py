@@ -112,7 +112,6 @@ class Zygote:
         script.rename(self.python)
 
     def run(self, program: str, environment: dict[str, str], timeout: float) -> subprocess.CompletedProcess:
-        """As `subprocess.run` with its output captured."""
         (out, to_out), (err, to_err) = os.pipe(), os.pipe()
         try:
             child = Child(self.path, program, environment, str(HERE), [0, to_out, to_err], [])

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+import textwrap
 
 import pytest
 from conftest import forking, needs
 from measure import environment
+from plans import LOOP
 
 # Programs are files here: what a script is called, and what is in it, is what is tested.
 PROGRAM = """
@@ -103,25 +105,14 @@ print(json.dumps(pinbuddy.stats()["auto"]))
     assert {first[it]["file"] for it in first} == {str(it) for it in folder.iterdir()}
 
 
-# Blocks of device memory, whose sizes are in a file that is in no key; of four sizes two blocks live beside one.
-SHAPES = """
-import json, torch, pinbuddy
-sizes = json.load(open("shape.json"))
-live = []
-for step in range(100):
-    for mib in sizes:
-        live.append(torch.empty(mib << 20, dtype=torch.uint8, device="cuda"))
-        if len(live) > 2 * (len(sizes) - 3):
-            live.pop(0)
-print(json.dumps(pinbuddy.stats()["auto"]["device"]["state"]))
-"""
-
-
 @needs(11, "plans of device memory")
-def test_a_device_plan_goes_after_two_runs_in_a_row_that_it_does_not_fit(start, folder, tmp_path):
+def test_a_device_plan_goes_after_two_runs_in_a_row_that_it_does_not_fit(start, folder):
     def start_shape(*sizes):
-        (tmp_path / "shape.json").write_text(json.dumps(sizes))
-        return start("train.py", text=SHAPES, BUDDY_PLAN="", BUDDY_DEVICE_PLAN="auto")
+        # Sizes are in no key. Of four sizes two blocks live beside one.
+        shape = {"SIZES": json.dumps(sizes), "LIVE": 2 * (len(sizes) - 3)}
+        settings = {"BUDDY_PLAN": "", "BUDDY_DEVICE_PLAN": "auto", "STEPS": "100", "KIND": "device"}
+        auto, said = start("train.py", text=textwrap.dedent(LOOP), **settings, **shape)
+        return auto["device"]["state"], said
 
     fits, other = (12, 20, 16), (15, 17, 19, 18)
     assert start_shape(*fits) == ("new", [])

@@ -13,7 +13,6 @@ def engine():
 
 
 def in_a_thread(work):
-    """What `work` returns in a thread of its own."""
     results = []
     together(lambda: results.append(work()))
     return results[0]
@@ -123,7 +122,10 @@ def test_the_list_of_segments_shows_what_is_cached_as_free(torch, pinned):
     assert [block for segment in pinbuddy.segments() for block in segment["blocks"]] == []
 
 
-RECORDED = """
+@needs(14, "a history of pinned memory")
+def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run):
+    """So no free of a block that was freed before."""
+    program = """
     use_gpu()
     random.seed(1)
     history = torch.cuda.memory._record_memory_history
@@ -140,14 +142,9 @@ RECORDED = """
         else:
             held.pop(random.randrange(len(held)))
     answer([[entry["action"], entry["size"]] for entry in seen])
-"""
-
-
-@needs(14, "a history of pinned memory")
-def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run):
-    """So no free of a block that was freed before."""
-    stock = run(RECORDED, "stock").value
-    assert len(stock[0]) > 50 and run(RECORDED, "fork").value == stock
+    """
+    stock = run(program, "stock").value
+    assert len(stock[0]) > 50 and run(program, "fork").value == stock
 
 
 @needs(13, "a limit of what is rounded")

@@ -12,7 +12,6 @@ HEAD = """
     graph = torch.cuda.CUDAGraph()
 """
 
-
 test_a_capture = answers({
     # A graph reads its source at every replay, and no event tells when the last one is over.
     "a block that a capture reads is not handed out again": (HEAD + """

@@ -25,7 +25,10 @@ def test_every_way_of_clearing(run, clear):
         """, **SETTINGS, BUDDY_WARMUP="sync").value == [256.5, 64, 0]
 
 
-UNDER_UPSTREAMS_LOCK = """
+@pytest.mark.simulated("a driver itself may let a pin wait for an unpin")
+def test_nobody_waits_for_a_lock_while_memory_is_unpinned(run):
+    """I5, below the threshold too: stock frees under its pool's lock, so that others wait."""
+    program = """
     use_gpu()
     # Two cached blocks below the threshold, in one bucket. Freeing pinned memory waits for the GPU.
     [pinned(0.06), pinned(0.06)]
@@ -35,14 +38,9 @@ UNDER_UPSTREAMS_LOCK = """
     time.sleep(0.2)
     waited = seconds(lambda: pinned(0.06))
     answer(waited, clearing.is_alive())
-"""
-
-
-@pytest.mark.simulated("a driver itself may let a pin wait for an unpin")
-def test_nobody_waits_for_a_lock_while_memory_is_unpinned(run):
-    """I5, below the threshold too: stock frees under its pool's lock, so that others wait."""
-    waited, unpinning = run(UNDER_UPSTREAMS_LOCK, **SETTINGS).value
+    """
+    waited, unpinning = run(program, **SETTINGS).value
     assert unpinning and waited < 0.5
     # Control: with stock the same request waits until the memory is freed.
-    waited, _ = run(UNDER_UPSTREAMS_LOCK, "stock", PINBUDDY_SIM_LOCK=0).value
+    waited, _ = run(program, "stock", PINBUDDY_SIM_LOCK=0).value
     assert waited > 0.5

@@ -21,7 +21,7 @@ NO_GPU = {"PINBUDDY_SIM_DEVICES": "0"}
 
 @pytest.mark.release
 def test_the_command_prints_version_settings_and_summary():
-    done = command_line(BUDDY_BLOCK_COUNT="2", BUDDY_THRESHOLD_MB="much")
+    done = command_line(BUDDY_BLOCK_COUNT="2", BUDDY_THRESHOLD_MB="much", BUDDY_MAX_MB="1073741824")
     assert done.returncode == 0 and done.stderr.count("BUDDY_THRESHOLD_MB") == 1
     title, settings, summary = done.stdout.rstrip("\n").split("\n\n")
     assert title == f"torch {pinbuddy.version()}"
@@ -32,6 +32,10 @@ def test_the_command_prints_version_settings_and_summary():
     assert ["BUDDY_THRESHOLD_MB", "4", 'rejected: "much" is not a whole number, such as 8'] in rows
     assert ["BUDDY_DISABLE", "0", "built-in"] in rows
     assert len(rows) == 1 + len(pinbuddy.config())
+    # A limit above what the machine has is shown.
+    (row,) = [line for line in settings.splitlines() if line.startswith("BUDDY_MAX_MB")]
+    assert re.fullmatch(r"BUDDY_MAX_MB +1073741824 +environment: more than the \d+ MiB that .+", row)
+    assert done.stderr.count("BUDDY_MAX_MB") == 1 and "pinbuddy: warning: " in done.stderr
 
 
 def test_the_command_speaks_to_machines():
@@ -43,13 +47,6 @@ def test_the_command_speaks_to_machines():
     assert report["config"]["BUDDY_BLOCK_COUNT"] == {"value": 2, "origin": "environment", "file": None, "remark": None}
     assert report["config"]["BUDDY_THRESHOLD_MB"] == {"value": 4, "origin": "built-in", "file": None, "remark": None}
     assert report["stats"]["warm_up"]["owed"] == 2
-
-
-def test_a_limit_above_what_the_machine_has_is_shown():
-    done = command_line(BUDDY_MAX_MB="1073741824")
-    row = next(line for line in done.stdout.splitlines() if line.startswith("BUDDY_MAX_MB"))
-    assert re.fullmatch(r"BUDDY_MAX_MB +1073741824 +environment: more than the \d+ MiB that .+", row)
-    assert done.stderr.count("BUDDY_MAX_MB") == 1 and "pinbuddy: warning: " in done.stderr
 
 
 @pytest.mark.parametrize("variables", [NO_GPU, {"BUDDY_DISABLE": "1"}])
@@ -222,17 +219,13 @@ def test_plans_are_told_the_library_whose_folder_may_have_settings_and_the_versi
     assert _tools._with_torch(["plan", "x"]) == ["plan", "x"]
 
 
-def without_torch():
-    raise ModuleNotFoundError("No module named 'torch'")
+def test_without_torch_a_command_says_where_to_look_and_a_plug_in_its_own_version(monkeypatch, capsys):
+    def without_torch():
+        raise ModuleNotFoundError("No module named 'torch'")
 
-
-def test_what_needs_torch_says_where_to_look_without_it(monkeypatch, capsys):
     monkeypatch.setattr(pinbuddy, "config", without_torch)
     assert main([]) == 1
     assert capsys.readouterr().err == "No module named 'torch'. What is in place, and what to do: python -m pinbuddy doctor\n"
-
-
-def test_a_plug_in_without_torch_says_its_own_version(monkeypatch, capsys):
     assert main(["--version"]) == 0 and capsys.readouterr().out == f"{pinbuddy.version()}\n"
     monkeypatch.setattr(pinbuddy, "version", without_torch)
     # An error of a torch that is there is no reason to say less.

@@ -22,20 +22,13 @@ def without_comments(text: str) -> str:
     return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
 
 
-def until_closed(text: str, begin: int, pair: str) -> int:
-    """Behind the bracket that closes the one at ``begin``."""
-    depth = 0
-    for at in range(begin, len(text)):
-        depth += (text[at] == pair[0]) - (text[at] == pair[1])
-        if depth == 0:
-            return at + 1
-    raise ValueError(f"no {pair[1]} for the {pair[0]} at {begin}")
-
-
 def functions(body: str, which: str):
     """``(name, number of parameters)`` of what ``which`` finds the beginning of; the last bracket of a match opens the parameters."""
     for found in re.finditer(which, body):
-        end = until_closed(body, found.end() - 1, "()")
+        depth, end = 1, found.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(body[end], 0)
+            end += 1
         inside = body[found.end() : end - 1]
         # Commas within angle, round and curly brackets are no parameter's end.
         while (plain := re.sub(r"<[^<>]*>|\([^()]*\)|\{[^{}]*\}", "", inside)) != inside:
@@ -46,10 +39,9 @@ def functions(body: str, which: str):
 def virtual(name: str) -> set[tuple[str, int]]:
     """The virtual functions that a class has of its own, but for its destructor."""
     text = without_comments((INCLUDE / CLASSES[name]).read_text())
-    begin = re.search(rf"\b(?:class|struct)\s+(?:C10_\w+\s+)?{name}\b[^;{{]*{{", text)
-    assert begin, f"{CLASSES[name]} has no {name}"
-    body = text[begin.end() : until_closed(text, begin.end() - 1, "{}")]
-    return set(functions(body, r"virtual\s[^;{}()~]*?(?P<name>\w+)\s*\("))
+    found = re.search(rf"\b(?:class|struct)\s+(?:C10_\w+\s+)?{name}\b[^;{{]*{{(.*?)^}};", text, re.S | re.M)
+    assert found, f"{CLASSES[name]} has no {name}"
+    return set(functions(found[1], r"virtual\s[^;{}()~]*?(?P<name>\w+)\s*\("))
 
 
 def forwarded() -> set[tuple[str, int]]:

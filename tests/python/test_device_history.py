@@ -1,8 +1,8 @@
 """PyTorch's own history of device memory, its profiler and its snapshots show planned blocks as they show others, and the plan's regions
 as none: as much came as went, and how much was asked for."""
 
-from conftest import needs
-from device_plans import MIB, STEPS, recorded
+from device_plans import MIB, STEPS, answers, recorded
+from release import from_minor
 
 HISTORY = """
     def begin(*what, **more):
@@ -18,28 +18,42 @@ HISTORY = """
 """
 
 
-def test_a_planned_block_is_in_the_history_with_its_stack(with_plan, run):
+def test_a_planned_block_is_in_the_history_with_its_stack_and_can_be_annotated(with_plan, run):
     program = HISTORY + """
     begin()
     first_step()
     kept = block(12)
-    print(json.dumps([[*it, asked_by(all["frames"])] for it, all in zip(short(entries()), entries())]))
+    seen = [[*it, asked_by(all["frames"])] for it, all in zip(short(entries()), entries())]
+    annotated = []
+    if annotate := getattr(torch.cuda.memory, "_annotate_tensor", None):
+        torch.cuda.memory._record_memory_history(None)
+        annotate(kept, "before")
+        begin()
+        annotate(kept, "weights")
+        annotated = [[it["action"], it["size"], it["user_metadata"], it["addr"] == kept.data_ptr(), asked_by(it["frames"])]
+                     for it in entries() if it["action"] == "annotate"]
+    answer(seen, annotated)
     """
     planned, stock = with_plan(program).value, run(STEPS + program, BUDDY_DISABLE="1").value
     assert planned == stock
-    assert planned[0] == ["alloc", 12 * MIB, ["block", "step", "first_step"]]
-    assert [it[0] for it in planned[:3]] == ["alloc", "free_requested", "free_completed"]
+    seen, annotated = planned
+    assert seen[0] == ["alloc", 12 * MIB, ["block", "step", "first_step"]]
+    assert [it[0] for it in seen[:3]] == ["alloc", "free_requested", "free_completed"]
+    assert [it[:4] for it in annotated] == from_minor(14) * [["annotate", 12 * MIB, "weights", True]]
 
 
-def test_a_region_is_not_in_the_history_and_a_block_that_another_stream_used_is_completed_later(with_plan):
-    """The region is taken while the history is recorded, and given back."""
-    blocks, actions, at_once, later = with_plan(HISTORY + """
+LIFE = ("alloc", "free_requested", "free_completed")
+
+test_the_history = answers({
+    # The region is taken while the history is recorded, and given back.
+    "has no region and a block that another stream used is completed later": (HISTORY + """
     torch.cuda.empty_cache()
     begin()
     step()
     torch.cuda.empty_cache()
     torch.cuda.synchronize()
-    blocks, actions = short(entries()), [it["action"] for it in entries()]
+    # The second snapshot does not show itself.
+    blocks, (first, *actions) = short(entries()), [it["action"] for it in entries()]
     begin(clear_history=True)
     side = torch.cuda.Stream()
     it = block(12)
@@ -50,19 +64,12 @@ def test_a_region_is_not_in_the_history_and_a_block_that_another_stream_used_is_
     at_once = short(entries())
     torch.cuda.synchronize()
     other = block(20)
-    answer(blocks, actions, at_once, short(entries()))
-    """).value
-    sizes = [12 * MIB, 20 * MIB, 16 * MIB]
-    expected = [[what, size] for size in sizes for what in ("alloc", "free_requested", "free_completed")]
-    assert blocks[:-1] == expected and blocks[-1] == ["segment_free", 20 * MIB]
-    # The program's first one: the second snapshot does not show itself.
-    assert actions.count("snapshot") == 1 and actions[0] == "segment_alloc", actions
-    assert at_once == [["alloc", 12 * MIB], ["free_requested", 12 * MIB]]
-    assert later == at_once + [["free_completed", 12 * MIB], ["alloc", 20 * MIB]]
-
-
-def test_a_history_keeps_as_much_as_was_asked_for_and_a_block_says_for_life_who_asked_for_it(with_plan):
-    few, off, again, skipped, *said = with_plan(HISTORY + """
+    answer(blocks, first, actions.count("snapshot"), at_once, short(entries())[2:])
+    """, [
+        [*([what, mib * MIB] for mib in (12, 20, 16) for what in LIFE), ["segment_free", 20 * MIB]], "segment_alloc", 1,
+        [["alloc", 12 * MIB], ["free_requested", 12 * MIB]], [["free_completed", 12 * MIB], ["alloc", 20 * MIB]],
+    ]),
+    "keeps as much as was asked for and a block says for life who asked for it": (HISTORY + """
     begin(max_entries=4)
     for _ in range(5):
         step()
@@ -75,7 +82,7 @@ def test_a_history_keeps_as_much_as_was_asked_for_and_a_block_says_for_life_who_
     again = short(entries())
     begin(skip_actions=["free_requested"])
     step()
-    skipped = short(entries())
+    skipped = [action for action, _ in short(entries())]
     torch.cuda.memory._record_memory_history(None)
     def frames(tensor):
         blocks = [it for one in torch.cuda.memory._snapshot()["segments"] for it in one["blocks"]]
@@ -97,16 +104,12 @@ def test_a_history_keeps_as_much_as_was_asked_for_and_a_block_says_for_life_who_
     if traceback:
         assert asked_by(traceback(kept.data_ptr())) == said[-1]
     answer(few, off, again, skipped, there, said)
-    """).value
-    assert few == [["free_completed", 20 * MIB], *([what, 16 * MIB] for what in ("alloc", "free_requested", "free_completed"))]
-    assert (off, again) == ([], [])
-    assert [it[0] for it in skipped] == ["alloc", "free_completed"] * 3
-    assert said == [True, [[], ["block", "asks"], ["block", "asks"]]]
-
-
-def test_threads_that_ask_and_free_while_a_history_is_taken(with_plan):
-    """Contexts are gathered with Python's lock; nobody waits for it under a lock of the plan."""
-    assert with_plan(HISTORY + """
+    """, [
+        [["free_completed", 20 * MIB], *([what, 16 * MIB] for what in LIFE)], [], [], ["alloc", "free_completed"] * 3,
+        True, [[], ["block", "asks"], ["block", "asks"]],
+    ]),
+    # Contexts are gathered with Python's lock; nobody waits for it under a lock of the plan.
+    "is taken while threads ask and free": (HISTORY + """
     begin(max_entries=5000)
     def work():
         for _ in range(300):
@@ -120,23 +123,9 @@ def test_threads_that_ask_and_free_while_a_history_is_taken(with_plan):
             live.add(it["addr"])
         else:
             live.remove(it["addr"])
-    print(json.dumps([len(taken), len(live)]))
-    """).value == [2400, 0]
-
-
-@needs(14, "annotations of blocks")
-def test_a_planned_block_can_be_annotated(with_plan, run):
-    program = HISTORY + """
-    kept = block(12)
-    torch.cuda.memory._annotate_tensor(kept, "before")
-    begin()
-    torch.cuda.memory._annotate_tensor(kept, "weights")
-    print(json.dumps([[it["action"], it["size"], it["user_metadata"], it["addr"] == kept.data_ptr(), asked_by(it["frames"])]
-                      for it in entries() if it["action"] == "annotate"]))
-    """
-    planned = with_plan(program).value
-    assert planned == run(STEPS + program).value
-    assert [it[:4] for it in planned] == [["annotate", 12 * MIB, "weights", True]]
+    answer(len(taken), len(live))
+    """, [2400, 0]),
+})
 
 
 def test_a_region_without_the_other_leaves_whole_blocks(run, tmp_path):

@@ -1,6 +1,7 @@
 """Where memory is short a plan gives way: what is idle first, with the plan in force, and then the plan. No request fails for
 which there is a place in a region of its stream. What other streams still use is waited for where PyTorch waits; who observes running
-out of memory is told what the program is told, and no error of CUDA's is lost on the way."""
+out of memory is told what the program is told, and no error of CUDA's is lost on the way. Of a program that goes on after a request failed, as
+a search for the largest batch does, no plan is made, so its later runs find what they find without one."""
 
 import pytest
 import table
@@ -176,7 +177,6 @@ test_it_gives_way = answers({
     """, [True, [0, False, 1]]),
 }, **SHORT)
 
-
 # A stream whose region is busy keeps it, and its plan, since another stream's was idle.
 IDLE_ELSEWHERE = ("""
     kept = block(12)
@@ -244,8 +244,10 @@ test_an_error_of_cudas_is_the_programs_and_loses_no_block = answers({
 })
 
 
-# A server: weights, a forward to see what that takes, a pool in what is left, and then requests. At last it has neither.
-SERVER = """
+def test_a_pool_that_does_not_last_until_the_last_request_is_as_large_with_a_plan(run, twice):
+    """One that lasts: examples/looks_first.py."""
+    # A server: weights, a forward to see what that takes, a pool in what is left, and then requests. At last it has neither.
+    program = """
     weights = [block(10) for _ in range(12)]
     def forward(mib):
         hidden = block(mib)
@@ -264,16 +266,59 @@ SERVER = """
     del pool, weights; it = block(3)
     device = os.environ.get("BUDDY_DEVICE_PLAN") and __import__("pinbuddy").stats()["device"]
     answer(free >> 20, size, reserved, device and device[0])
-"""
-
-
-def test_a_pool_that_does_not_last_until_the_last_request_is_as_large_with_a_plan(run, twice):
-    """One that lasts: examples/looks_first.py."""
+    """
     large = {"PINBUDDY_SIM_DEVICE_MB": "1024"}
-    stock = run(SERVER, "stock", **large).value
-    first, second = (it.value for it in twice(SERVER, **large))
+    stock = run(program, "stock", **large).value
+    first, second = (it.value for it in twice(program, **large))
     assert first[:2] == second[:2] == stock[:2]
     reserved, counts = second[2:]
     assert counts["hits"] > 400 and counts["misses"] == 0 and not counts["dropped"]
     # A segment more at most.
     assert reserved <= first[2] + 20
+
+
+OTHER = pytest.mark.slow("the same search on a smaller and a larger device")
+
+
+@pytest.mark.parametrize("mib", [256, pytest.param(160, marks=OTHER), pytest.param(352, marks=OTHER)])
+def test_a_search_finds_the_same_batch_in_each_run(twice, run, mib):
+    # Bisects for the largest batch of which two steps fit, then takes so many steps with it. Prints batches with what became of them.
+    program = """
+    weights = [block(4) for _ in range(8)]
+    def step(batch):
+        kept = []
+        for _ in range(8):
+            buffer = block(batch * 5 / 2)
+            kept.append(block(batch))
+            del buffer
+        gradients = []
+        while kept:
+            gradients.append(block(4))
+            del kept[-1]
+    def fits(batch):
+        try:
+            step(batch), step(batch)
+            return True
+        except torch.cuda.OutOfMemoryError:
+            pass
+        gc.collect()
+        torch.cuda.empty_cache()
+        return False
+    tries, low, high = [], 0, 64
+    while high - low > 1:
+        middle = (low + high + 1) // 2
+        tries.append([middle, fits(middle)])
+        if tries[-1][1]:
+            low = middle
+        else:
+            high = middle
+    later = [fits(low) for _ in range(10)]
+    print(json.dumps([tries, later, pinbuddy.stats()["device"]]))
+    """
+    settings = {"PINBUDDY_SIM_DEVICE_MB": str(mib)}
+    stock = run(program, BUDDY_DISABLE="1", **settings)
+    failed = [batch for batch, fits in stock.value[0] if not fits]
+    assert failed and all(stock.value[1])
+    for outcome in twice(program, **settings):
+        assert outcome.value == stock.value
+        assert outcome.warnings == []

@@ -1,6 +1,8 @@
-"""Planned device memory with several streams, in children, and beside captures and pools: what is for one of these is PyTorch's, and
-everything else is as ever."""
+"""Planned device memory with several streams and threads, in children, and beside captures and pools: what is for one of these is
+PyTorch's, and everything else is as ever."""
 
+import pytest
+import table
 from device_plans import MIB, answers
 from release import from_minor
 
@@ -103,94 +105,6 @@ test_what_is_used_elsewhere_and_what_is_not_planned = answers({
     """, [True, 2048, True, 3]),
 })
 
-
-def test_each_stream_has_its_own_region(twice):
-    first, planned = twice("""
-    side = torch.cuda.Stream()
-    for _ in range(30):
-        for mib in (14, 26):
-            it = block(mib)
-            with torch.cuda.stream(side):
-                beside = block(mib + 2)
-            del it, beside
-    print(json.dumps(pinbuddy.stats()["device"]))
-    """)
-    assert first.value is None
-    main, side = planned.value
-    assert (main["stream"], main["hits"], main["reserved_bytes"]) == (0, 60, 26 * MIB)
-    assert (side["stream"], side["hits"], side["reserved_bytes"]) == (1, 60, 28 * MIB)
-
-
-def test_the_region_of_another_stream_is_no_block(twice):
-    """Peaks are asked for where a stream has its region for longer than the next one."""
-    stock, planned = twice("""
-    side, peaks = torch.cuda.Stream(), []
-    def use(*sizes):
-        for mib in sizes:
-            block(mib)
-    for step in range(30):
-        use(40, 24)
-        torch.cuda.reset_peak_memory_stats()
-        with torch.cuda.stream(side):
-            use(3, 5)
-        peaks.append(torch.cuda.max_memory_allocated())
-    answer(*peaks)
-    """)
-    assert stock.value == planned.value == [5 * MIB] * 30
-
-
-def test_a_request_longer_than_every_region_is_not_asked_about_and_streams_keep_their_numbers(twice):
-    _, planned = twice("""
-    # Of a stream without a plan, which is the first one all the same.
-    block(64)
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for mib in (12, 20) * 30:
-            block(mib)
-        def counts():
-            return [[it["stream"], it["hits"], it["unplanned"]] for it in pinbuddy.stats()["device"] or []]
-        before, reserved = counts(), torch.cuda.memory_reserved() >> 20
-        # What is recorded has none of it.
-        longer = before and block(40)
-        it = block(12)
-    answer(before, counts(), reserved, torch.cuda.memory_reserved() >> 20)
-    """)
-    before, after, reserved, more = planned.value
-    # The lane did not see the longer one, and is where it was.
-    assert (before, after) == ([[1, 60, 0]], [[1, 61, 0]])
-    assert (reserved, more) == (84, 124)
-
-
-def test_a_child_leaves_its_parents_plan_alone(twice, tmp_path):
-    for outcome in twice("""
-    for _ in range(40):
-        kept = [block(mib) for mib in (3, 2)]
-    child = os.fork()
-    if child == 0:
-        kept.clear()
-        del child
-        assert pinbuddy.stats()["device"] is None
-        sys.exit(0)
-    print(json.dumps(os.waitpid(child, 0)[1]))
-    """):
-        assert outcome.quiet.value == 0, outcome.stderr
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_expandable_segments_hold_a_region(twice):
-    # What comes last finds no gap: three pages more than a plan needs.
-    runs = twice("""
-    for _ in range(30):
-        first, second = block(30), block(12)
-        del first
-        third = block(34)
-        del second, third
-    device = pinbuddy.stats()["device"]
-    answer(device and device[0]["hits"], torch.cuda.memory_reserved() >> 20)
-    """, PYTORCH_ALLOC_CONF="expandable_segments:True")
-    assert [it.value for it in runs] == [[None, 80], [90, 60]]
-
-
 POOL = """
     pooled = []
     @contextlib.contextmanager
@@ -200,7 +114,6 @@ POOL = """
             yield
             pooled.append(block(12))
 """
-
 
 test_beside_a_capture_or_a_pool_of_another_thread = answers({
     # Before 2.15 upstream's allocator takes an open pool for a capture: it records no event, and gives nothing back.
@@ -251,18 +164,181 @@ test_beside_a_capture_or_a_pool_of_another_thread = answers({
     """, [True], {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, "PYTORCH_NO_CUDA_MEMORY_CACHING is set"),
 })
 
-
-def test_a_recording_has_what_is_asked_beside_a_pool(twice):
-    """A run with the plan would ask it for these."""
-    _, planned = twice("""
+test_a_recorded_run_and_the_next_one = table.answers({
+    "each stream has its own region": ("""
+    side = torch.cuda.Stream()
+    for _ in range(30):
+        for mib in (14, 26):
+            it = block(mib)
+            with torch.cuda.stream(side):
+                beside = block(mib + 2)
+            del it, beside
+    device = pinbuddy.stats()["device"]
+    answer(device and [[it[name] for name in ("stream", "hits", "reserved_bytes")] for it in device])
+    """, [[None], [[[0, 60, 26 * MIB], [1, 60, 28 * MIB]]]]),
+    # Peaks are asked for where a stream has its region for longer than the next one.
+    "the region of another stream is no block": ("""
+    side, peaks = torch.cuda.Stream(), []
+    def use(*sizes):
+        for mib in sizes:
+            block(mib)
+    for step in range(30):
+        use(40, 24)
+        torch.cuda.reset_peak_memory_stats()
+        with torch.cuda.stream(side):
+            use(3, 5)
+        peaks.append(torch.cuda.max_memory_allocated())
+    answer(*peaks)
+    """, [[5 * MIB] * 30] * 2),
+    # The lane does not see the longer one, and is where it was.
+    "a request longer than every region is not asked about and streams keep their numbers": ("""
+    # Of a stream without a plan, which is the first one all the same.
+    block(64)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for mib in (12, 20) * 30:
+            block(mib)
+        def counts():
+            return [[it["stream"], it["hits"], it["unplanned"]] for it in pinbuddy.stats()["device"] or []]
+        before, reserved = counts(), torch.cuda.memory_reserved() >> 20
+        # What is recorded has none of it.
+        longer = before and block(40)
+        it = block(12)
+    answer(before, counts(), before and [reserved, torch.cuda.memory_reserved() >> 20])
+    """, [[[], [], []], [[[1, 60, 0]], [[1, 61, 0]], [84, 124]]]),
+    "a child leaves its parent's plan alone": ("""
+    for _ in range(40):
+        kept = [block(mib) for mib in (3, 2)]
+    def child():
+        kept.clear()
+        assert pinbuddy.stats()["device"] is None
+    status = forked(child, sys.exit)
+    folder = os.path.dirname(os.environ["BUDDY_DEVICE_PLAN"])
+    answer(status, len(os.listdir(folder)))
+    """, [[0, 0], [0, 1]]),
+    # What comes last finds no gap: three pages more than a plan needs.
+    "expandable segments hold a region": ("""
+    for _ in range(30):
+        first, second = block(30), block(12)
+        del first
+        third = block(34)
+        del second, third
+    device = pinbuddy.stats()["device"]
+    answer(device and device[0]["hits"], torch.cuda.memory_reserved() >> 20)
+    """, [[None, 80], [90, 60]], {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}),
+    # A run with the plan would ask it for these.
+    "a recording has what is asked beside a pool": ("""
     # The plan has a place for it, too: PyTorch would have a segment of 2 MiB.
     use_gpu()
 """ + POOL + """
     with elsewhere(pool()):
         for mib in (3, 5) * 30:
             block(mib)
-    answer(*pinbuddy.stats()["device"] or [])
-    """)
-    (stream,) = planned.value
     # A short request lies apart from long ones.
-    assert (stream["hits"], stream["unplanned"], stream["reserved_bytes"]) == (61, 0, 5 * MIB + 4096), stream
+    answer(*([it[name] for name in ("hits", "unplanned", "reserved_bytes")] for it in pinbuddy.stats()["device"] or []))
+    """, [[], [[61, 0, 5 * MIB + 4096]]]),
+}, how="twice", quiet=True)
+
+# Threads that ask at once: on one stream and on streams of their own, with streams that use one another's blocks, and caches that are
+# emptied meanwhile. The program looks whether anybody else writes to a block.
+THREADS = 3
+HEAD = f"""
+    PAGE, THREADS = 4096, {THREADS}
+    streams = [torch.cuda.Stream() for _ in range(1 if os.environ["STREAMS"] == "shared" else THREADS)]
+    def sizes_of(number):
+        draw = random.Random(number)
+        return [draw.randrange(MIB + 1, 6 * MIB) / MIB for _ in range(12)]
+    # Streams are numbered by their first requests.
+    for stream in streams:
+        with torch.cuda.stream(stream):
+            block(2)
+"""
+# The same, by one thread after the other.
+RECORD = HEAD + """
+    for step in range(30):
+        for number in range(THREADS):
+            with torch.cuda.stream(streams[number % len(streams)]):
+                live = []
+                for at, size in enumerate(sizes_of(number)):
+                    live.append(block(size))
+                    if at % 4 == 3:
+                        del live[at % len(live)]
+                del live
+"""
+# Each thread keeps some blocks for a while and writes their ends, on the stream that it asked on.
+PROGRAM = HEAD + """
+    marks = [torch.full((PAGE,), mark, dtype=torch.uint8).pin_memory() for mark in range(100)]
+    ended, turns = [], threading.Barrier(THREADS)
+
+    def work(number):
+        stream, other = streams[number % len(streams)], torch.cuda.Stream()
+        out = torch.empty(PAGE, dtype=torch.uint8, pin_memory=True)
+        def check(tensor, mark):
+            for part in (tensor[:PAGE], tensor[-PAGE:]):
+                out.copy_(part, non_blocking=True)
+                stream.synchronize()
+                assert torch.equal(out, marks[mark]), [number, tensor.numel(), mark]
+        for step in range(12):
+            if step % 4 == 0:
+                # So that they run at once.
+                turns.wait(120)
+            live = []
+            for at, size in enumerate(sizes_of(number)):
+                mark, tensor = (number * 25 + step + at) % 100, block(size)
+                tensor[:PAGE].copy_(marks[mark], non_blocking=True)
+                tensor[-PAGE:].copy_(marks[mark], non_blocking=True)
+                live.append((tensor, mark))
+                if at % 4 == 3:
+                    check(*live.pop(at % len(live)))
+                if at % 6 == 5:
+                    tensor, mark = live.pop(0)
+                    check(tensor, mark)
+                    other.wait_stream(stream)
+                    with torch.cuda.stream(other):
+                        # Read late: nobody may have the place before.
+                        torch.cuda._sleep(200_000)
+                        late = tensor[:PAGE].to("cpu", non_blocking=True)
+                    tensor.record_stream(other)
+                    del tensor
+                    if step % 3 == 0:
+                        other.synchronize()
+                        assert torch.equal(late, marks[mark]), [number, "late", mark]
+            if os.environ["CLEAR"] == "yes" and step % 4 == number:
+                torch.cuda.empty_cache()
+            for it in live:
+                check(*it)
+            tensor = live = None
+
+    def watched(number):
+        with torch.cuda.stream(streams[number % len(streams)]):
+            if error := refused(lambda: work(number)):
+                turns.abort()
+        ended.append(error)
+
+    def reports():
+        while len(ended) < THREADS:
+            torch.cuda.memory_stats()
+            torch.cuda.memory_snapshot()
+            time.sleep(0.05)
+
+    together(reports, *[lambda number=number: watched(number) for number in range(THREADS)])
+    torch.cuda.synchronize()
+    device = pinbuddy.stats()["device"]
+    torch.cuda.empty_cache()
+    # What was freed for another stream is settled, and nothing lives.
+    stats = torch.cuda.memory_stats()
+    ends = [stats[name + ".all.current"] for name in ("allocation", "active", "allocated_bytes", "requested_bytes")]
+    answer(ended, ends, torch.cuda.memory_reserved(), device)
+"""
+
+
+@pytest.mark.parametrize("streams", ["shared", "own"])
+def test_threads_share_a_plan(run, tmp_path, streams):
+    settings = {"BUDDY_DEVICE_PLAN": str(tmp_path / "device.json"), "STREAMS": streams}
+    run(RECORD, **settings)
+    for clear in ("no", "yes"):
+        ended, ends, reserved, device = run(PROGRAM, CLEAR=clear, **settings).value
+        assert ended == [None] * THREADS and ends == [0] * 4, (ended, ends)
+        assert reserved < 4 << 20, "the regions are given back, all but what is small"
+        assert len(device) == (1 if streams == "shared" else THREADS), device
+        assert sum(it["hits"] + it["borrowed"] for it in device) > 100, device

@@ -5,16 +5,8 @@ import json
 from collections import Counter
 
 from conftest import command_line
-from device_plans import TRAINING
+from device_plans import MIB, TRAINING
 from recorded import ops, read
-
-MIB = 1 << 20
-
-
-def requests(events: list[dict]) -> list[tuple]:
-    """What was asked for, and on which stream."""
-    return [(it["bytes"], it["device"], it["stream"]) for it in events if it["op"] == "alloc"]
-
 
 plan = functools.partial(command_line, "plan", check=True)
 
@@ -67,10 +59,10 @@ def test_enabled_with_a_plan_the_requests_are_the_same_and_its_region_is_none_an
     """ + TRAINING
     stock, planned = (run(enabled, TRACE=str(file)).quiet.value for file in files)
     assert stock["device"] is None and planned["device"][0]["hits"] == planned["asked"]
-    first, second = (read(file)[1] for file in files)
-    assert requests(first) == requests(second)
-    assert len([it for it in requests(second) if it[0] > MIB]) == planned["asked"]
-    first, second = (Counter(it["op"] for it in events if "segment" not in it["op"]) for events in (first, second))
+    events = [read(file)[1] for file in files]
+    first, second = ([(it["bytes"], it["device"], it["stream"]) for it in all if it["op"] == "alloc"] for all in events)
+    assert first == second and sum(size > MIB for size, *_ in second) == planned["asked"]
+    first, second = (Counter(it["op"] for it in all if "segment" not in it["op"]) for all in events)
     assert first == second
     # A trace, its plan, and a run with that: every request from 256 KiB on has its place.
     said = plan(files[0], "--out", made, "--time-limit", "5")

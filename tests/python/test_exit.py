@@ -11,7 +11,6 @@ WITHOUT_A_THREAD = pytest.mark.slow("ends that differ only by having no thread o
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "1"}
 HEAD = "tensor = pinned(8)\n"
 
-
 # Ends of what a fork's torch or the released library may end in another order: of objects, handlers, streams and threads.
 RELEASE = pytest.mark.release
 LATE = """class Late:

@@ -33,12 +33,8 @@ pytestmark = [
 ]
 
 
-def programs() -> list[str]:
-    return [name for name, (_, _, quick) in PROGRAMS.items() if ALL or quick]
-
-
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("program", programs())
+@pytest.mark.parametrize("program", [name for name, (_, _, quick) in PROGRAMS.items() if ALL or quick])
 def test_each_call_fails_in_turn(program, part):
     pythons, most, only = map(interpreter, ("fork", "stock")), min(MOST, MOST_OF.get(program, MOST)), None if ALL else cases.COMMONEST
     swept = sweep.sweep(*pythons, program, most, KINDS, only, (part, PARTS))

@@ -116,8 +116,6 @@ def test_an_allocator_that_ignores_events_is_found(run, which, lie):
             del tensor
             again = torch.empty(2 << 20, dtype=torch.uint8, pin_memory=True).fill_(2)
         torch.cuda.synchronize()
-        from faults.steps import statistics
-        sys = __import__("sys")
         sys.exit(statistics()["hazards"])
     """
     settings = {key: it for key, it in GUARD.items() if key != "BUDDY_GUARD"}

@@ -6,7 +6,6 @@ of two where bytes are compared, since stock rounds up to them. The fork pins fo
 ahead), so that all counters can be compared.
 """
 
-import contextlib
 import ctypes
 import itertools
 import json
@@ -42,15 +41,6 @@ def settle() -> None:
     torch._C._host_emptyCache()
     torch.cuda.reset_peak_host_memory_stats()
     torch.cuda.reset_accumulated_host_memory_stats()
-
-
-@contextlib.contextmanager
-def settings(text: str, back: str):
-    torch.cuda.memory._set_allocator_settings(text)
-    try:
-        yield
-    finally:
-        torch.cuda.memory._set_allocator_settings(back)
 
 
 def use(tensor) -> None:
@@ -107,16 +97,17 @@ def parts_of_it_are_pinned(size):
 def cached_up_to_a_limit(size):
     """`pinned_max_cached_size_mb`, from 2.13 on: longer blocks are unpinned when they are freed."""
     seen = []
-    with settings("pinned_max_cached_size_mb:1", "pinned_max_cached_size_mb:1048576"):
-        for used in (False, True):
-            block = pinned(size)
-            if used:
-                use(block)
-            seen.append(counts()["allocated_bytes.current"])
-            del block
-            other = pinned(0.001)
-            seen.append(counts()["allocated_bytes.current"])
-            del other
+    torch.cuda.memory._set_allocator_settings("pinned_max_cached_size_mb:1")
+    for used in (False, True):
+        block = pinned(size)
+        if used:
+            use(block)
+        seen.append(counts()["allocated_bytes.current"])
+        del block
+        other = pinned(0.001)
+        seen.append(counts()["allocated_bytes.current"])
+        del other
+    torch.cuda.memory._set_allocator_settings("pinned_max_cached_size_mb:1048576")
     return seen
 
 

@@ -1,7 +1,9 @@
-"""The Python package on a machine with a GPU, without one, and when disabled."""
+"""The Python package on a machine with a GPU, without one, and when disabled; and `pinbuddy.memory_summary()`, the table that people
+read."""
 
 import inspect
 import operator
+import re
 import types
 import typing
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pinbuddy
 import pytest
 from conftest import MIB
-from pinbuddy import _types
+from pinbuddy import _summary, _types
 from plugin import IS_PLUGIN
 from program import engine_segment, hold
 from table import answers
@@ -143,3 +145,161 @@ def test_with_no_gpu_or_disabled_nothing_is_pinned_and_nothing_fails(run, gpu, d
     else:
         assert stats["segments"] == [] and stats["budget"] is None and "nothing pinned" in summary and "cold" in summary
     assert outcome.stderr == ""
+
+
+GIB = 1 << 30
+
+
+def gauge(current: int, peak: int, allocated: int, freed: int):
+    return {"current": current, "peak": peak, "allocated": allocated, "freed": freed}
+
+
+def segment(kind: str, size: int, free: int, run: int, huge=None, page=None, node=None, home=None):
+    memory = {"backing": "pages" if page else "cuda", "page_bytes": page, "huge_bytes": huge}
+    counts = {"kind": kind, "bytes": size, "free_bytes": free, "largest_free_run_bytes": run}
+    active = {"live_bytes": size - free, "pending_bytes": 0}
+    return counts | active | memory | {"numa_node": node, "home_node": home}
+
+
+STATS = {
+    "state": "on",
+    "warm_up": {"mode": "background", "phase": "paused", "pinned": 8, "owed": 4, "stopped": "cudaHostAlloc failed: out of memory"},
+    "budget": {"bytes": 63 * GIB + GIB // 2, "why": "half of the 127 GiB of MemAvailable, shared by 2 processes (LOCAL_WORLD_SIZE)"},
+    "engine": {
+        "pinned_bytes": gauge(6 * GIB, 10 * GIB, 1030 * GIB, 1024 * GIB),
+        "segments": gauge(5, 9, 1029, 1024),
+        "active_bytes": gauge(2 * GIB + 259 * MIB, 8 * GIB, 4096 * GIB, 4093 * GIB),
+        "active_blocks": gauge(4, 71, 1_234_567, 1_234_563),
+        "pending_bytes": gauge(4096, 512 * MIB, 9 * GIB, 9 * GIB - 4096),
+        "pending_blocks": gauge(1, 4, 90, 89),
+        "idle_bytes": 3 * GIB + 765 * MIB - 4096, "dedicated_bytes": 2 * GIB, "largest_free_run_bytes": GIB,
+        "hits": 1_234_567, "misses": 1029,
+    },
+    "plan": None,
+    "segments": [
+        segment("dedicated", 2 * GIB, 0, 0),
+        segment("large", GIB, 865 * MIB - 4096, 700 * MIB, GIB, 2 * MIB, 1),
+        segment("small", GIB, 924 * MIB, 800 * MIB, 990 * MIB, 2 * MIB, 1),
+        segment("idle", GIB, GIB, GIB, GIB, 2 * MIB, 1),
+        segment("idle", GIB, GIB, GIB, 0, 4096),
+    ],
+}
+
+TABLE = """\
+|==========================================================================|
+|                       pinbuddy: pinned host memory                       |
+|--------------------------------------------------------------------------|
+|        Metric        |  Current   |    Peak    | Tot alloc  | Tot freed  |
+|==========================================================================|
+| Pinned (allocated)   |    6.0 GiB |   10.0 GiB |    1.0 TiB |    1.0 TiB |
+|   of it dedicated    |    2.0 GiB |            |            |            |
+| Active               |    2.3 GiB |    8.0 GiB |    4.0 TiB |    4.0 TiB |
+|   of it pending      |    4.0 KiB |  512.0 MiB |    9.0 GiB |    9.0 GiB |
+| Idle                 |    3.7 GiB |            |            |            |
+|--------------------------------------------------------------------------|
+| Segments             |          5 |          9 |       1029 |       1024 |
+| Active blocks        |          4 |         71 |    1234567 |    1234563 |
+|   of them pending    |          1 |          4 |         90 |         89 |
+|--------------------------------------------------------------------------|
+| Largest free block   | 1 GiB                                             |
+| Fragmentation        | 7.5 %                                             |
+| Hit rate             | 99.9 % of 1234567 requests needed no pin          |
+| Segments by kind     | 1 large, 1 small, 1 dedicated, 2 idle             |
+| Memory               | 2 GiB by CUDA; 2 GiB in pages of 2 MiB on node 1; |
+|                      | 1 GiB in pages of 2 MiB (96 % huge) on node 1; 1  |
+|                      | GiB in pages of 4 KiB                             |
+| Warm-up              | background, paused: 8 segments pinned, 4 owed;    |
+|                      | stopped: cudaHostAlloc failed: out of memory      |
+| Budget               | 63.5 GiB, half of the 127 GiB of MemAvailable,    |
+|                      | shared by 2 processes (LOCAL_WORLD_SIZE)          |
+|==========================================================================|
+"""
+
+
+def test_the_whole_table_is_what_people_read():
+    assert _summary.summary(STATS) == TABLE.rstrip("\n")
+
+
+def test_a_plan_has_a_row_and_its_regions_are_counted():
+    counts = {"pinned": True, "hits": 987, "misses": 3, "unplanned": 10, "borrowed": 0}
+    counts |= {"drift": 2, "resyncs": 1, "given_up": 1}
+    segments = [segment("planned", GIB, 0, 0), *STATS["segments"]]
+    table = _summary.summary(STATS | {"plan": counts, "segments": segments})
+    assert cells(table, "Segments by kind")[0].startswith("1 planned, 1 large")
+    text = " ".join(it.strip("| ") for it in table.splitlines()[-6:])
+    assert "98.7 % of 1000 requests got their place; 3 found it taken, 10 not in the plan, 2 times out of step" in text
+    assert "1 time back in step, 1 time given up" in text
+    nothing = dict.fromkeys(counts, 0) | {"pinned": False}
+    assert cells(_summary.summary(STATS | {"plan": nothing}), "Plan") == ["no request yet"]
+
+
+def test_memory_for_the_devices_of_a_node_has_a_row_where_nodes_are_told_apart():
+    parts = [("large", 2, 1, 0), ("idle", 1, 1, 1), ("small", 4, 3, 0), ("idle", 1, 1, None)]
+    segments = [segment(kind, size * GIB, free * GIB, free * GIB, home=node) for kind, size, free, node in parts]
+    (row,) = cells(_summary.summary(STATS | {"segments": segments}), "For devices on")
+    assert row == "node 0: 6 GiB, 2 GiB active; node 1: 1 GiB, 0 B"
+    assert _summary._by_node(segments) == f"{row} active; an unknown node: 1 GiB, 0 B active"
+    assert "For devices on" not in _summary.summary(STATS)
+
+
+@pytest.mark.checkout("the page is in docs")
+def test_the_table_in_the_documentation_is_this_one():
+    assert TABLE in (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+
+
+def test_the_summary_counts_what_is_live_and_what_is_idle(torch, pinned):
+    pinbuddy.warm_up(wait=True)
+    tensor = pinned(8 * MIB)
+    engine = pinbuddy.stats()["engine"]
+    summary = pinbuddy.memory_summary()
+    for table in (TABLE, summary):
+        assert len({len(line) for line in table.splitlines()}) == 1, table
+    assert cells(summary, "Active")[0] == "8.0 MiB"
+    assert cells(summary, "Active blocks")[0] == "1"
+    assert cells(summary, "Pinned (allocated)")[0] == _summary.size_text(engine["pinned_bytes"]["current"])
+    assert cells(summary, "Idle")[0] == _summary.size_text(engine["idle_bytes"])
+    assert "1 large" in cells(summary, "Segments by kind")[0]
+    del tensor
+    assert cells(pinbuddy.memory_summary(), "Active")[0] == "0 B"
+
+
+def cells(summary: str, label: str) -> list[str]:
+    (line,) = [it for it in summary.splitlines() if it.startswith(f"| {label}  ")]
+    return [it.strip() for it in line.strip("|").split("|")][1:]
+
+
+def test_idle_segments_are_not_fragmented_and_dedicated_regions_do_not_count():
+    idle = [segment("idle", GIB, GIB, GIB)] * 3
+    dedicated = segment("dedicated", 2 * GIB, 2 * GIB, 0)
+    assert [_summary.fragmentation(it) for it in ([], [dedicated], [*idle, dedicated])] == [0, 0, 0]
+    assert _summary.fragmentation([segment("large", GIB, 64 * MIB, 16 * MIB)]) == 0.75
+
+
+def test_sizes_read_as_people_say_them():
+    for size, text in [
+        (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (135_790_592, "129.5 MiB"), (GIB - 1, "1.0 GiB"), (1536 * GIB, "1.5 TiB"),
+        (1 << 60, "1024.0 PiB"),
+    ]:
+        assert _summary.size_text(size).rstrip() == text
+
+
+def warm_up(mode: str, phase: str, pinned: int, owed: int) -> dict:
+    return {"warm_up": {"mode": mode, "phase": phase, "pinned": pinned, "owed": owed, "stopped": None}}
+
+
+@pytest.mark.parametrize("stats, label, text", [
+    (warm_up("off", "cold", 0, 8), "Warm-up", "off: nothing is pinned ahead, unless by warm_up()"),
+    (warm_up("sync", "cold", 0, 1), "Warm-up", "sync, cold: 0 segments pinned, 1 owed"),
+    (warm_up("background", "done", 1, 0), "Warm-up", "background, done: 1 segment pinned"),
+    ({"budget": {"bytes": (1 << 64) - 1, "why": "since no limit is known"}}, "Budget", "none, since no limit is known"),
+    ({"budget": None}, "Budget", "decided when something is first pinned"),
+])
+def test_it_is_put_in_words(stats, label, text):
+    assert cells(_summary.summary(STATS | stats), label) == [text]
+
+
+@pytest.mark.parametrize("state", ["off", "retired", "forked", "on"])
+def test_off_is_one_line_with_a_reason(state):
+    summary = _summary.summary(STATS | {"state": state, "engine": None})
+    reason = {"off": "BUDDY_DISABLE=1", "forked": "forked child"}.get(state, "retired")
+    assert re.fullmatch(f"pinbuddy is off: .*{reason}.*\\.", summary)

@@ -1,15 +1,15 @@
-"""BUDDY_PLAN: a program that ran once starts with what it needs."""
+"""BUDDY_PLAN: a program that ran once starts with what it needs. Memory is pinned once CUDA is initialised, before the first request; idle,
+it goes back by itself, is unlocked, and comes back when it is needed (without a plan: test_examples.py). Another program's plan is never
+replaced unasked, and a run says at its start if it cannot be recorded."""
 
 import json
-import os
 import signal
-import sys
 
 import plans
 import pytest
 from conftest import needs
-from measure import at_least, compare_pairs, torch_folder
-from plans import MIB, TRAINING
+from measure import at_least, compare_pairs
+from plans import LOOP, MIB, TRAINING
 
 SETTINGS = {"BUDDY_THRESHOLD_MB": "1"}
 
@@ -92,8 +92,135 @@ def test_a_block_waits_for_its_streams(run, plan):
 
 
 @pytest.mark.timing
-def test_a_planned_pair_is_faster_than_stocks(plan):
+def test_a_planned_pair_is_faster_than_stocks(torch_folders, plan):
     plans.write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]])
-    stock, fork = (torch_folder(python) for python in (os.environ["PINBUDDY_STOCK_PYTHON"], sys.executable))
-    ratios = compare_pairs(stock, fork, 8 * MIB, processes=8, BUDDY_PLAN=plan)["ratios"]
+    ratios = compare_pairs(*torch_folders, 8 * MIB, processes=8, BUDDY_PLAN=plan)["ratios"]
     assert at_least(ratios) <= 0.6, f"planned / stock: {ratios}"
+
+
+# Two blocks that are live at once, and then what the plan has pinned before anything was asked for.
+RECORDED = """
+import torch
+for _ in range(12):
+    [torch.empty(size << 20, dtype=torch.uint8, pin_memory=True) for size in SIZES]
+print(0)
+"""
+REPEAT = RECORDED.replace("SIZES", "(8, 24)")
+VARY = RECORDED.replace("SIZES", "(8 + _, 24 - _ * _ % 7)")
+
+
+@pytest.fixture
+def looks(run, plan):
+    """``looks(begin, seconds, recorded)``: what is pinned before CUDA is up, some time after it, and after
+    a request, in a run with the plan of `recorded`."""
+
+    def looks(begin, seconds, recorded=REPEAT):
+        plans.recorded(run, plan, recorded, **SETTINGS)
+        return run(f"""
+def at_once():
+    return pinbuddy.stats()["engine"]["pinned_bytes"]["current"]
+before = at_once()
+{begin}
+with contextlib.suppress(TimeoutError):
+    until(at_once, {seconds})
+early = at_once()
+block = pinned(24)
+answer(before, early, at_once())
+""", BUDDY_PLAN=str(plan), **SETTINGS).quiet.value
+
+    return looks
+
+
+@pytest.mark.parametrize("recorded", [pytest.param(REPEAT, marks=pytest.mark.release), VARY], ids=["slots", "amounts"])
+def test_a_plan_is_pinned_before_the_first_request(looks, recorded):
+    # It has a context then.
+    before, early, after = looks("there = torch.zeros(8, device='cuda')", 60, recorded)
+    assert before == 0 and early >= 32 << 20 and after == early
+
+
+def test_nothing_is_pinned_early_without_a_device_in_use(looks):
+    before, early, after = looks("torch.cuda.init()", 0.5)
+    assert (before, early) == (0, 0) and after > 0
+
+
+def test_it_is_pinned_for_the_device_that_the_program_uses(run, plan):
+    """As each rank of a launcher that shows all GPUs to all: on which node memory lies depends on it."""
+    plans.recorded(run, plan, REPEAT, **SETTINGS)
+    assert run("""
+        torch.cuda.set_device(1)
+        there = torch.zeros(8, device="cuda")
+        until(lambda: pinbuddy.stats()["engine"]["pinned_bytes"]["current"] > 0)
+        until(lambda: top().get("pinned_bytes"))
+        answer(top()["device"])
+        """, BUDDY_PLAN=str(plan), BUDDY_LIVE="1", PINBUDDY_SIM_DEVICES="2", **SETTINGS).value == [1]
+
+
+@pytest.mark.simulated("what a driver locks is in no count")
+def test_a_plan_sleeps_after_one_clear_and_wakes_with_its_first_request(run, plan):
+    """By default: the clear is foreseen, since the recorded loop goes on after it, and then nobody asks for anything."""
+    program = """
+    use_gpu()
+    def locked():
+        with open("/proc/self/status") as lines:
+            return max(int(it.split()[1]) for it in lines if it.startswith("VmLck:")) >> 10
+    def pinned_now():
+        return sum(it["bytes"] for it in pinbuddy.stats()["segments"]) // MIB
+    def iterate():
+        for size in (24, 32):
+            pinned(size)
+    for _ in range(6):
+        iterate()
+        torch._C._host_emptyCache()
+    held = locked()
+    sleeps = pinbuddy.stats()["plan"] is not None
+    if sleeps:
+        until(lambda: pinned_now() == 0, 30)
+    asleep = locked()
+    first = pinned(24)
+    if sleeps:
+        until(lambda: pinned_now() >= held, 30)
+    answer(held, asleep, locked(), sleeps, pinbuddy.stats()["engine"]["returned_bytes"] // MIB)
+    """
+    plans.recorded(run, plan, program)
+    held, asleep, awake, sleeps, returned = run(program, BUDDY_PLAN=str(plan)).value
+    assert sleeps and held >= 32 and asleep == 0 and awake >= held and returned >= held, (held, asleep, awake, returned)
+
+
+OWN, OTHER = {"SIZES": "[5, 7, 6]"}, {"SIZES": "[29, 25.5, 31, 24.5]"}
+
+
+def test_another_programs_plan_stays_and_one_line_says_what_to_do(run, plan):
+    run(LOOP, BUDDY_PLAN=str(plan), STEPS="20", **OWN)
+    text = plan.read_text()
+    for update, then in [("0", "BUDDY_PLAN_UPDATE=1"), ("1", "It is made anew")]:
+        assert plan.read_text() == text
+        (line,) = run(LOOP, BUDDY_PLAN=str(plan), BUDDY_PLAN_UPDATE=update, STEPS="20", **OTHER).warnings
+        assert "does not fit this program: of its first 60 requests" in line and then in line, line
+
+
+@needs(11, "plans of device memory")
+def test_a_device_plan_of_another_program_stays_and_says_so(run, plan):
+    device = {"BUDDY_DEVICE_PLAN": str(plan), "KIND": "device"}
+    run(LOOP, STEPS="100", LIVE="0", SIZES="[12, 20, 16]", **device)
+    assert json.loads(text := plan.read_text())["plans"]
+    # Of three that are live, there is room for one.
+    (line,) = run(LOOP, STEPS="100", SIZES="[15, 17, 19, 18]", **device).warnings
+    assert f"the plan in {plan} does not fit this program: it had a place for " in line and "remove the file" in line, line
+    assert plan.read_text() == text
+    assert run(LOOP, STEPS="100", LIVE="0", SIZES="[12, 20, 16]", **device).warnings == []
+
+
+@pytest.mark.parametrize("variable, name, says", [
+    ("BUDDY_PLAN", "file/run.plan", "Not a directory"),
+    ("BUDDY_PLAN", "link", "symbolic link"),
+    pytest.param("BUDDY_DEVICE_PLAN", "gone/run.plan", "is not there", marks=needs(11, "plans of device memory")),
+])
+def test_what_cannot_be_written_is_said_at_the_start(run, tmp_path, variable, name, says):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "gone" / "run.plan")
+    kind = "device" if variable == "BUDDY_DEVICE_PLAN" else "pinned"
+    outcome = run(LOOP, STEPS="100", KIND=kind, **OWN, **{variable: str(tmp_path / name)})
+    (line,) = outcome.warnings
+    assert says in line and str(tmp_path / name) in line
+    assert outcome.stderr.index(line) < outcome.stderr.index("the program begins")
+    assert (tmp_path / "link").is_symlink() and not (tmp_path / "gone").exists()

@@ -5,7 +5,6 @@ import json
 import pytest
 from plans import MIB, write
 
-
 # A training with small requests among large ones. STEPS: what its loop does besides.
 PROGRAM = """
     steps = os.environ.get("STEPS", "").split()
@@ -48,7 +47,6 @@ PROGRAM = """
     print(json.dumps({"plan": pinbuddy.stats()["plan"], "pins": stats()["num_host_alloc"] - warm}))
 """
 
-
 # So that nothing is pinned ahead in the first run.
 SETTINGS = {"BUDDY_BLOCK_COUNT": "0"}
 
@@ -90,8 +88,10 @@ def test_a_run_whose_plan_is_refused_has_the_default_threshold(run, plan):
     assert run(threshold, BUDDY_PLAN=str(plan)).value == 0
 
 
-# A data loader pins its batches in a thread of its own, a new one in each epoch and in each evaluation.
-EPOCHS = """
+@pytest.mark.parametrize("evaluates", [0, 1])
+def test_threads_of_more_epochs_than_were_recorded_are_planned(run, plan, evaluates):
+    # A data loader pins its batches in a thread of its own, a new one in each epoch and in each evaluation.
+    program = """
     def images(count, bytes):
         return Items(count, lambda index: torch.full((bytes,), index % 250, dtype=torch.uint8))
     def batches(data):
@@ -111,18 +111,14 @@ EPOCHS = """
         for batch in batches(evaluate) if os.environ["EVALUATES"] == "1" else []:
             torch.cuda.synchronize()
     print(json.dumps(pinbuddy.stats()["plan"]))
-"""
-
-
-@pytest.mark.parametrize("evaluates", [0, 1])
-def test_threads_of_more_epochs_than_were_recorded_are_planned(run, plan, evaluates):
+    """
     settings = SETTINGS | {"BUDDY_PLAN": str(plan), "EVALUATES": evaluates}
-    assert run(EPOCHS, EPOCHS="2", **settings).warnings == []
+    assert run(program, EPOCHS="2", **settings).warnings == []
     made = json.loads(plan.read_text())
     # With a lane for each thread it was 1.45. Nobody knows what the program does while the loader has most batches: it is ahead,
     # in one run in six so that it is 1.27.
     assert sum(made["regions"]) <= 1.3 * made["facts"]["peak"], "threads that never live at once share memory"
-    counts = run(EPOCHS, EPOCHS="8", **settings).quiet.value
+    counts = run(program, EPOCHS="8", **settings).quiet.value
     asked = counts["hits"] + counts["misses"] + counts["unplanned"]
     # The thread is ahead of the program by another number of batches each time. Evaluations are a twentieth of all requests.
     assert counts["hits"] >= 0.97 * asked, counts

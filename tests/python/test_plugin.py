@@ -68,13 +68,9 @@ SPOILT = {kind: act for kind, (act, _) in MISFITS.items()} | {None: lambda packa
 SPOILT["no manifest"] = lambda package: (package / "plugin.json").unlink()
 
 
-def spoil(package: Path, kind: str | None) -> None:
-    SPOILT[kind](package)
-
-
 @pytest.mark.parametrize("kind", [pytest.param("version", marks=real), *[*MISFITS][1:]])
 def test_what_does_not_fit_is_one_line_and_stocks_allocator(run, tmp_path, kind):
-    spoil(copy(tmp_path), kind)
+    SPOILT[kind](copy(tmp_path))
     program = """
     import json, torch
     tensor = torch.empty(8 << 20, pin_memory=True).fill_(7)
@@ -92,7 +88,7 @@ def test_what_does_not_fit_is_one_line_and_stocks_allocator(run, tmp_path, kind)
 
 @pytest.mark.parametrize("kind, variables", [("header", {}), (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})])
 def test_programs_that_ask_go_on_where_it_does_not_serve(run, tmp_path, kind, variables):
-    spoil(copy(tmp_path), kind)
+    SPOILT[kind](copy(tmp_path))
     outcome = run(WHO, PYTHONPATH=tmp_path, **SMALL, **variables)
     on, state, works, version, settings, summary, *_ = outcome.value
     assert (on, state, works, settings) == (False, "absent", True, False)
@@ -107,7 +103,7 @@ def test_a_torch_without_cuda_is_nothing_to_warn_of(tmp_path):
 
 
 def test_a_closed_standard_error_is_no_reason_to_fail(run, tmp_path):
-    spoil(copy(tmp_path), "version")
+    SPOILT["version"](copy(tmp_path))
     program = """
     import os, subprocess, sys, json
     code = "import torch; print(torch.empty(8, pin_memory=True).is_pinned())"
@@ -181,7 +177,7 @@ def test_an_unpacked_libtorch_is_known_by_its_version_and_header(tmp_path):
     ("no manifest", {}, "not a pinbuddy fork", ""),
 ])
 def test_the_doctor_names_what_is_wrong(tmp_path, kind, variables, why, to_do):
-    spoil(copy(tmp_path), kind)
+    SPOILT[kind](copy(tmp_path))
     said = report(PYTHONPATH=tmp_path, **variables)
     assert re.search(why, said["why"]) and re.search(to_do, said["to_do"]), said
 

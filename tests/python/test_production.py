@@ -11,10 +11,16 @@ COUNT = {"PINBUDDY_SIM_LOCK": "0", "PINBUDDY_SIM_QUIET": "1", "BUDDY_MAX_MB": "2
 # Mapped memory would be touched.
 COUNT["BUDDY_BACKING"] = "cuda"
 
-# A training trace with 3.7 GB of small buffers that live on; pinned before and after empty_cache. Sizes of small buffers: optimizer
-# states, norms, biases, rows of embeddings. Four in ten are freed at the end of their layer; the others live to the end. Each layer
-# also offloads activations, which live to the end of the step.
-CLEAR = """
+# The issue's own run had 7 blocks of 4 GB.
+LARGE_BLOCKS = {"BUDDY_BLOCK_SIZE_MB": "4096", "BUDDY_BLOCK_COUNT": "7", "BUDDY_WARMUP": "sync"}
+
+
+def test_a_clear_leaves_what_stock_leaves_and_little_more_without_a_threshold(run):
+    """The table of pytorch/pytorch#181094, where threshold 0 kept all of 36.4 GB."""
+    # A training trace with 3.7 GB of small buffers that live on; pinned before and after empty_cache. Sizes of small buffers: optimizer
+    # states, norms, biases, rows of embeddings. Four in ten are freed at the end of their layer; the others live to the end. Each layer
+    # also offloads activations, which live to the end of the step.
+    program = """
 rng = random.Random(181094)
 use_gpu()
 small, live = [], 0
@@ -38,18 +44,11 @@ before = allocated()
 torch._C._host_emptyCache()
 answer({"live": live, "before": before, "after": allocated()})
 """
-
-# The issue's own run had 7 blocks of 4 GB.
-LARGE_BLOCKS = {"BUDDY_BLOCK_SIZE_MB": "4096", "BUDDY_BLOCK_COUNT": "7", "BUDDY_WARMUP": "sync"}
-
-
-def test_a_clear_leaves_what_stock_leaves_and_little_more_without_a_threshold(run):
-    """The table of pytorch/pytorch#181094, where threshold 0 kept all of 36.4 GB."""
-    (stock,) = run(CLEAR, "stock", **COUNT).value
+    (stock,) = run(program, "stock", **COUNT).value
     assert stock["before"] > stock["after"] >= stock["live"]
     for ahead in ({"BUDDY_WARMUP": "sync"}, LARGE_BLOCKS):
         for threshold in ("4", "0"):
-            (it,) = run(CLEAR, **COUNT, **ahead, BUDDY_THRESHOLD_MB=threshold).value
+            (it,) = run(program, **COUNT, **ahead, BUDDY_THRESHOLD_MB=threshold).value
             assert it["before"] > it["after"] >= it["live"], (ahead, threshold)
             most, least = (1.2 * it["live"], 0) if threshold == "0" else (1.01 * stock["after"], 0.99 * stock["after"])
             assert least <= it["after"] <= most, (ahead, threshold)
@@ -63,24 +62,17 @@ SHAPES = {
     "Llama-3-8B": "[1002, 1002] + 32 * ([32, 8, 8, 32, 112, 112, 112, 0.0078125, 0.0078125] + 2 * [27000 * 2 / 1024])",
     "4 to 900 MiB": "[4 * 225 ** rng.random() for _ in range(80)]",
 }
-FIT = """
-rng = random.Random(7)
-use_gpu()
-sizes = {shape}
-kept = [pinned(mib) for mib in sizes]
-if {engine}:
-    until(lambda: warm_up()["phase"] != "running")
-requested = sum(it.numel() for it in kept)
-stats = host_stats()
-answer(requested, stats["allocated_bytes.current"])
-"""
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_serving_shapes_fit_within_a_twentieth(run, name):
     def over(which: str, **settings: str) -> float:
-        """Pinned over requested."""
-        requested, pinned = run(FIT.format(shape=SHAPES[name], engine=which == "fork"), which, **COUNT, **settings).value
+        requested, pinned = run(f"""
+            rng = random.Random(7)
+            use_gpu()
+            kept = [pinned(mib) for mib in {SHAPES[name]}]
+            answer(sum(it.numel() for it in kept), host_stats()["allocated_bytes.current"])
+        """, which, **COUNT, **settings).value
         return pinned / requested
 
     assert 1 <= over("fork", BUDDY_WARMUP="off", BUDDY_GROWTH="exact") <= 1.05
@@ -88,11 +80,12 @@ def test_serving_shapes_fit_within_a_twentieth(run, name):
     assert name != "129.5 MiB x 64" or over("stock") > 1.7
 
 
-# Calls to the driver in each of five steps of 155 tensors, as in pytorch/pytorch#186162; sizes vary from step to step.
-STEP = """
+def test_after_the_warm_up_no_step_pins(run):
+    # Calls to the driver in each of five steps of 155 tensors, as in pytorch/pytorch#186162; sizes vary from step to step.
+    program = """
 use_gpu()
 rng = random.Random(186162)
-if {engine}:
+if pinbuddy:
     pinbuddy.warm_up(wait=True)
 pins = []
 for step in range(5):
@@ -102,8 +95,5 @@ for step in range(5):
     pins.append(sim()["pins"] - before)
 answer(pins)
 """
-
-
-def test_after_the_warm_up_no_step_pins(run):
-    assert run(STEP.format(engine=True), **COUNT).value == [[0] * 5]
-    assert run(STEP.format(engine=False), "stock", **COUNT).value[0][0] == 155
+    assert run(program, **COUNT).value == [[0] * 5]
+    assert run(program, "stock", **COUNT).value[0][0] == 155

@@ -1,4 +1,5 @@
-"""A pin or an unpin that the driver refuses: what is kept, what is tried, and what the user reads."""
+"""A pin or an unpin that the driver refuses: what is kept, what is tried, and what the user reads. And what a program or its libraries
+unregister: they may name any pointer that they have, and stock's blocks stay pinned."""
 
 import pytest
 from conftest import ALLOC_CONF, needs
@@ -40,17 +41,14 @@ def test_the_final_error_is_upstreams_with_whose_memory_it_is_and_the_engines_st
     assert "budget: " in state and "pinned (" in state
 
 
-def test_pytorchs_own_requests_get_what_the_engine_holds_idle(run):
+def test_pytorchs_own_requests_get_what_the_engine_holds_idle(both):
     """Room for 300 MiB of which the engine has warmed 256, and then only small requests."""
-    program = """
+    stock, fork = both("""
         kept = [pinned(30)]
         small = [pinned(1).fill_(i % 100) for i in range(200)]
         answer(all(it.is_pinned() for it in small), bool((small[77] == 77).all()))
-    """
-    limit = {"PINBUDDY_SIM_FAIL_PIN_AFTER_MB": "300"}
-    settings = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "4", "BUDDY_WARMUP": "sync"}
-    assert run(program, "stock", **limit).value == [True, True]
-    assert run(program, "fork", **limit, **settings).value == [True, True]
+    """, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=300, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=4, BUDDY_WARMUP="sync")
+    assert stock.value == fork.value == [True, True]
 
 
 def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
@@ -81,3 +79,59 @@ def test_a_free_whose_unpin_is_refused_warns_where_that_is_asked_for_and_loses_n
         """, PINBUDDY_SIM_FAULTS="cudaFreeHost:1=999", **{ALLOC_CONF: f"pinned_max_cached_size_mb:0,pinned_free_catch_all:{asked}"})
     assert outcome.value == [True, True, 0]
     assert ("pinned_free_catch_all: could not free pinned memory: CUDA error: unknown error" in outcome.stderr) == asked
+
+
+NOT_REGISTERED = 713
+# Blocks share segments, and some have one of their own. Then each is unregistered by somebody who has pinned nothing.
+STRAY = """
+    use_gpu()
+    for _ in range(12):
+        kept = [pinned(size) for size in [6] * 6 + [4.5, 18, 5, 1, 33, 6]]
+    [it.fill_(i) for i, it in enumerate(kept)]
+    codes = {int(torch.cuda.cudart().cudaHostUnregister(it.data_ptr())) for it in kept}
+    ctypes.CDLL(None).cudaGetLastError()  # Else the program's next launch meets the error.
+    whole = all(bool((it.to("cuda", non_blocking=True).cpu() == i).all()) for i, it in enumerate(kept))
+    count = len(kept), sum(it.is_pinned() for it in kept)
+    del kept
+    torch._C._host_emptyCache()
+    answer(sorted(codes), whole, *count, sim()["pinned_bytes"])
+"""
+
+
+@pytest.mark.parametrize("settings", [
+    {},
+    {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"},
+    {"BUDDY_THRESHOLD_MB": "0"},
+    {"BUDDY_FORK": "hide"},
+    {"BUDDY_BACKING": "cuda"},
+    {"BUDDY_BACKING": "cuda", ALLOC_CONF: "pinned_use_cuda_host_register:True"},
+], ids=lambda it: ",".join(it.values()) or "default")
+def test_a_stray_unregister_is_refused_and_unpins_nothing(run, settings):
+    # Processes beside this one share what is not set.
+    outcome = run(STRAY, PINBUDDY_SIM_LOCK=0, BUDDY_MAX_MB=4096, BUDDY_BLOCK_SIZE_MB=16, **settings).quiet
+    assert outcome.value == [[NOT_REGISTERED], True, 12, 12, 0]
+
+
+def test_blocks_of_a_plan_are_not_unregistered_either(run, tmp_path):
+    for _ in range(2):
+        assert run(STRAY, PINBUDDY_SIM_LOCK=0, BUDDY_PLAN=tmp_path / "run.plan").value == [[NOT_REGISTERED], True, 12, 12, 0]
+
+
+def test_who_unregisters_what_pinbuddy_registered_is_named_as_the_cause(run):
+    """A library may ask CUDA where the memory begins in which a pointer lies."""
+    outcome = run("""
+        use_gpu()
+        kept = pinned(24)
+        (segment,) = pinbuddy.stats()["segments"]
+        code = int(torch.cuda.cudart().cudaHostUnregister(segment["address"] - 4096))
+        seen = [code, kept.is_pinned()]
+        del kept
+        pinbuddy.empty_cache()
+        seen += [sim()["pinned_bytes"], pinbuddy.stats()["engine"]["pinned_bytes"]["current"]]
+        use_gpu()
+        answer(*seen, pinned(24).is_pinned())
+        """, BUDDY_WARMUP="off", BUDDY_GROWTH="exact", PINBUDDY_SIM_LOCK=0)
+    assert outcome.value == [0, False, 0, 0, True]
+    (warning,) = outcome.warnings
+    assert "24.0 MiB" in warning or "24 MiB" in warning
+    assert "were unregistered by the program or by one of its libraries" in warning

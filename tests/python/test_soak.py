@@ -1,6 +1,7 @@
-"""tests/stress/soak.cpp: everything at once, for ten seconds; with `cargo xtask test --all` for two minutes, beside the other tests and behind
-them: then it is begun first (`conftest.py`), and takes what processors the others leave. Longer ones are `ci/soak.sh`'s. And, with
-`--all`, short ones with a defect that was put there on purpose, whose clean end fails the test."""
+"""tests/stress: many threads at once; no block has two owners, counters add up, nothing hangs. And soak.cpp, everything at once, for ten
+seconds; with `cargo xtask test --all` for two minutes, beside the other tests and behind them: then it is begun first (`conftest.py`), and
+takes what processors the others leave. Longer ones are `ci/soak.sh`'s. And, with `--all`, short ones with a defect that was put there on
+purpose, whose clean end fails the test."""
 
 import json
 import os
@@ -14,7 +15,7 @@ from conftest import ALL, REAL, interpreter, skip_on_a_real_gpu
 from measure import torch_folder
 from plugin import for_cpp
 
-SOAK = Path(__file__).parents[1] / "stress/soak.cpp"
+STRESS = Path(__file__).parents[1] / "stress"
 FIGURES = (
     "blocks", "uses_on_streams", "copies", "copies_checked", "freed_in_flight", "refused", "forks", "clears", "threads",
     "epochs", "epochs_with_faults", "failed_cudaHostAlloc", "failed_cudaHostRegister", "failed_cudaHostUnregister",
@@ -32,10 +33,14 @@ SETTINGS = {
 }
 
 
+def stress(name: str, *arguments: float, **more) -> subprocess.CompletedProcess:
+    program = native.program(STRESS / f"{name}.cpp", torch_folder(interpreter("stock")), "-O2", "-pthread")
+    return native.run(program, *arguments, **for_cpp(), **more)
+
+
 def soak(seconds: float, nice: int = 0, **defect) -> tuple[subprocess.CompletedProcess, dict]:
     """How it ended, and its figures."""
-    program = native.program(SOAK, torch_folder(interpreter("stock")), "-O2", "-pthread")
-    done = native.run(program, seconds, 16, 1, timeout=seconds * 2 + 600, nice=nice, **for_cpp(), **SETTINGS, **defect)
+    done = stress("soak", seconds, 16, 1, timeout=seconds * 2 + 600, nice=nice, **SETTINGS, **defect)
     lines = done.stdout.splitlines()
     assert lines, f"{done.returncode}\n{done.stderr}"
     return done, json.loads(lines[-1])
@@ -66,3 +71,24 @@ def test_a_seeded_defect_loses_marks_and_fails_the_soak(defect, hazards):
     assert "somebody else wrote here at offset " in done.stderr
     assert "marks were lost" in done.stderr.splitlines()[-1]
     figures.write({"seeded defects found": 1})
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("threads, threshold", [(1, 1), (4, 0), (16, 1)])
+def test_blocks_stay_whole_while_threads_hand_over_clear_and_count(threads, threshold):
+    """In C++, without the interpreter's lock: contents, events, counters."""
+    done = stress("churn", threads, 1, 3000, threads, BUDDY_THRESHOLD_MB=threshold, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=2)
+    assert (done.returncode, done.stdout.strip()) == (0, str(threads * 3000)), done.stderr
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("kib", [64, 16 * 1024])
+@pytest.mark.parametrize("live, pairs, reads", [(4, 300_000, 0), (8, 300_000, 0), (4, 10_000_000, 1)])
+def test_threads_that_share_a_few_blocks_never_pin_more_than_these(live, pairs, reads, kib):
+    """Below the threshold and above it, with regions for one block or for a few: a thread finds what another has
+    freed, wherever it is cached. A flush by who reads statistics beside them must not look like a lack of room."""
+    done = stress("bounded", live, pairs, kib * 1024, *[1] * reads, BUDDY_BLOCK_SIZE_MB=64, BUDDY_WARMUP="off")
+    before, after = map(int, done.stdout.split())
+    assert before == after and live // 4 <= before <= live, done.stderr
+    if kib == 64 and not reads:
+        assert before == live, "stock's"

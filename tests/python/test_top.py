@@ -15,6 +15,7 @@ from pathlib import Path
 import forked
 import pytest
 from measure import environment
+from table import answers
 
 HEAD = """
 from program import *
@@ -29,9 +30,8 @@ def files(pid="self"):
 """
 EXACT = {"BUDDY_LIVE": "1", "BUDDY_GROWTH": "exact", "BUDDY_WARMUP": "off", "BUDDY_MAX_MB": "1024"}
 
-
-def test_a_page_says_what_the_statistics_say(run):
-    assert run(HEAD + """
+test_a_page = answers({
+    "says what the statistics say": (HEAD + """
 before = (files(), top()["state"])
 kept, freed = pinned(8), pinned(16)
 del freed
@@ -44,11 +44,8 @@ again = [pinned(16) for _ in range(1)]
 hits = shown(os.getpid(), live_bytes=24 * MIB, served=3)["hit_rate"]
 # Nothing is there before the first pin.
 answer(before, same, row["waits"], row["waited_ns"] > 0, hits, row["device"], row["pending_bytes"])
-""", **EXACT).quiet.value == [[[], "silent"], [True] * 4, 2, True, pytest.approx(1 / 3), 0, 0]
-
-
-def test_a_child_of_a_parent_that_never_pinned_shows_its_own_and_leaves_nothing_behind(run):
-    assert run(HEAD + """
+""", [[[], "silent"], [True] * 4, 2, True, pytest.approx(1 / 3), 0, 0]),
+    "of a child whose parent never pinned shows its own and leaves nothing behind": (HEAD + """
 def left():
     return sorted(it for folder in ("/dev/shm", "/tmp") for it in os.listdir(folder) if "live" in it)
 before = left()
@@ -63,17 +60,12 @@ mode = [os.stat(f"/proc/{child}/fd/{it}").st_mode & 0o777 for it in os.listdir(f
 os.kill(child, signal.SIGKILL)
 os.waitpid(child, 0)
 answer(row["pid"] == child, files(), mode, top(child)["remark"], left() == before)
-""", **EXACT).value == [True, [], [0o400], "there is no such process, or not any more", True]
-
-
-def test_a_page_that_cannot_be_made_is_said_and_the_program_goes_on(run):
-    program = HEAD + """
+""", [True, [], [0o400], "there is no such process, or not any more", True]),
+    "that cannot be made is said and the program goes on": (HEAD + """
 kept = pinned(8)
 answer(files(), of_engine(kept))
-"""
-    outcome = run(program, PINBUDDY_SIM_FAULTS="memfd_create:1+=24", **EXACT)
-    assert outcome.value == [[], True]
-    assert len(outcome.warnings) == 1 and "BUDDY_LIVE=1 has no effect" in outcome.warnings[0]
+""", [[], True], {"PINBUDDY_SIM_FAULTS": "memfd_create:1+=24"}, "BUDDY_LIVE=1 has no effect"),
+}, quiet=True, **EXACT)
 
 
 def test_a_terminal_shows_a_table_until_q(tmp_path):

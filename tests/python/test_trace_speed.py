@@ -2,14 +2,12 @@
 
 import os
 import statistics
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import interpreter
-from measure import Process, at_least, pairs_of, torch_folder
+from measure import Process, at_least, pairs_of
 from plugin import for_cpp
 from recorded import read
 
@@ -19,13 +17,7 @@ MOST_READS = 4
 MOST_NS = 30 * 1.1
 
 
-@pytest.fixture(scope="module")
-def torch_folders():
-    return torch_folder(interpreter("stock")), torch_folder(sys.executable)
-
-
 def allocating(torch_folders, size: int, **variables) -> Process:
-    """A process that allocates and frees as fast as it can."""
     process = pairs_of(*torch_folders, **variables, **SETTINGS, LD_PRELOAD=for_cpp()["LD_PRELOAD"])
     process.ask(f"requests {size}")
     return process

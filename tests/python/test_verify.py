@@ -139,11 +139,8 @@ def test_what_is_no_wheel_is_said(tmp_path, capsys):
     assert "is no wheel" in said(capsys, tmp_path / "text.whl")[1]
     text = said(capsys, tmp_path / "none.whl")[1]
     assert f"{tmp_path / 'none.whl'} cannot be read\n  because   No such file" in text and "\n  to do     name the wheel's file" in text
-
-
-def test_both_are_said_where_the_wheel_and_the_one_to_compare_with_are_wrong(tmp_path, capsys):
-    file = wheel(tmp_path / "torch-1.whl")
-    status, text = said(capsys, file, "--sha256", "0" * 64, "--like", tmp_path / "none.whl")
+    # Both are said where the wheel and the one to compare with are wrong.
+    status, text = said(capsys, wheel(tmp_path / "torch-1.whl"), "--sha256", "0" * 64, "--like", tmp_path / "none.whl")
     assert status == 1 and "speaks of" in text and "No such file" in text
 
 

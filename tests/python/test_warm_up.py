@@ -6,15 +6,15 @@ and not on the machine.
 
 import pytest
 from measure import at_least
+from table import answers
 
 BLOCKS = {"BUDDY_BLOCK_SIZE_MB": "256", "BUDDY_BLOCK_COUNT": "4"}
 # 256 MiB take one second, 64 MiB a quarter.
 SLOW = {"PINBUDDY_SIM_PIN_MS_PER_GB": "4000", "PINBUDDY_SIM_LOCK": "0"}
 
-
 CONTEXTS = """
     contexts = lambda: [torch._C._cuda_hasPrimaryContext(it) for it in range(2)]
-    asked = pinbuddy.warm_up(wait=WAIT, device=DEVICE)
+    asked = pinbuddy.warm_up(HOW)
     time.sleep(0.3)
     states = [asked, contexts(), segments()]
     torch.cuda.set_device(1)
@@ -22,37 +22,32 @@ CONTEXTS = """
     until(lambda: segments() == [32, 32])
     answer(*states, contexts())
 """
-TWO = {"PINBUDDY_SIM_DEVICES": 2, "BUDDY_BLOCK_SIZE_MB": 32, "BUDDY_BLOCK_COUNT": 2}
+# On a GPU that the program has neither chosen nor named it makes no context.
+NONE = [True, [False, False], [], [False, True]]
 
-
-@pytest.mark.parametrize("wait", [False, True])
-def test_a_warm_up_makes_no_context_on_a_gpu_that_the_program_has_not_chosen(run, wait):
-    outcome = run(CONTEXTS.replace("WAIT", str(wait)).replace("DEVICE", "None"), **TWO)
-    assert outcome.value == [True, [False, False], [], [False, True]]
-    assert len(outcome.warnings) == wait and all("warm_up(wait=True) does not wait" in line for line in outcome.warnings)
-
-
-@pytest.mark.parametrize("device, contexts", [("0", [True, False]), ("'cuda:1'", [False, True])])
-def test_a_warm_up_takes_the_gpu_that_is_named(run, device, contexts):
-    asked, before, pinned, after = run(CONTEXTS.replace("WAIT", "True").replace("DEVICE", device), **TWO).quiet.value
-    assert asked and before == contexts and pinned == [32, 32] and after[1]
-
-
-FIRST = """
-    torch.cuda.init()
-    taken = seconds(lambda: globals().update(first=pinned(64)))
-    answer(taken, pinbuddy and warm_up()["phase"] == "running")
-"""
+test_a_warm_up_takes_the_gpu_that_is_chosen_or_named = answers({
+    how: (CONTEXTS.replace("HOW", how), *expected) for how, *expected in [
+        ("wait=False", NONE),
+        ("wait=True", NONE, "warm_up(wait=True) does not wait"),
+        ("wait=True, device=0", [True, [True, False], [32, 32], [True, True]]),
+        ("wait=True, device='cuda:1'", [True, [False, True], [32, 32], [False, True]]),
+    ]
+}, quiet=True, PINBUDDY_SIM_DEVICES=2, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=2)
 
 
 @pytest.mark.timing
 @pytest.mark.slow("a figure of a release: what a program waits once")
 def test_the_first_block_comes_as_soon_as_stocks_while_the_warm_up_goes_on(run):
+    program = """
+    torch.cuda.init()
+    taken = seconds(lambda: globals().update(first=pinned(64)))
+    answer(taken, pinbuddy and warm_up()["phase"] == "running")
+    """
     ratios = []
     for _ in range(5):
-        stock, _ = run(FIRST, "stock", **SLOW).value
+        stock, _ = run(program, "stock", **SLOW).value
         # The simulated pace is that of a driver which zeroes the pages itself.
-        fork, goes_on = run(FIRST, "fork", **SLOW, **BLOCKS, BUDDY_BACKING="cuda").value
+        fork, goes_on = run(program, "fork", **SLOW, **BLOCKS, BUDDY_BACKING="cuda").value
         assert goes_on
         ratios.append(fork / stock)
     assert at_least(ratios) <= 1.1, ratios

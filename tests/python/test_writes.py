@@ -69,19 +69,13 @@ def test_a_trace_is_written_and_nothing_else(written, tmp_path, variable, more):
     assert trace.stat().st_size > 0
 
 
-def test_a_plan_is_written_once_and_then_read(written, tmp_path):
-    plan = tmp_path / "plan"
-    first = written(PROGRAM, BUDDY_PLAN=str(plan))
-    assert as_plans_are(plan, first), first
-    assert written(PROGRAM, BUDDY_PLAN=str(plan)) == set()
-    assert {it.name for it in tmp_path.iterdir()} <= {"plan", "log"}
-
-
-@needs(11, "the calls of its device allocator that a plan stands in front of")
-def test_plans_and_traces_of_device_memory(written, tmp_path):
+@pytest.mark.parametrize("program, memory", [
+    (PROGRAM, "BUDDY"), pytest.param(TRAINING, "BUDDY_DEVICE", marks=needs(11, "the calls of its device allocator that a plan stands in front of"))
+], ids=["pinned", "device"])
+def test_a_plan_is_written_once_and_then_read_and_a_trace_beside_it(written, tmp_path, program, memory):
     plan, trace = tmp_path / "plan", tmp_path / "trace"
-    first = written(TRAINING, BUDDY_DEVICE_PLAN=str(plan), BUDDY_DEVICE_TRACE=str(trace))
+    first = written(program, **{f"{memory}_PLAN": str(plan), f"{memory}_TRACE": str(trace)})
     assert ("open", str(trace)) in first
     assert as_plans_are(plan, first - {("open", str(trace))}), first
-    assert written(TRAINING, BUDDY_DEVICE_PLAN=str(plan)) == set()
+    assert written(program, **{f"{memory}_PLAN": str(plan)}) == set()
     assert {it.name for it in tmp_path.iterdir()} <= {"plan", "trace", "log"}

@@ -24,8 +24,6 @@ FAULTS = "PINBUDDY_SIM_FAULT_PLAN"
 
 @dataclass
 class Outcome:
-    """What became of a run."""
-
     status: int | str
     stderr: str = ""
     steps: dict[str, str] = field(default_factory=dict)
@@ -58,23 +56,13 @@ class Outcome:
 
 @cache
 def folder() -> tempfile.TemporaryDirectory:
-    """For the programs' files; gone when this process ends."""
-    return tempfile.TemporaryDirectory(prefix="pinbuddy-faults-")
-
-
-@cache
-def plan_file() -> Path:
+    """For the programs' files, two of which are there at once; gone when this process ends."""
+    made = tempfile.TemporaryDirectory(prefix="pinbuddy-faults-")
     offsets = [0, *itertools.accumulate(SLOTS)]
     slots = [[size * plans.MIB, 0, offset * plans.MIB] for size, offset in zip(SLOTS, offsets)]
-    file = Path(folder().name, "plan.json")
-    plans.write(file, [offsets[-1] * plans.MIB], slots, [[*range(len(SLOTS))]], threshold=plans.MIB)
-    return file
-
-
-@cache
-def node_list() -> Path:
-    (file := Path(folder().name, "nodes")).write_text("0-1\n")
-    return file
+    plans.write(Path(made.name, "plan"), [offsets[-1] * plans.MIB], slots, [[*range(len(SLOTS))]], threshold=plans.MIB)
+    Path(made.name, "nodes").write_text("0-1\n")
+    return made
 
 
 @cache
@@ -95,7 +83,7 @@ def run(python: str, program: str, plan: str = "") -> Outcome:
 
 def _run(python: str, program: str, plan: str, device: Path | None) -> Outcome:
     text, settings, _ = PROGRAMS[program]
-    files = {"plan": plan_file(), "device plan": device, "nodes": node_list(), "trace": Path(folder().name, "trace")}
+    files = {name: Path(folder().name, name) for name in ("plan", "nodes", "trace")} | {"device plan": device}
     settings = {name: value.format_map(files) for name, value in settings.items()}
     # The first rule that speaks of a call counts.
     rules = [it for it in (plan, settings.pop(FAULTS, "")) if it]

@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import threading
-import time
 
 simulator = ctypes.CDLL(None)
 
@@ -32,8 +31,6 @@ from program import sim as statistics  # noqa: E402
 
 # Contents are looked at by one thread: on a busy machine several wait for each other longer than they work.
 torch.set_num_threads(1)
-
-__all__ = ["Held", "at_rest", "finish", "os", "pinned", "plan", "step", "stuck", "threading", "time", "torch"]
 
 # Seconds after which a stuck stream goes on.
 STUCK = 20
@@ -115,31 +112,14 @@ def audit() -> str:
     return text.value.decode()
 
 
-def wait_for_the_worker() -> None:
-    """What is being pinned is known to the simulator before it is known to statistics."""
-    if not PLUGGED:
-        return
-    from pinbuddy import stats
-
-    until(lambda: stats()["warm_up"]["phase"] != "running", 50)
-
-
-def at_rest() -> None:
-    """Gives back all that nobody has."""
-    gc.collect()
-    torch.cuda.synchronize()
-    torch._C._host_emptyCache()
-
-
-def finish(held: Held | None = None) -> None:
+def finish(held: Held) -> None:
     """Faults are over: what is left must work, and be accounted for."""
     simulator.pinbuddy_sim_let_go()
     before, at_the_steps = statistics(), dict(reached)
     found = audit()
     plan("")
-    if held is not None:
-        with step("content"):
-            held.check()
+    with step("content"):
+        held.check()
     with step("afterwards"):
         kept = pinned(3).fill_(7)
         small = pinned(0.1).fill_(8)
@@ -147,12 +127,14 @@ def finish(held: Held | None = None) -> None:
         if int(back.min()) != 7 or int(small.max()) != 8:
             raise Corrupt("a copy that was made afterwards is wrong")
         del kept, small, back
-    if held is not None:
-        held.all.clear()
+    held.all.clear()
     with step("at rest"):
         for _ in range(2):
-            at_rest()
-            wait_for_the_worker()
+            gc.collect()
+            torch.cuda.synchronize()
+            torch._C._host_emptyCache()
+            # What is being pinned is known to the simulator before it is known to statistics.
+            until(lambda: not PLUGGED or sys.modules["pinbuddy"].stats()["warm_up"]["phase"] != "running", 50)
     left = statistics()
     print(json.dumps({
         "steps": came, "reached": at_the_steps, "before": before, "left": left, "audit": found or audit(),

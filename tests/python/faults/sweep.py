@@ -8,7 +8,7 @@ error that does not name the cause, memory that is lost, a hazard, what the engi
 
 from dataclasses import dataclass, field
 
-from faults.cases import ALL, KINDS, Case, cases, is_cuda
+from faults.cases import ALL, Case, cases, is_cuda
 from faults.listed import Difference, kind_of
 from faults.runs import Outcome, run
 
@@ -97,7 +97,7 @@ def compare(case: Case, outcome: Outcome, step: str | None, stock: Stock, swept:
         swept.differences.append(Difference(case, "the fault", "it was never met"))
 
 
-def sweep(fork: str, stock: str, program: str, most: int, kinds=KINDS, only: set[str] | None = None, part=(0, 1)) -> Swept:
+def sweep(fork: str, stock: str, program: str, most: int, kinds: tuple[str, ...], only: set[str] | None, part: tuple[int, int]) -> Swept:
     """Tries the cases of all calls, or of these only. ``part``: of every so many names the one with this number, so that
     several processes can share a program.
 
