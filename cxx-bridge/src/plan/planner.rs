@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinbuddy_plan::Options;
@@ -272,11 +272,13 @@ struct Target {
     requests: Mutex<usize>,
     /// Whether the plan there is replaced however many requests it was made of.
     replaces_any: bool,
+    /// That none is written is said once: a full disk refuses each.
+    said: Once,
 }
 
 impl Target {
     fn new(place: Place) -> Self {
-        Self { place, requests: Mutex::default(), replaces_any: false }
+        Self { place, requests: Mutex::default(), replaces_any: false, said: Once::new() }
     }
 
     /// Whether a plan can be written: of a kept one the folder is made. What is wrong with that is said once.
@@ -301,7 +303,7 @@ impl Target {
 
     /// No plan is written.
     fn refused(&self, why: &dyn fmt::Display) {
-        log::warn(|| format!("the plan could not be written to {self}: {why}"));
+        self.said.call_once(|| log::warn(|| format!("the plan could not be written to {self}: {why}")));
     }
 
     /// Replaces the file with the plan of so many requests that `write_to` writes; false, and nothing is done, where the

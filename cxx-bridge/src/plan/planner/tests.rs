@@ -9,6 +9,7 @@ use pinbuddy_plan::record::Record;
 use pinbuddy_store::{Key, Role};
 
 use super::*;
+use crate::alone;
 
 fn record(requests: u64) -> Record {
     let mut record = Record::new(10_000);
@@ -159,6 +160,20 @@ fn a_thread_that_is_late_leaves_no_half_of_a_plan_behind_a_process_that_could_no
     fs::create_dir(&none).unwrap();
     write(8, &planner.target);
     assert_eq!(fs::read_dir(none).unwrap().count(), 0);
+}
+
+/// As where a disk is full: each is refused.
+#[test]
+fn plans_that_cannot_be_written_cost_one_line() {
+    const VARIABLE: &str = "PINBUDDY_TEST_NO_FOLDER";
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        let target = Target::new(Place::named(path.into()));
+        return [1, 2, 4].into_iter().for_each(|requests| write(requests, &target));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let test = "plan::planner::tests::plans_that_cannot_be_written_cost_one_line";
+    let said = alone::run(test, VARIABLE, folder.path().join("none/run.plan"));
+    assert_eq!(said.matches("the plan could not be written to").count(), 1, "{said}");
 }
 
 #[test]
