@@ -104,7 +104,7 @@ fn under_the_allocators_lock_nothing_is_planned_and_nobody_waits_for_it() {
             });
             told.send(due.count()).unwrap();
         });
-        let answer = all.recv_timeout(std::time::Duration::from_secs(5));
+        let answer = all.recv_timeout(Duration::from_secs(5));
         assert!(!copying.planner.is_at_work());
         // Before anything is asserted that may fail: the thread waits for it.
         drop(copying);
