@@ -39,7 +39,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(3);
 /// give a process that is to end.
 const BUSY: u32 = 4;
 /// Why there is none where that was too short.
-const NO_TIME: &str = "none was found in the time that the end of a process has";
+const NO_TIME: &str = "none was found in the time that a search has";
 
 /// What a plan can be made of.
 pub(crate) trait Plannable: Clone + Send + 'static {
@@ -230,22 +230,23 @@ fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Durat
     }
     let (began, worked) = (Instant::now(), background::work());
     let patience = patience.saturating_sub(record.trial());
-    let is_over = || background::work() - worked > patience || began.elapsed() > patience * BUSY;
+    let was_cut = AtomicBool::new(false);
+    let stop = || {
+        let is_over = background::work() - worked > patience || began.elapsed() > patience * BUSY;
+        was_cut.fetch_or(is_over, Ordering::Relaxed) || is_over
+    };
     // One thread, which this one is.
     let options = Options { made_for: run, threads: 1, ..Options::default() };
-    let made = record.planned(&options, &is_over);
+    let made = record.planned(&options, &stop);
     let (run, requests) = (&options.made_for, record.requests());
-    let is_late = is_over();
-    let none = record.why_none(&made).map(|why| if is_late { NO_TIME } else { why });
-    // What is there may be better, but not this run's own of its first requests, which knows little of the others.
-    let is_early = (1..requests / 2).contains(&target.written());
-    if none.is_some() && is_late && target.place.path.exists() && !is_early {
-        return;
-    }
+    let was_cut = was_cut.into_inner();
+    let none = record.why_none(&made).map(|why| if was_cut { NO_TIME } else { why });
+    // Where there was no time to find one, a plan of half of the requests stays; one of fewer knows little of the others.
+    let stays = |there: usize| none == Some(NO_TIME) && there >= requests / 2;
     let requests_in = |text: &str| match NoPlan::read(text, run) {
         // Any plan is better.
         Some(there) => there.ok().filter(|_| none.is_some()).map(|it| it.requests),
-        None => R::Plan::requests_in(text, run),
+        None => R::Plan::requests_in(text, run).map(|it| if stays(it) { usize::MAX } else { it }),
     };
     // A run of few requests may have failed early.
     let none = none.filter(|_| requests as u64 >= WHOLE);

@@ -51,24 +51,40 @@ fn a_process_that_ends_later_does_not_replace_the_plan_of_a_longer_one() {
     assert_eq!(ends(1, run()), 1);
 }
 
-/// Whose plan takes for ever in a thread of the planner's.
-#[derive(Clone)]
-struct Slow(Record);
+type Stop<'t> = &'t (dyn Fn() -> bool + Sync);
 
-impl Plannable for Slow {
+/// A record that is searched so, and whose plan is tried for so long.
+#[derive(Clone)]
+struct Searched {
+    record: Record,
+    search: fn(&Record, &Options, Stop<'_>) -> Plan,
+    trial: Duration,
+    why_none: Option<&'static str>,
+}
+
+impl Searched {
+    fn new(requests: u64, search: fn(&Record, &Options, Stop<'_>) -> Plan) -> Self {
+        Self { record: record(requests), search, trial: Duration::ZERO, why_none: None }
+    }
+}
+
+impl Plannable for Searched {
     type Plan = Plan;
 
     fn requests(&self) -> usize {
-        self.0.requests()
+        self.record.requests()
     }
 
-    fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
-        if thread::current().name() == Some("pinbuddy-planner") {
-            loop {
-                thread::park();
-            }
-        }
-        self.0.planned(options, stop)
+    fn trial(&self) -> Duration {
+        self.trial
+    }
+
+    fn planned(&self, options: &Options, stop: Stop<'_>) -> Plan {
+        (self.search)(&self.record, options, stop)
+    }
+
+    fn why_none(&self, _: &Plan) -> Option<&'static str> {
+        self.why_none
     }
 }
 
@@ -77,7 +93,13 @@ fn the_end_of_the_process_has_a_plan_though_a_thread_is_at_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
     let mut planner = Planner::new(ToRecord::new(path.clone(), run()));
-    let record = Slow(record(FIRST as u64));
+    // In a thread of the planner's it takes for ever.
+    let record = Searched::new(FIRST as u64, |record, options, stop| {
+        while thread::current().name() == Some("pinbuddy-planner") {
+            thread::park();
+        }
+        record.planned(options, stop)
+    });
     let copy = record.clone();
     planner.job(record.requests()).unwrap().start(move || copy);
     planner.end(&record);
@@ -85,68 +107,46 @@ fn the_end_of_the_process_has_a_plan_though_a_thread_is_at_it() {
     assert_eq!(plan.facts.requests, FIRST as u64);
 }
 
-/// Whose plan is tried for longer than anybody waits.
-#[derive(Clone)]
-struct Tried(Record);
-
-impl Plannable for Tried {
-    type Plan = Plan;
-
-    fn requests(&self) -> usize {
-        self.0.requests()
-    }
-
-    fn trial(&self) -> Duration {
-        LAST_PATIENCE
-    }
-
-    fn planned(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
-        assert!(stop(), "a trial would end too late");
-        self.0.planned(options, stop)
-    }
-}
-
 #[test]
 fn a_search_leaves_time_for_the_trial_of_what_it_finds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
-    Planner::new(ToRecord::new(path.clone(), run())).end(&Tried(record(4)));
+    let record = Searched::new(4, |record, options, stop| {
+        assert!(stop(), "a trial would end too late");
+        record.planned(options, stop)
+    });
+    // Longer than anybody waits.
+    let record = Searched { trial: LAST_PATIENCE, ..record };
+    Planner::new(ToRecord::new(path.clone(), run())).end(&record);
     assert!(path.exists());
-}
-
-/// For which no plan is found in time.
-#[derive(Clone)]
-struct Late(Record);
-
-impl Plannable for Late {
-    type Plan = Plan;
-
-    fn requests(&self) -> usize {
-        self.0.requests()
-    }
-
-    fn planned(&self, _: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
-        while !stop() {}
-        Plan::default()
-    }
-
-    fn why_none(&self, _: &Plan) -> Option<&'static str> {
-        Some("nothing came again")
-    }
 }
 
 /// It fitted the beginning alone: the unchanged program reserved more with it than without one, and went out of memory.
 #[test]
 fn a_plan_of_a_runs_beginning_does_not_stay_where_no_plan_of_all_is_found_in_time() {
     let folder = tempfile::tempdir().unwrap();
-    for (early, stays) in [(WHOLE / 4, false), (WHOLE / 2 - 1, false), (WHOLE / 2, true)] {
-        let target = Target::new(Place::named(folder.path().join(format!("{early}.plan"))));
+    const NOTHING: &str = "nothing came again";
+    let cut = Searched::new(WHOLE, |_, _, stop| {
+        while !stop() {}
+        Plan::default()
+    });
+    let cut = &Searched { why_none: Some(NOTHING), ..cut };
+    // It was over before anybody was asked.
+    let whole = &Searched { search: |_, _, _| Plan::default(), ..cut.clone() };
+    for (search, early, why) in [
+        (cut, WHOLE / 4, Some(NO_TIME)),
+        (cut, WHOLE / 2 - 1, Some(NO_TIME)),
+        (cut, WHOLE / 2, None),
+        (whole, WHOLE / 2, Some(NOTHING)),
+    ] {
+        let target = Target::new(Place::named(folder.path().join("run.plan")));
+        let _ = fs::remove_file(&target.place.path);
         write(early, &target);
-        make(&Late(record(WHOLE)), run(), &target, Duration::from_millis(1));
+        make(search, run(), &target, Duration::ZERO);
         let text = fs::read_to_string(&target.place.path).unwrap();
-        assert_eq!(Plan::read(&text).is_ok(), stays, "{early}: {text}");
-        let why = NoPlan::read(&text, &run()).map(|it| it.unwrap().why);
-        assert_eq!(why.as_deref(), (!stays).then_some(NO_TIME), "{early}: {text}");
+        assert_eq!(Plan::read(&text).is_ok(), why.is_none(), "{early}: {text}");
+        let found = NoPlan::read(&text, &run()).map(|it| it.unwrap().why);
+        assert_eq!(found.as_deref(), why, "{early}: {text}");
     }
 }
 
