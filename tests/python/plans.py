@@ -50,9 +50,9 @@ TRAINING = """
     # Where blocks begin, sorted, and where they end.
     begins, ends = [], {}
 
-    def part(tensor):
-        # A byte of each page. The simulator runs no kernels, which would pick these from device memory: there it is the first page.
-        return tensor[:PAGE] if tensor.is_cuda else tensor[::PAGE]
+    def parts(tensor):
+        # A byte of each page, and the last. The simulator runs no kernels, which would pick them from device memory: there it is the first page.
+        return tensor[:PAGE] if tensor.is_cuda else tensor[::PAGE], tensor[-1:]
 
     class Block:
         def __init__(self, size):
@@ -63,7 +63,8 @@ TRAINING = """
             self.tensor = torch.empty(size, dtype=torch.uint8, pin_memory=True)
             live_bytes += -(-size // PAGE) * PAGE
             largest = max(largest, live_bytes)
-            part(self.tensor).copy_(marks[mark][: len(part(self.tensor))])
+            for it in parts(self.tensor):
+                it.copy_(marks[mark][: len(it)])
             begin = self.tensor.data_ptr()
             at = bisect.bisect(begins, begin)
             assert at == 0 or ends[begins[at - 1]] <= begin, "it begins in another block"
@@ -78,7 +79,8 @@ TRAINING = """
             begins.remove(self.tensor.data_ptr())
             self.tensor[:PAGE].to("cuda", non_blocking=True)
             torch.cuda.current_stream().synchronize()
-            assert bool((part(self.tensor).cpu() == self.mark).all()), "somebody else has written to it"
+            for it in parts(self.tensor):
+                assert bool((it.cpu() == self.mark).all()), "somebody else has written to it"
 
     def ask(size):
         if differ.random() < change:

@@ -22,8 +22,9 @@ from program import *
 import signal
 def shown(pid, **expected):
     # A page is refreshed every 200 ms.
-    until(lambda: top(pid).items() >= {"state": "shown", **expected}.items(), 20)
-    return top(pid)
+    rows = []
+    until(lambda: rows.append(top(pid)) or rows[-1].items() >= {"state": "shown", **expected}.items(), 20)
+    return rows[-1]
 def files(pid="self"):
     links = [os.readlink(f"/proc/{pid}/fd/{it}") for it in os.listdir(f"/proc/{pid}/fd") if os.path.lexists(f"/proc/{pid}/fd/{it}")]
     return [it for it in links if "pinbuddy-live" in it]
