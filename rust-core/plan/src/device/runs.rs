@@ -3,6 +3,10 @@
 
 use std::cell::OnceCell;
 
+use pinbuddy_device::planned::Planned;
+use pinbuddy_device::replay::Replay;
+use pinbuddy_device::{Act, Kind};
+
 use super::acts::most_and_whether_let_go;
 use super::longer::longer;
 use super::orders::Iterations;
@@ -10,9 +14,6 @@ use super::trial::{Reserved, above};
 use super::{OneDevice, StreamRecord};
 use crate::record::Record;
 use crate::script::{Candidate, looks};
-use pinbuddy_device::planned::Planned;
-use pinbuddy_device::replay::Replay;
-use pinbuddy_device::{Act, Kind};
 
 /// A longer run needs as much as the record, but for one part in so many: a program may keep a number of each iteration.
 const UNSTEADY: u64 = 128;
