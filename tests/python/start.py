@@ -110,7 +110,7 @@ class Zygote:
         script.rename(self.python)
 
     def run(self, program: str, environment: dict[str, str], timeout: float) -> subprocess.CompletedProcess:
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
             child = Child(self.path, program, environment, str(HERE), [0, out.fileno(), err.fileno()], [])
             child.connection.settimeout(timeout)
             try:
