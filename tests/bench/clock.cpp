@@ -26,6 +26,17 @@ double calibrate() {
   return (now - start) / static_cast<double>(ticks_now() - first);
 }
 
+// The cost of a reading: the median difference of consecutive ones.
+Ticks ticks_of_asking() {
+  std::array<Ticks, 1001> seen{};
+  for (Ticks& it : seen) {
+    const Ticks start = ticks_now();
+    it = ticks_now() - start;
+  }
+  std::nth_element(seen.begin(), seen.begin() + seen.size() / 2, seen.end());
+  return seen[seen.size() / 2];
+}
+
 } // namespace
 
 double thread_nanoseconds() {
@@ -50,19 +61,11 @@ void read_counter(long times) {
   }
 }
 
-Ticks ticks_of_asking() {
-  std::array<Ticks, 1001> seen{};
-  for (Ticks& it : seen) {
-    const Ticks start = ticks_now();
-    it = ticks_now() - start;
-  }
-  std::nth_element(seen.begin(), seen.begin() + seen.size() / 2, seen.end());
-  return seen[seen.size() / 2];
-}
-
-double in_nanoseconds(Ticks ticks) {
+double nanoseconds_since(Ticks start) {
+  const Ticks took = ticks_now() - start;
+  static const Ticks cost = ticks_of_asking();
   static const double each = calibrate();
-  return static_cast<double>(ticks) * each;
+  return took > cost ? static_cast<double>(took - cost) * each : 0;
 }
 
 } // namespace bench

@@ -12,9 +12,8 @@ double wall_nanoseconds();
 // The time stamp counter, read in order with what is before and after it.
 using Ticks = std::uint64_t;
 Ticks ticks_now();
-// The cost of a reading: the median difference of consecutive ones.
-Ticks ticks_of_asking();
-double in_nanoseconds(Ticks ticks);
+// Without what a reading costs. The first call takes longer: it measures that, and how long a tick is.
+double nanoseconds_since(Ticks start);
 // Reads the counter so many times, out of order.
 void read_counter(long times);
 

@@ -6,9 +6,8 @@ warm-up  4 GiB in blocks of 1 GiB, with two threads: `cuda` (the simulator's mma
 beside   allocate and free of a cached block on the main thread: while a warm-up goes on in the
          background, over the time when none does
 
-Pages are locked for real. A virtual machine may have to ask its host for memory that was not in use
-lately, which takes longer than all else; so each process first uses as much memory as it will need
-and gives it back to the kernel, just before the clock starts.
+Pages are locked for real. Each process first uses as much memory as it will need, just before the clock
+starts (`harness.use_memory`).
 """
 
 from pathlib import Path
@@ -29,16 +28,10 @@ BLOCKS = {
 }
 
 WARM_UP = """
-import mmap
 import pinbuddy
+import measure  # which knows where the benchmark is
+from harness import use_memory
 MAP_HUGETLB = 0x40000
-def use_memory(size, flags):
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)
-    if not flags:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    for at in range(0, size, 4096):
-        memory[at] = 1
-    memory.close()
 torch.cuda.init()
 use_memory({used})
 taken = seconds(lambda: pinbuddy.warm_up(wait=True))
@@ -68,12 +61,10 @@ def cold(fork: str) -> dict:
     seen: dict[str, list] = {way: [] for way in WAYS}
     for _ in range(ROUNDS):
         for way, settings in WAYS.items():
-            if way == POOLED and not set_aside(2048):
-                POOL.write_text(before)
-                continue
             try:
-                program = WARM_UP.format(used="4 << 30, MAP_HUGETLB" if way == POOLED else "5 << 30, 0")
-                seen[way].append(measure.run(fork, program, **BLOCKS, **settings))
+                if way != POOLED or set_aside(2048):
+                    program = WARM_UP.format(used="4 << 30, MAP_HUGETLB" if way == POOLED else "5 << 30")
+                    seen[way].append(measure.run(fork, program, **BLOCKS, **settings))
             finally:
                 if way == POOLED:
                     POOL.write_text(before)

@@ -11,7 +11,6 @@
 //   threads COUNT N           ns=   wall time of all, each thread doing N
 //   beside-statistics COUNT SECONDS   threads with a block each, and a reader of statistics (threads.h)
 //   crowd N SECONDS           done=1 once so many blocks are live beside as many holes, or 0 where it would take longer
-//   use BYTES                 touches as much memory and returns it to the system
 //   warm-up                   the fork's, and waits for it; ns=   wall time of that
 //   plan                      hits= misses= unplanned=   of a process with BUDDY_PLAN
 //   replay FILE free|timed|paced    (replay.h)
@@ -23,8 +22,6 @@
 #include "replay.h"
 #include "requests.h"
 #include "threads.h"
-
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -86,8 +83,6 @@ class Harness {
     } else if (word == "crowd") {
       const auto count = take<std::size_t>(line);
       answer["done"] = {crowd(count, take<double>(line)) ? 1.0 : 0.0};
-    } else if (word == "use") {
-      use(take<std::size_t>(line));
     } else if (word == "warm-up") {
       const double start = wall_nanoseconds();
       warm_up();
@@ -156,19 +151,6 @@ class Harness {
     }
     threads_->run(pairs / 4);
     return threads_->run(pairs);
-  }
-
-  static void use(std::size_t bytes) {
-    void* memory =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      throw std::runtime_error("no memory to use");
-    }
-    madvise(memory, bytes, MADV_HUGEPAGE);
-    for (std::size_t at = 0; at < bytes; at += 4096) {
-      static_cast<volatile char*>(memory)[at] = 1;
-    }
-    munmap(memory, bytes);
   }
 
   // Allocates until `count` blocks of 4 KiB are live, each with a free one beside it if the allocator places them side by side.

@@ -4,6 +4,8 @@ Invariant: what is compared runs in the same round, in turns, on the same reques
 """
 
 import contextlib
+import json
+import mmap
 import os
 import subprocess
 import tempfile
@@ -53,6 +55,16 @@ def settings(subject: str, counted: bool) -> dict:
     return own
 
 
+def use_memory(size: int, flags: int = 0) -> None:
+    """Uses so much and gives it back to the kernel: a virtual machine has to ask its host for memory that was not in use lately, which
+    takes longer than all that is measured. In huge pages of the pool with its flag, else in transparent ones."""
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags) as memory:
+        if not flags:
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        for at in range(0, size, 4096):
+            memory[at] = 1
+
+
 def output(command: list, **more) -> str:
     """What a command prints. What it complains of goes to the terminal, or into the failure if it is captured."""
     command = [str(it) for it in command]
@@ -60,6 +72,15 @@ def output(command: list, **more) -> str:
     if done.returncode:
         raise Failed(f"{' '.join(command)} failed" + (f":\n{done.stderr.strip()}" if done.stderr is not None else ""))
     return done.stdout.strip()
+
+
+def printed(command: list, environ: dict, cwd: Path | None = None):
+    """The figures that a command prints as JSON: its last line; of `--json`, all of it."""
+    said = output(command, env={**environ, "PYTHONDONTWRITEBYTECODE": "1"}, cwd=cwd, stderr=subprocess.PIPE)
+    for text in (said, *said.splitlines()[-1:]):
+        with contextlib.suppress(ValueError):
+            return json.loads(text)
+    raise Failed(f"{' '.join(map(str, command))} printed no figures as a line of JSON:\n{said}")
 
 
 def of_system(file: str, name: str) -> str:
@@ -104,19 +125,16 @@ class Process:
         os.sched_setaffinity(self.process.pid, {cores()[-1]})
         return self
 
-    def close(self) -> None:
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, *_) -> None:
         """It ends when its input does, and may write a plan or a trace then."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.wait()
         self.process.stdout.close()
         self.complaints.close()
-
-    def __enter__(self) -> "Process":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
 
 
 @dataclass
@@ -160,6 +178,22 @@ class Machine:
             yield Path(folder)
 
 
+@contextlib.contextmanager
+def planned(machine: Machine, program: Callable[[Process], object], variable: str = "BUDDY_PLAN"):
+    """What starts processes with the plan of a first run of the program, which is not measured: it was recorded and planned."""
+    with machine.folder() as folder:
+        file = folder / "run.plan"
+
+        def start(more: dict = {}) -> Process:
+            return machine.start("pinbuddy-plan", {variable: str(file), **more})
+
+        with start() as process:
+            program(process)
+        if not file.is_file() or "pinbuddy-no-plan" in file.read_text():
+            raise Failed("the first run made no plan")
+        yield start
+
+
 @dataclass
 class Case:
     """What processes do in turns: lines to prepare, and the measured line with the field of its answer."""
@@ -198,15 +232,28 @@ def measure(machine: Machine, start: Callable[[], list], cases: list, rounds: in
     return seen
 
 
-def requests(pattern: str, pairs: int = 0) -> Callable[[Process], None]:
-    """Prepares a pattern of requests, and does some pairs of it."""
+def requests(pattern: str, pairs: int = 0, word: str = "requests") -> Callable[[Process], None]:
+    """Prepares a pattern of requests, of pinned memory or, with `device`, of the device's, and does some pairs of it."""
 
     def prepare(process: Process) -> None:
-        process.ask(f"requests {pattern}")
+        process.ask(f"{word} {pattern}")
         if pairs:
             process.ask(f"pairs {pairs}")
 
     return prepare
+
+
+def crowd(name: str, count: int, patience: int) -> Case:
+    """Requests of many sizes among so many live blocks and as many holes, if the allocator makes these in so many seconds."""
+
+    def prepare(process: Process) -> bool:
+        process.ask("requests small-miss")
+        able = process.number(f"crowd {count} {patience}", "done") == 1
+        if able:
+            process.ask("pairs 1000")
+        return able
+
+    return Case(name, "pairs 1000", prepare)
 
 
 def ratios(seen: dict, of: str, over: str = "stock") -> list[float]:

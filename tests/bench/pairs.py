@@ -2,8 +2,8 @@
 
 from statistics import median
 
-from harness import SYNC, TIMED, Case, Machine, Process, measure, medians, ratios, requests
-from results import Failed, Results, at_least, at_most, by_name, table
+from harness import SYNC, TIMED, Case, Machine, crowd, measure, medians, planned, ratios, requests
+from results import Results, at_least, at_most, by_name, table
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -22,11 +22,8 @@ def hit(machine: Machine, results: Results) -> None:
         cases.append(Case(name, f"pairs {pairs}", requests(pattern, 4 * pairs)))
         cases.append(Case(f"{name} p99", f"single {pairs}", field="p99"))
 
-    def miss(process: Process) -> None:
-        # Each size once before, so that pins of stock-tuned are not measured.
-        requests(str(8 * MIB) if process.name == "stock" else "miss", 16_000)(process)
-
-    cases.append(Case("miss", "pairs 5000", miss))
+    # Each size once before, so that pins of stock-tuned are not measured.
+    cases.append(Case("miss", "pairs 5000", lambda it: requests(str(8 * MIB) if it.name == "stock" else "miss", 16_000)(it)))
     seen = measure(machine, lambda: machine.start_all(TIMED, SYNC), cases)
     ratio = {subject: {case: ratios(it, subject) for case, it in seen.items()} for subject in TIMED}
     for name, _, _, target in HITS:
@@ -54,14 +51,8 @@ ALL_PAIRS = 40_000  # of all threads together: some milliseconds
 
 
 def threads(machine: Machine, results: Results) -> None:
-    def start() -> list:
-        processes = machine.start_all(TIMED, SYNC)
-        for it in processes:
-            it.ask(f"requests {8 * MIB}")
-        return processes
-
-    cases = [Case(str(count), f"threads {count} {ALL_PAIRS // count}") for count in COUNTS]
-    seen = measure(machine, start, cases, turns=-(-machine.turns // 2), pinned=False)
+    cases = [Case(str(count), f"threads {count} {ALL_PAIRS // count}", requests(str(8 * MIB))) for count in COUNTS]
+    seen = measure(machine, lambda: machine.start_all(TIMED, SYNC), cases, turns=-(-machine.turns // 2), pinned=False)
     # Throughput is the inverse of time.
     faster = {it: {str(count): ratios(seen[str(count)], "stock", it) for count in COUNTS} for it in TIMED}
     times = {it: {str(count): [time / ALL_PAIRS for time in medians(seen[str(count)], it)] for count in COUNTS} for it in TIMED}
@@ -82,33 +73,18 @@ def scaling(machine: Machine, results: Results) -> None:
     counts = CROWDS if machine.effort == "full" else CROWDS[:4]
     # Room for a million live and a million free blocks of 4 KiB, and more.
     room = {**SYNC, "BUDDY_THRESHOLD_MB": "0", "BUDDY_BLOCK_COUNT": "10"}
-
-    def start() -> list:
-        processes = machine.start_all(TIMED, room)
-        for it in processes:
-            it.ask("requests small-miss")
-        return processes
-
-    def crowd(count: int):
-        def prepare(process: Process) -> bool:
-            able = process.number(f"crowd {count} {PATIENCE}", "done") == 1
-            if able:
-                process.ask("pairs 1000")
-            return able
-
-        return prepare
-
-    cases = [Case(str(count), "pairs 1000", crowd(count)) for count in counts]
+    cases = [crowd(str(count), count, PATIENCE) for count in counts]
     # Making the blocks takes longer than all turns.
-    seen = measure(machine, start, cases, rounds=min(machine.rounds, 5), turns=-(-machine.turns // 2))
+    rounds, turns = min(machine.rounds, 5), -(-machine.turns // 2)
+    seen = measure(machine, lambda: machine.start_all(TIMED, room), cases, rounds, turns)
     times = {it: {count: medians(seen[str(count)], it) for count in counts if it in seen[str(count)]} for it in TIMED}
     for it, own in times.items():
         for count, rounds in own.items():
             results.rounds(("scaling", it, count), rounds)
-    ours = [median(rounds) for rounds in times["pinbuddy"].values()]
+    cell = {it: {count: median(rounds) for count, rounds in own.items()} for it, own in times.items()}
+    ours = cell["pinbuddy"].values()
     results.value(("context", "scaling_slowest_over_fastest"), max(ours) / min(ours), at_most(2.0))
     results.details["scaling"] = {"patience_s": PATIENCE, "block_bytes": 4096}
-    cell = {it: {count: median(rounds) for count, rounds in own.items()} for it, own in times.items()}
     print(table("among blocks, ns a pair", TIMED, [(count, [cell[it].get(count) for it in TIMED]) for count in counts]))
     results.charts.append({
         "file": "latency-by-blocks", "title": "Allocate + free, no two sizes alike, among other blocks",
@@ -129,27 +105,16 @@ def device(machine: Machine, results: Results) -> None:
     rows, details = [], {"stock_ns": {}, "planned_ns": {}}
     for name, measured in DEVICE:
         machine.say(f"{name}, the first run")
-        with machine.folder() as folder:
-            # A plan is only made where there is no file.
-            plan = {"BUDDY_DEVICE_PLAN": str(folder / "device.plan")}
-            with machine.start("pinbuddy", plan) as first:
-                first.ask(f"device {DEVICE_PLANNED}")
-                first.ask(f"pairs {DEVICE_RECORDED}")
-            if not (folder / "device.plan").is_file() or "pinbuddy-no-plan" in (folder / "device.plan").read_text():
-                raise Failed("the first run made no plan")
-
-            def prepare(process: Process) -> None:
-                process.ask(f"device {measured}")
-                process.ask(f"pairs {4 * DEVICE_PAIRS}")
-
-            case = Case(name, f"pairs {DEVICE_PAIRS}", prepare)
-            seen = measure(machine, lambda: [machine.start("stock"), machine.start("pinbuddy", plan)], [case])[name]
-        more = [median(a - b for a, b in zip(ours, stock)) for ours, stock in zip(seen["pinbuddy"], seen["stock"])]
+        case = Case(name, f"pairs {DEVICE_PAIRS}", requests(measured, 4 * DEVICE_PAIRS, "device"))
+        with planned(machine, requests(DEVICE_PLANNED, DEVICE_RECORDED, "device"), "BUDDY_DEVICE_PLAN") as start:
+            seen = measure(machine, lambda: [machine.start("stock"), start()], [case])[name]
+        ratio = ratios(seen, "pinbuddy-plan")
         if measured == DEVICE_PLANNED:
-            results.rounds(("device_pair_ratio", name), ratios(seen, "pinbuddy"), at_most(DEVICE_RATIO))
+            results.rounds(("device_pair_ratio", name), ratio, at_most(DEVICE_RATIO))
         else:
+            more = [median(a - b for a, b in zip(*turns)) for turns in zip(seen["pinbuddy-plan"], seen["stock"])]
             results.rounds(("device_more_ns", name), more, at_most(DEVICE_MORE))
-        cells = [median(medians(seen, "stock")), median(medians(seen, "pinbuddy")), median(ratios(seen, "pinbuddy"))]
+        cells = [median(it) for it in (medians(seen, "stock"), medians(seen, "pinbuddy-plan"), ratio)]
         details["stock_ns"][name], details["planned_ns"][name] = round(cells[0], 1), round(cells[1], 1)
         rows.append((name, cells))
     results.details["device"] = details

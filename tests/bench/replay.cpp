@@ -6,13 +6,13 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <map>
 #include <stdexcept>
+#include <thread>
 
 namespace bench {
 namespace {
@@ -96,14 +96,6 @@ class Streams {
   std::map<std::uint16_t, c10::Stream> streams_;
 };
 
-void wait_until(double start, std::uint64_t microseconds) {
-  const auto at = static_cast<std::uint64_t>(start) + microseconds * 1000;
-  const timespec when{
-      static_cast<time_t>(at / 1000000000), static_cast<long>(at % 1000000000)};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) == EINTR) {
-  }
-}
-
 struct Slot {
   at::DataPtr block;
   double bytes = 0;
@@ -123,8 +115,7 @@ Numbers replay(at::HostAllocator* allocator, const std::string& path, Pace pace)
   std::vector<Slot> slots(trace.slots);
   double live = 0;
   double now = 0; // nanoseconds of this iteration
-  in_nanoseconds(0); // calibrated before it counts
-  const Ticks cost = ticks_of_asking();
+  nanoseconds_since(ticks_now()); // calibrated before it counts
   double pins_before = pinned(allocator).pins;
   const auto end_iteration = [&] {
     const double pins = pinned(allocator).pins;
@@ -136,7 +127,7 @@ Numbers replay(at::HostAllocator* allocator, const std::string& path, Pace pace)
 
   const std::size_t every = std::max<std::size_t>(1, trace.events.size() / kSamples);
   const std::uint64_t first = trace.events.empty() ? 0 : trace.events.front().microseconds;
-  const double start = wall_nanoseconds();
+  const auto start = std::chrono::steady_clock::now();
   Streams streams;
   bool unsettled = false;
   bool open = false;
@@ -146,7 +137,7 @@ Numbers replay(at::HostAllocator* allocator, const std::string& path, Pace pace)
     const Event& event = trace.events[i];
     Slot& slot = slots[event.slot];
     if (pace == Pace::kPaced) {
-      wait_until(start, event.microseconds - first);
+      std::this_thread::sleep_until(start + std::chrono::microseconds(event.microseconds - first));
     } else if (unsettled && event.op == Op::allocate) {
       streams.settle();
       unsettled = false;
@@ -171,8 +162,7 @@ Numbers replay(at::HostAllocator* allocator, const std::string& path, Pace pace)
       case Op::iteration:
         break;
     }
-    const Ticks took = ticks_now() - began;
-    now += in_nanoseconds(took > cost ? took - cost : 0);
+    now += nanoseconds_since(began);
 
     if (event.op == Op::allocate) {
       if (warming) {

@@ -1,10 +1,10 @@
 """Whole workloads, replayed: what is pinned, the first iteration, and second runs with the plan of a first one."""
 
-import contextlib
 from pathlib import Path
 from statistics import median
+from typing import Callable
 
-from harness import SUBJECTS, SYNC, Case, Machine, Process, is_fork, measure, of_system, ratios, requests
+from harness import SUBJECTS, SYNC, Case, Machine, Process, in_turns, is_fork, measure, of_system, planned, ratios, requests, use_memory
 from results import Failed, Results, at_least, at_most, ratio_of_turns, table
 from traces import SEED, Workload, workloads
 
@@ -13,27 +13,6 @@ GIB = 1 << 30
 
 def available_memory() -> int:
     return int(of_system("/proc/meminfo", "MemAvailable").split()[0]) << 10
-
-
-class Planned:
-    """The plan of a first run, which is not measured: it was recorded and planned."""
-
-    def __init__(self, machine: Machine, folder: Path):
-        self.machine, self.file = machine, folder / "run.plan"
-
-    @classmethod
-    @contextlib.contextmanager
-    def of_a_run(cls, machine: Machine, program):
-        with machine.folder() as folder:
-            planned = cls(machine, folder)
-            with planned.start() as process:
-                program(process)
-            if not planned.file.is_file():
-                raise Failed("the first run wrote no plan")
-            yield planned
-
-    def start(self, more: dict = {}) -> Process:
-        return self.machine.start("pinbuddy-plan", {"BUDDY_PLAN": str(self.file), **more})
 
 
 # ---- memory: how much each allocator pins. The events of a fast replay come sooner than a background thread asks (every
@@ -59,10 +38,10 @@ def outcome(answer: dict) -> dict:
 def second_runs(machine: Machine, workload: Workload, first: str, trace: Path) -> dict:
     """Nobody marks iterations, as in most programs. The median of what is pinned, and the most pins."""
     runs = []
-    with Planned.of_a_run(machine, lambda it: it.ask(first)) as planned:
+    with planned(machine, lambda it: it.ask(first)) as start:
         for seed in workload.second_seeds():
             workload.write(machine, trace, seed)
-            with planned.start() as process:
+            with start() as process:
                 process.ask("warm-up")
                 own = outcome(process.ask(f"replay {trace} free"))
                 counts = [process.ask("plan")[name][0] for name in ("hits", "misses", "unplanned")]
@@ -135,7 +114,6 @@ STARTS = {
 def first(machine: Machine, results: Results) -> None:
     workload = next(it for it in workloads(machine) if it.name == "training-1f1b")
     starts = list(STARTS)[: None if machine.effort == "full" else 4]
-    seconds: dict = {name: [] for name in starts}
     with machine.folder() as folder:
         trace = folder / "trace"
         live = workload.write(machine, trace, steps=1, first=True)
@@ -144,19 +122,18 @@ def first(machine: Machine, results: Results) -> None:
         if (available := available_memory()) < needed:
             results.skipped["first"] = f"{available >> 20} MiB are available, {needed >> 20} MiB would be locked and used"
             return
+
+        def first_seconds(name: str) -> float:
+            machine.say(name)
+            subject, more, ready, _ = STARTS[name]
+            with machine.start(subject, more, counted=False) as process:
+                use_memory(needed)
+                if ready:
+                    process.ask("warm-up")
+                return process.ask(f"replay {trace} paced")["iteration_ns"][0] / 1e9
+
         # Each start fills gigabytes of fresh memory, which takes a quarter of a minute.
-        for number in range(min(machine.rounds, 5)):
-            for turn in range(len(starts)):
-                name = starts[(number + turn) % len(starts)]
-                machine.say(f"round {number + 1}, {name}")
-                subject, more, ready, _ = STARTS[name]
-                with machine.start(subject, more, counted=False) as process:
-                    # A virtual machine has to ask its host for memory that was not in use lately, which takes longer
-                    # than everything else.
-                    process.ask(f"use {needed}")
-                    if ready:
-                        process.ask("warm-up")
-                    seconds[name].append(process.ask(f"replay {trace} paced")["iteration_ns"][0] / 1e9)
+        seconds = dict(zip(starts, in_turns(starts, min(machine.rounds, 5), first_seconds)))
     rows = []
     for name in starts:
         speedups = [stock / own for stock, own in zip(seconds["stock"], seconds[name])]
@@ -214,14 +191,14 @@ def _second_run(machine: Machine, workload: Workload, seen: dict) -> None:
         workload.write(machine, begin, seed, steps, first=True)
         machine.say(f"{workload.name}, the first run")
         # Waits for the warm-up before each request, as fast as a program: else the recorder would be overrun.
-        with Planned.of_a_run(machine, lambda it: it.ask(f"replay {recorded} free")) as planned:
+        with planned(machine, lambda it: it.ask(f"replay {recorded} free")) as start:
             for number in range(1, min(machine.rounds, 3) + 1):  # each takes minutes, most of them pins of stock's
                 machine.say(f"{workload.name}, round {number}")
-                for key, value in _round(machine, planned, whole, begin).items():
+                for key, value in _round(machine, start, whole, begin).items():
                     seen[key].setdefault(workload.name, []).append(value)
 
 
-def _round(machine: Machine, planned: Planned, whole: Path, begin: Path) -> dict:
+def _round(machine: Machine, start: Callable[..., Process], whole: Path, begin: Path) -> dict:
     def iterations(process: Process, trace: Path) -> list:
         with process:
             times = process.ask(f"replay {trace} timed")["iteration_ns"]
@@ -230,10 +207,10 @@ def _round(machine: Machine, planned: Planned, whole: Path, begin: Path) -> dict
         return times
 
     stock = iterations(machine.start("stock", PACE), whole)
-    ready = planned.start(PACE)
+    ready = start(PACE)
     warm_up = ready.number("warm-up")
     ready = iterations(ready, whole)
-    cold = iterations(planned.start(PACE), begin)
+    cold = iterations(start(PACE), begin)
     default = iterations(machine.start("pinbuddy"), whole)
     found = {
         "first_iteration_speedup": stock[0] / ready[0], "cold_first_iteration_speedup": stock[0] / cold[0],
@@ -247,8 +224,8 @@ def _round(machine: Machine, planned: Planned, whole: Path, begin: Path) -> dict
 
 def _pairs(machine: Machine, name: str, pattern: str, seen: dict) -> None:
     """Allocate and free in a pattern that repeats."""
-    with Planned.of_a_run(machine, requests(pattern, RECORDED)) as planned:
+    with planned(machine, requests(pattern, RECORDED)) as start:
         case = Case(name, f"pairs {PAIRS}", requests(pattern, 4 * PAIRS))
-        own = measure(machine, lambda: [machine.start("stock"), planned.start(), machine.start("pinbuddy", SYNC)], [case])[name]
+        own = measure(machine, lambda: [machine.start("stock"), start(), machine.start("pinbuddy", SYNC)], [case])[name]
     seen["pair_ratio"][name] = ratios(own, "pinbuddy-plan")
     seen["default_pair_ratio"][name] = ratios(own, "pinbuddy")

@@ -149,17 +149,12 @@ void Loop::run(long pairs) {
 }
 
 std::vector<double> Loop::run_timed(long pairs) {
-  std::vector<Ticks> ticks(static_cast<std::size_t>(pairs));
-  for (Ticks& tick : ticks) {
+  std::vector<double> nanoseconds(static_cast<std::size_t>(pairs));
+  for (double& it : nanoseconds) {
     const Ticks start = ticks_now();
     pair();
-    tick = ticks_now() - start;
+    it = nanoseconds_since(start);
   }
-  const Ticks cost = ticks_of_asking();
-  std::vector<double> nanoseconds(ticks.size());
-  std::transform(ticks.begin(), ticks.end(), nanoseconds.begin(), [cost](Ticks it) {
-    return in_nanoseconds(it > cost ? it - cost : 0);
-  });
   return nanoseconds;
 }
 

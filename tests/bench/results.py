@@ -4,6 +4,7 @@ The JSON's top level has only figures, by their paths, and `context`.
 """
 
 import math
+from functools import partial
 from statistics import median
 from typing import NamedTuple, Optional
 
@@ -25,12 +26,7 @@ class Target(NamedTuple):
         return f"{self.sign} {rounded(self.bound)}"
 
 
-def at_most(bound: float) -> Target:
-    return Target("<=", bound)
-
-
-def at_least(bound: float) -> Target:
-    return Target(">=", bound)
+at_most, at_least = partial(Target, "<="), partial(Target, ">=")
 
 
 class Figure(NamedTuple):

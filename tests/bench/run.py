@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import runpy
 import subprocess
 import sys
 import venv
@@ -46,7 +47,6 @@ PARTS = {
 # Rounds, and turns of each.
 EFFORTS = {"full": (7, 50), "quick": (3, 15), "smoke": (1, 3)}
 SMOKE = ["hit", "threads", "plan"]
-SIMULATOR_ONLY = "it counts pins of more memory than there is, which only the simulator does"
 
 
 def part_or_program(text: str) -> str:
@@ -119,13 +119,8 @@ def machine_for(args: argparse.Namespace, xtask: list) -> Machine:
 
 def context(machine: Machine) -> dict:
     """Machine, date and versions."""
-
-    def version(fork: bool) -> str:
-        package = next((machine.fork if fork else machine.stock).glob("lib/python*/site-packages/torch/version.py"))
-        own: dict = {}
-        exec(package.read_text(), own)
-        return own["__version__"]
-
+    files = [next(it.glob("lib/python*/site-packages/torch/version.py")) for it in (machine.stock, machine.fork)]
+    stock, fork = (runpy.run_path(str(it))["__version__"] for it in files)
     commit = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT, capture_output=True, text=True)
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
@@ -136,8 +131,8 @@ def context(machine: Machine) -> dict:
         "kernel": os.uname().release,
         "load": os.getloadavg()[0],
         "cuda": "simulated" if machine.simulated else "real",
-        "stock": version(False),
-        "fork": version(True),
+        "stock": stock,
+        "fork": fork,
         "effort": machine.effort,
         "rounds": machine.rounds,
         "turns": machine.turns,
@@ -148,7 +143,7 @@ def context(machine: Machine) -> dict:
 def run_part(name: str, args: argparse.Namespace, machine: Machine, results: Results) -> None:
     part, _, counts, _ = PARTS[name]
     if counts and not machine.simulated:
-        results.skipped[name] = SIMULATOR_ONLY
+        results.skipped[name] = "it counts pins of more memory than there is, which only the simulator does"
         return
     chosen = [it.partition("/") for group in args.only for it in group if it.partition("/")[0] == name]
     programs = [] if any(not program for *_, program in chosen) else [program for *_, program in chosen]

@@ -1,13 +1,13 @@
 """The parts that have programs of their own: what tests/python measures, and trainings."""
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
-from harness import Machine, output
+from harness import Machine, printed
 from results import Failed, Results, at_least, at_most, table
 
 ROOT = Path(__file__).parent.parent.parent
@@ -19,16 +19,11 @@ import measure  # noqa: E402
 @contextlib.contextmanager
 def in_python_tests(machine: Machine):
     """Functions of tests/python start their programs with this process's variables."""
-    own = dict(os.environ)
     try:
-        os.environ.clear()
-        os.environ.update({**machine.environ, "PYTHONDONTWRITEBYTECODE": "1"})
-        yield machine.python(False), machine.python(True)
+        with patch.dict(os.environ, {**machine.environ, "PYTHONDONTWRITEBYTECODE": "1"}, clear=True):
+            yield machine.python(False), machine.python(True)
     except (RuntimeError, OSError, subprocess.CalledProcessError) as why:
         raise Failed(f"{why}\n  to do     pinbuddy doctor says what this machine has") from None
-    finally:
-        os.environ.clear()
-        os.environ.update(own)
 
 
 def overhead(machine: Machine, results: Results) -> None:
@@ -76,16 +71,17 @@ def _training(machine: Machine, name: str, folder: Path, results: Results) -> tu
         conf = {"PYTORCH_CUDA_ALLOC_CONF": f"expandable_segments:{way == 'expandable'}"}
         peak, end, requested = _train(machine, name, False, conf, snapshot)
         efficiency[way] = requested / peak
-        model = _json(machine, ["cargo", "run", "--quiet", "--locked", "--package", "pinbuddy-replay", "--example", "device", "--",
-                                snapshot, way], cwd=ROOT)
+        # Cargo and what it compiles never run under the simulator.
+        model = printed(["cargo", "run", "--quiet", "--locked", "--package", "pinbuddy-replay", "--example", "device", "--",
+                         snapshot, way], os.environ, cwd=ROOT)
         if [model["peak"][1], model["end"][1]] != [peak, end]:
             raise Failed(f"the history of {name} is not whole: {model}, and PyTorch says {peak} and {end}")
         off = max(100 * abs(ours - real) / real for ours, real in (model["peak"], model["end"]))
         results.value(("model_off_percent", name, way), off, at_most(OFF))
         if way == "stock":
             stock, acts = requested, model["acts"]
-    plan = _json(machine, [machine.fork / "bin/pinbuddy", "plan", folder / "stock.pickle", "--device", "0", "--torch", "2.15.0",
-                           "--threads", "1", "--time-limit", PATIENCE, "--json"])
+    plan = printed([machine.fork / "bin/pinbuddy", "plan", folder / "stock.pickle", "--device", "0", "--torch", "2.15.0",
+                    "--threads", "1", "--time-limit", PATIENCE, "--json"], machine.environ)
     for way, behind in (("plan", "stock"), ("plan_expandable", "expandable")):
         if not (made := plan[f"plan_before_{behind}"]):
             raise Failed(f"no plan of {name} was made")
@@ -100,17 +96,5 @@ def _training(machine: Machine, name: str, folder: Path, results: Results) -> tu
 
 def _train(machine: Machine, name: str, fork: bool, more: dict, snapshot: Path | None = None) -> list:
     """The most that was reserved, what was at the end, and the most that was requested at once."""
-    more = {**more, "PINBUDDY_SIM_DEVICE_GB": DEVICE_GB, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [machine.python(fork), ROOT / "tests/programs/device_trainings.py", name, *([snapshot] if snapshot else [])]
-    return _json(machine, command, more)
-
-
-def _json(machine: Machine, command: list, more: dict = {}, cwd: Path | None = None):
-    """The last line that a command prints; of `--json`, all of it."""
-    # Cargo and what it compiles never run under the simulator.
-    environ = None if command[0] == "cargo" else {**machine.environ, **more}
-    said = output(command, env=environ, cwd=cwd, stderr=subprocess.PIPE)
-    try:
-        return json.loads(said)
-    except ValueError:
-        return json.loads(said.splitlines()[-1])
+    return printed(command, {**machine.environ, **more, "PINBUDDY_SIM_DEVICE_GB": DEVICE_GB})

@@ -2,7 +2,6 @@
 
 #include "clock.h"
 
-#include <atomic>
 #include <chrono>
 
 namespace bench {
@@ -12,11 +11,7 @@ Threads::Threads(at::HostAllocator* allocator, const Requests& requests, int cou
   for (int i = 0; i < count; ++i) {
     threads_.emplace_back([this, allocator, requests] {
       Loop loop(allocator, requests);
-      for (;;) {
-        barrier_.arrive_and_wait();
-        if (pairs_ == 0) {
-          return;
-        }
+      for (barrier_.arrive_and_wait(); pairs_ != 0; barrier_.arrive_and_wait()) {
         loop.run(pairs_);
         barrier_.arrive_and_wait();
       }
@@ -27,9 +22,6 @@ Threads::Threads(at::HostAllocator* allocator, const Requests& requests, int cou
 Threads::~Threads() {
   pairs_ = 0;
   barrier_.arrive_and_wait();
-  for (std::thread& thread : threads_) {
-    thread.join();
-  }
 }
 
 double Threads::run(long pairs) {
@@ -41,26 +33,22 @@ double Threads::run(long pairs) {
 }
 
 void beside_statistics(at::HostAllocator* allocator, std::size_t bytes, int count, double seconds) {
-  std::atomic<bool> over{false};
-  std::vector<std::thread> threads;
+  // Each is told to stop, and waited for, where it is destroyed.
+  std::vector<std::jthread> threads;
   for (int i = 0; i < count; ++i) {
-    threads.emplace_back([&over, allocator, bytes] {
-      while (!over) {
+    threads.emplace_back([allocator, bytes](std::stop_token over) {
+      while (!over.stop_requested()) {
         allocator->allocate(bytes);
       }
     });
   }
-  threads.emplace_back([&over, allocator] {
-    while (!over) {
+  threads.emplace_back([allocator](std::stop_token over) {
+    while (!over.stop_requested()) {
       allocator->get_stats();
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   });
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  over = true;
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
 }
 
 } // namespace bench

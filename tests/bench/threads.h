@@ -14,8 +14,6 @@ class Threads {
  public:
   Threads(at::HostAllocator* allocator, const Requests& requests, int count);
   ~Threads();
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
 
   // Wall-clock nanoseconds until each has done `pairs` pairs.
   double run(long pairs);
@@ -23,7 +21,7 @@ class Threads {
  private:
   std::barrier<> barrier_; // before and behind the pairs of a turn
   long pairs_ = 0;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
 };
 
 // Threads that allocate and free one block of this size at a time for `seconds`, while another reads the

@@ -3,13 +3,11 @@
 If a program fails, the figures of the others are kept. docs/bench.md explains each.
 """
 
-import json
-import subprocess
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from harness import SYNC, Case, Machine, measure, medians, ratios, requests
+from harness import SYNC, Case, Machine, crowd, in_turns, measure, medians, printed, ratios, requests
 from replays import available_memory
 from results import Failed, Results, at_most, table
 
@@ -82,26 +80,13 @@ def script(machine: Machine, name: str, fork: bool) -> dict:
     """Runs the program in a process of its own, and reads its figures, the last line."""
     file, *arguments = PROGRAMS[name][0].split()
     command = [machine.python(fork), f"{file}.py", *arguments, *([] if machine.effort == "full" else ["--quick"])]
-    environ = {**machine.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=SCRIPTS, env=environ, capture_output=True, text=True)
-    try:
-        if done.returncode == 0:
-            return json.loads(done.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        pass
-    raise Failed(
-        f"worst/{name} failed with {'the fork' if fork else 'stock'}: status {done.returncode}\n{done.stderr.strip()}\n"
-        f"  expected  figures as one line of JSON\n  to do     cargo xtask sim -- PYTHON {SCRIPTS.name}/{file}.py runs it by itself")
+    return printed(command, machine.environ, cwd=SCRIPTS)
 
 
 def in_rounds(machine: Machine, name: str, results: Results, rows: list, details: dict) -> None:
-    seen: dict = {True: [], False: []}
-    for number in range(min(machine.rounds, MOST_ROUNDS)):
-        machine.say(f"round {number + 1}, {name}")
-        # In turns, who goes first.
-        for fork in (bool(number % 2), not number % 2):
-            if fork or name not in ALONE:
-                seen[fork].append(script(machine, name, fork))
+    machine.say(name)
+    who = [True] if name in ALONE else [False, True]
+    seen = {False: [], **dict(zip(who, in_turns(who, min(machine.rounds, MOST_ROUNDS), lambda fork: script(machine, name, fork))))}
 
     def values(fork: bool, key: str) -> list:
         return [it[key] for it in seen[fork] if key in it]
@@ -168,18 +153,12 @@ HOLES, PATIENCE = {4_096: 10.0, 65_536: 156.0}, 60
 
 def holes(machine: Machine, results: Results) -> None:
     """Requests of many sizes among holes that fit only the smallest of them."""
+    rounds = min(machine.rounds, MOST_ROUNDS)
     for count, published in HOLES.items():
-
-        def start() -> list:
-            process = machine.start("pinbuddy", {**SYNC, "BUDDY_THRESHOLD_MB": "0"}).pin_to_one_core()
-            process.ask("requests small-miss")
-            if process.number(f"crowd {count} {PATIENCE}", "done") != 1:
-                raise Failed(f"{count} holes took too long")
-            process.ask("pairs 1000")
-            return [process]
-
-        case = Case(f"{count} holes", "pairs 1000")
-        seen = measure(machine, start, [case], min(machine.rounds, MOST_ROUNDS))[case.name]
+        case = crowd(f"{count} holes", count, PATIENCE)
+        seen = measure(machine, lambda: machine.start_all(["pinbuddy"], {**SYNC, "BUDDY_THRESHOLD_MB": "0"}), [case], rounds)[case.name]
+        if len(seen.get("pinbuddy", [])) < rounds:
+            raise Failed(f"{count} holes took too long")
         results.rounds(("worst", "holes", f"{count}_us"), [it / 1e3 for it in medians(seen, "pinbuddy")], at_most(published))
 
 

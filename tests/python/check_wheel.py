@@ -8,6 +8,7 @@ Says of each invariant, or of these, as JSON, what is wrong with it or nothing, 
 
 import hashlib
 import json
+import mmap
 import os
 import re
 import struct
@@ -27,7 +28,6 @@ HEADER = "torch/include/ATen/core/CachingHostAllocator.h"
 LIBRARY = "libtorch_pinbuddy.so"
 DEFAULTS = "torch/lib/libtorch_pinbuddy.toml"
 PROGRAM = "pinbuddy/bin/pinbuddy-tools"
-CHUNK = 1 << 20
 
 
 class Wheel:
@@ -36,6 +36,7 @@ class Wheel:
     def __init__(self, path):
         self.path = Path(path)
         self.zip = zipfile.ZipFile(path)
+        self.bytes = mmap.mmap(self.zip.fp.fileno(), 0, access=mmap.ACCESS_READ)
         self.infos = self.zip.infolist()
         self.by_name = {info.filename: info for info in self.infos}
         tops = {name.split("/")[0] for name in self.by_name}
@@ -47,21 +48,14 @@ class Wheel:
 
     def raw(self, info):
         """A hash of the bytes of an entry as they lie in the file."""
-        with open(self.path, "rb") as file:
-            file.seek(info.header_offset)
-            header = file.read(30)
-            assert header[:4] == b"PK\3\4", f"{info.filename}: no local header"
-            name_size, extra_size = struct.unpack("<HH", header[26:30])
-            assert file.read(name_size).decode() == info.filename
-            file.seek(extra_size, os.SEEK_CUR)
-            digest = hashlib.sha256()
-            left = info.compress_size
-            while left:
-                chunk = file.read(min(CHUNK, left))
-                assert chunk, f"{info.filename}: cut short"
-                digest.update(chunk)
-                left -= len(chunk)
-            return digest.digest()
+        signature, name_size, extra_size = struct.unpack_from("<4s22xHH", self.bytes, info.header_offset)
+        assert signature == b"PK\3\4", f"{info.filename}: no local header"
+        name = info.header_offset + 30
+        assert self.bytes[name : name + name_size].decode() == info.filename
+        begin = name + name_size + extra_size
+        assert begin + info.compress_size <= len(self.bytes), f"{info.filename}: cut short"
+        with memoryview(self.bytes) as view:
+            return hashlib.sha256(view[begin : begin + info.compress_size]).digest()
 
 
 def elf_strings(data):

@@ -7,7 +7,7 @@ import plans
 import pytest
 import table
 
-MIB = 1 << 20
+MIB = plans.MIB
 
 TRAINING = plans.TRAINING.replace("pin_memory=True", 'device="cuda"')
 

@@ -23,11 +23,7 @@ class Elsewhere:
 
 
 _ROWS = "xtask/src/test/mod.rs"
-_FORK = Elsewhere(_ROWS, '"build the fork wheel"')
-_BENCH = Elsewhere(_ROWS, 'BENCH: &str = "a few turns of the benchmark"')
-_SEAM = Elsewhere(_ROWS, 'SEAM, |it| pytorch::own(it, &["test_seam.py"])')
 _GPU = Elsewhere(_ROWS, 'GPU: &str = "a run for a GPU, tried in the simulator"')
-_PROPOSAL = Elsewhere("tests/checkout/test_upstream_pr.py", "def test_a_branch_and_patches_and_nothing_else_changes")
 _RANKS = Elsewhere("tests/python/test_ranks.py", '("fsdp", "fork"), ("ddp", "stock")', "a GPU for each rank, with NCCL")
 _REPLAYED = Elsewhere("tools/src/simulate/tests.rs", "fn a_file_is_replayed_as_what_it_was_written_from")
 _INDEX = Elsewhere("tests/checkout/test_index.py", "class Image", "what serves and builds an image is not ours, and needs docker")
@@ -35,14 +31,14 @@ _SOURCE = Elsewhere("ci/full-source-build.sh", "cargo xtask build-wheel --source
 
 # Beginnings of commands; of several that fit, the longest counts.
 ELSEWHERE = {
-    "cargo xtask build-wheel": _FORK,
+    "cargo xtask build-wheel": Elsewhere(_ROWS, '"build the fork wheel"'),
     "cargo xtask build-wheel --source": _SOURCE,
     "cargo xtask build-plugin": Elsewhere(_ROWS, 'PLUGIN: &str = "the plug-in as a wheel"'),
     "cargo xtask test ": Elsewhere("ci/test.sh", "cargo xtask test"),
-    "cargo xtask test --only seam": _SEAM,
-    "cargo xtask upstream-pr": _PROPOSAL,
+    "cargo xtask test --only seam": Elsewhere(_ROWS, 'SEAM, |it| pytorch::own(it, &["test_seam.py"])'),
+    "cargo xtask upstream-pr": Elsewhere("tests/checkout/test_upstream_pr.py", "def test_a_branch_and_patches_and_nothing_else_changes"),
     "pinbuddy verify-wheel": Elsewhere("tests/python/test_verify.py", "def test_every_changed_byte_is_refused"),
-    "cargo xtask bench": _BENCH,
+    "cargo xtask bench": Elsewhere(_ROWS, 'BENCH: &str = "a few turns of the benchmark"'),
     "pinbuddy plans why": Elsewhere("tests/python/test_auto_plans.py", '"plans", "why"'),
     "pinbuddy simulate": Elsewhere("tools/src/simulate/tests.rs", "fn tables"),
     "pinbuddy simulate --device": Elsewhere("rust-core/replay/tests/device_plans.rs", "fn a_plan_reserves_little_more_than_what_lives_at_once"),

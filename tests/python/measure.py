@@ -21,8 +21,6 @@ sys.path.append(str(BENCH))
 from harness import Case, Process, in_turns, medians, ratios, requests  # noqa: E402
 from harness import measure as in_rounds  # noqa: E402
 
-MIB = 1 << 20
-
 
 def torch_folder(python: str) -> Path:
     program = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"

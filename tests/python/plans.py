@@ -39,7 +39,6 @@ def recorded(run, path: Path, program: str, variable: str = "BUDDY_PLAN", **vari
 # STEPS: what is done between iterations. CHANGE: the part of requests that have another length, drawn by SEED.
 TRAINING = """
     change = float(os.environ.get("CHANGE", 0))
-    import bisect
     steps = os.environ.get("STEPS", "").split()
     draw = random.Random(7)
     differ = random.Random(int(os.environ.get("SEED", 1)))
@@ -47,8 +46,8 @@ TRAINING = """
     PAGE = 4096
     marks = {mark: torch.full((PAGE,), mark, dtype=torch.uint8) for mark in range(1, 200)}
     mark = asked = live_bytes = largest = 0
-    # Where blocks begin, sorted, and where they end.
-    begins, ends = [], {}
+    # Where blocks begin, and where they end.
+    ends = {}
 
     def parts(tensor):
         # A byte of each page, and the last. The simulator runs no kernels, which would pick them from device memory: there it is the first page.
@@ -66,17 +65,14 @@ TRAINING = """
             for it in parts(self.tensor):
                 it.copy_(marks[mark][: len(it)])
             begin = self.tensor.data_ptr()
-            at = bisect.bisect(begins, begin)
-            assert at == 0 or ends[begins[at - 1]] <= begin, "it begins in another block"
-            assert at == len(begins) or begin + size <= begins[at], "it ends in another block"
-            begins.insert(at, begin)
+            assert all(end <= begin or begin + size <= at for at, end in ends.items()), "it lies in another block"
             ends[begin] = begin + size
 
         def check(self):
             # Once, at its end.
             global live_bytes
             live_bytes -= -(-self.tensor.numel() // PAGE) * PAGE
-            begins.remove(self.tensor.data_ptr())
+            del ends[self.tensor.data_ptr()]
             self.tensor[:PAGE].to("cuda", non_blocking=True)
             torch.cuda.current_stream().synchronize()
             for it in parts(self.tensor):

@@ -9,13 +9,15 @@ import gc
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from release import block_bytes, host_stats
+from release import COUNTS_WHAT_IS_ACTIVE, block_bytes, host_stats
 
 try:
     import pinbuddy
@@ -92,21 +94,12 @@ class Items(torch.utils.data.Dataset):
 @contextlib.contextmanager
 def elsewhere(context):
     """Another thread is within the context meanwhile."""
-    opened, over = threading.Event(), threading.Event()
-
-    def keep_open():
-        with context:
-            opened.set()
-            over.wait()
-
-    thread = threading.Thread(target=keep_open)
-    thread.start()
-    opened.wait()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(context.__enter__).result()
+        try:
+            yield
+        finally:
+            thread.submit(context.__exit__, None, None, None).result()
 
 
 def refused(act) -> str | None:
@@ -117,25 +110,18 @@ def refused(act) -> str | None:
         return f"{type(error).__name__}: {error}"
 
 
-def forked(act, end=os._exit) -> int | str:
-    """The exit status of a forked child that acts and ends; it has a minute."""
+def forked(act, end=os._exit) -> int:
+    """The exit status of a forked child that acts and ends; SIGALRM ends one that takes longer than a minute."""
     child = os.fork()
     if child == 0:
+        signal.alarm(60)
         try:
             status = act() or 0
         except BaseException as error:
             print("child:", repr(error), file=sys.stderr, flush=True)
             os._exit(100)
         end(status)
-    late = time.monotonic() + 60
-    while time.monotonic() < late:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    return "the child waits for ever"
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def until(condition, within: float = 60.0) -> None:

@@ -20,7 +20,7 @@ if FAILURES and RANK == FAILURES[1]:
     os.environ["PINBUDDY_SIM_FAIL_PIN_AFTER_MB"] = "24"
 
 import torch.distributed as dist  # noqa: E402
-from program import of_engine, pinbuddy, pinned, segments, torch, until  # noqa: E402
+from program import of_engine, pinbuddy, pinned, refused, segments, torch, until  # noqa: E402
 
 terminated = []
 signal.signal(signal.SIGTERM, lambda *_: terminated.append(True))
@@ -62,12 +62,9 @@ def main() -> None:
     if RANK == FAILURES[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     until(lambda: terminated)
-    error = None
-    try:
-        large = filled(32, 50 + RANK)
-        right = of_engine(large) and arrives(large, 50 + RANK)
-    except RuntimeError as refused:
-        error, right = str(refused), False
+    large = []
+    error = refused(lambda: large.append(filled(32, 50 + RANK)))
+    right = all(of_engine(it) and arrives(it, 50 + RANK) for it in large)
     again = filled(4, 150 + RANK)
     served = of_engine(again) and arrives(again, 150 + RANK)
     write("after", kept=arrives(kept, 100 + RANK), error=error, large=right, again=served, state=pinbuddy.stats()["state"])

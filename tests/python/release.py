@@ -9,8 +9,8 @@ __all__ = ["COUNTS_WHAT_IS_ACTIVE", "block_bytes", "from_minor", "host_stats"]
 
 MAJOR, MINOR = (int(part) for part in version("torch").split("+")[0].split(".")[:2])
 
-# Names of statistics before 2.10.
-EARLIER = {"allocations": "segment", "allocated_bytes": "reserved_bytes", "active_requests": "allocation", "active_bytes": "allocated_bytes"}
+# Today's names of statistics that had others before 2.10.
+TODAYS = {"segment": "allocations", "reserved_bytes": "allocated_bytes", "allocation": "active_requests", "allocated_bytes": "active_bytes"}
 
 
 def from_minor(minor: int) -> bool:
@@ -35,9 +35,5 @@ def host_stats() -> dict:
     stats = torch.cuda.host_memory_stats()
     if from_minor(10):
         return stats
-    counted = {}
-    for today, earlier in EARLIER.items():
-        for name, value in stats.items():
-            if name.startswith(f"{earlier}."):
-                counted[today + name.removeprefix(earlier)] = value
-    return counted | {name: value for name, value in stats.items() if name.split(".")[0] not in EARLIER.values()}
+    named = [(*name.partition("."), value) for name, value in stats.items()]
+    return {TODAYS.get(kind, kind) + dot + when: value for kind, dot, when, value in named}

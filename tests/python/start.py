@@ -9,12 +9,10 @@ import atexit
 import fcntl
 import functools
 import os
-import signal
 import socket
 import subprocess
 import tempfile
 import zlib
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from forked import Child
@@ -112,21 +110,16 @@ class Zygote:
         script.rename(self.python)
 
     def run(self, program: str, environment: dict[str, str], timeout: float) -> subprocess.CompletedProcess:
-        (out, to_out), (err, to_err) = os.pipe(), os.pipe()
-        try:
-            child = Child(self.path, program, environment, str(HERE), [0, to_out, to_err], [])
-        finally:
-            os.close(to_out)
-            os.close(to_err)
-        with ThreadPoolExecutor(2) as pool:
-            read = [pool.submit(open(it, encoding="utf-8").read) for it in (out, err)]
-            late = wait(read, timeout).not_done
-            if late:
-                os.kill(child.id, signal.SIGKILL)
-        status = child.wait()
-        if late:
-            raise subprocess.TimeoutExpired(program, timeout)
-        return subprocess.CompletedProcess(program, status, *(it.result() for it in read))
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
+            child = Child(self.path, program, environment, str(HERE), [0, out.fileno(), err.fileno()], [])
+            child.connection.settimeout(timeout)
+            try:
+                status = child.wait()
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(program, timeout) from None
+            for it in (out, err):
+                it.seek(0)
+            return subprocess.CompletedProcess(program, status, out.read(), err.read())
 
 
 @functools.cache

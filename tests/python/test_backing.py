@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from table import answers
 
 SMALL = {"BUDDY_BLOCK_SIZE_MB": "16", "BUDDY_BLOCK_COUNT": "2", "BUDDY_WARMUP": "sync"}
 POOL = Path("/proc/sys/vm/nr_hugepages")
@@ -73,18 +74,26 @@ answer(stands, " ".join(line.split("|")[-2].strip() for line in summary.splitlin
     assert small == 0 or any("BUDDY_HUGE_PAGES: " in it for it in outcome.warnings), outcome.stderr
 
 
-def test_without_huge_pages_the_quicker_way_pins(run):
-    """Pins that lock nothing take CUDA no time. The first region is ours, and timed."""
-    program = HEAD + """
+test_what_pins = answers({
+    # Pins that lock nothing take CUDA no time. The first region is ours, and timed.
+    "without huge pages it is the quicker way": (HEAD + """
 held = [pinned(17) for _ in range(4)]
 filled = all(bool((it.random_(1, 9) > 0).all()) for it in held)
 backings = sorted(it[0] for it in places())
 del held
 pinbuddy.empty_cache()
 answer(backings.count("pages"), backings.count("cuda") > 0, filled, segments(), sim()["pins"] - sim()["unpins"])
-"""
-    settings = SMALL | {"BUDDY_WARMUP": "off", "BUDDY_HUGE_PAGES": "off", "BUDDY_PIN_THREADS": "1"}
-    assert run(program, **settings, PINBUDDY_SIM_LOCK=0).quiet.value == [1, True, True, [], 0]
+""", [1, True, True, [], 0], {"BUDDY_WARMUP": "off", "BUDDY_HUGE_PAGES": "off", "BUDDY_PIN_THREADS": "1", "PINBUDDY_SIM_LOCK": 0}),
+    "where registering is not permitted it is CUDA": (HEAD + """
+on_device = torch.zeros(1000, device="cuda")
+tensors = [pinned(20).fill_(i) for i in range(2)]
+on_device += 1
+torch.cuda.synchronize()
+whole = all(bool((it == i).all()) for i, it in enumerate(tensors))
+answer([it["backing"] for it in pinbuddy.stats()["segments"]], whole, sim()["host_registers"])
+""", [["cuda"] * 2, True, 0], {"BUDDY_BLOCK_SIZE_MB": "24", "PINBUDDY_SIM_REGISTER": 0},
+        ["could not register 24 MiB", "not permitted", "BUDDY_BACKING=cuda"]),
+}, quiet=True, **SMALL)
 
 
 @pytest.mark.timing
@@ -101,21 +110,6 @@ answer(before["num_host_alloc"], before["host_alloc_time.count"], sim()["host_re
 """, BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=2).value
     assert (allocs, timed, registers, frees, times) == (2, 2, 2, 2, 2)
     assert 0.7 < share <= 1.01 and 0.5 < share_of_free <= 1.01
-
-
-def test_where_registering_is_not_permitted_cuda_allocates(run):
-    outcome = run(HEAD + """
-on_device = torch.zeros(1000, device="cuda")
-tensors = [pinned(20).fill_(i) for i in range(2)]
-on_device += 1
-torch.cuda.synchronize()
-whole = all(bool((it == i).all()) for i, it in enumerate(tensors))
-answer([it["backing"] for it in pinbuddy.stats()["segments"]], whole, sim()["host_registers"])
-""", **SMALL | {"BUDDY_BLOCK_SIZE_MB": "24"}, PINBUDDY_SIM_REGISTER=0)
-    backings, whole, registers = outcome.value
-    assert (backings, whole, registers) == (["cuda"] * 2, True, 0)
-    (warning,) = outcome.warnings
-    assert all(it in warning for it in ("could not register 24 MiB", "not permitted", "BUDDY_BACKING=cuda")), warning
 
 
 def test_a_control_group_smaller_than_a_block(run):

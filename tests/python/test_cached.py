@@ -1,10 +1,12 @@
 """Freed blocks that are cached whole for the next request of their size look idle: they cost no segment, and the
 statistics' totals are as if nothing were cached."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pinbuddy
 import pytest
 from conftest import BLOCK_MB, BLOCKS, MIB, counts_active, needs
-from program import engine_segment, together
+from program import engine_segment
 from release import host_stats
 
 
@@ -13,9 +15,8 @@ def engine():
 
 
 def in_a_thread(work):
-    results = []
-    together(lambda: results.append(work()))
-    return results[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
 
 
 @counts_active
@@ -105,21 +106,17 @@ def test_a_block_that_another_thread_frees_serves_its_own(torch, pinned):
     assert len(seen) == 1
 
 
-def test_sizes_that_alternate_are_all_cached_in_one_segment(torch, pinned):
+def test_sizes_that_alternate_are_all_cached_in_one_segment_and_listed_as_free(torch, pinned):
     pinbuddy.warm_up(wait=True)
     sizes = [5 * MIB, 8 * MIB, 12 * MIB, 9 * MIB + 4096]
     for _ in range(3):
         addresses = [pinned(size).data_ptr() for size in sizes]
     assert [pinned(size).data_ptr() for size in sizes] == addresses
     assert len(set(addresses)) == len(sizes)
+    assert [block for segment in pinbuddy.segments() for block in segment["blocks"]] == []
     used = pinned(sizes[0])
     idle = [it for it in pinbuddy.stats()["segments"] if it["kind"] == "idle"]
     assert engine_segment(used) and len(idle) == BLOCKS - 1
-
-
-def test_the_list_of_segments_shows_what_is_cached_as_free(torch, pinned):
-    pinned(8 * MIB)
-    assert [block for segment in pinbuddy.segments() for block in segment["blocks"]] == []
 
 
 @needs(14, "a history of pinned memory")

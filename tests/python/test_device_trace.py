@@ -42,12 +42,9 @@ def test_a_program_is_recorded_as_it_ran(traced):
         ("iter",), ("safe", large), ("alloc", again), ("free", other), ("free", again), ("free", beside),
     ]
     assert [it["stream"] for it in events if it["op"] == "event"] == [1]
-    segments = Counter()
-    for it in events:
-        if it["op"].startswith("segment"):
-            segments[it["op"]] += it["bytes"]
+    came, went = (sum(it["bytes"] for it in events if it["op"] == op) for op in ("segment_alloc", "segment_free"))
     # Empty in the end, and never more than what three segments of 20 MiB and one for small blocks have.
-    assert 0 < segments["segment_alloc"] == segments["segment_free"] <= 62 * MIB
+    assert 0 < came == went <= 62 * MIB
     assert file.stat().st_mode & 0o777 == 0o600
 
 

@@ -1,12 +1,11 @@
 """Traces and plans that cannot be written: a program goes on, says why once, and leaves no half of a plan."""
 
-import json
-
 import pytest
 from conftest import interpreter
 from faults.programs import HEAD, SMALL
 from measure import environment
 from plugin import IS_PLUGIN
+from recorded import read
 from start import start
 
 pytestmark = [pytest.mark.skipif(not IS_PLUGIN, reason="programs are forked, which needs the plug-in"), pytest.mark.simulated("calls fail")]
@@ -31,14 +30,10 @@ def run(faults: str, turns: int = 300, **settings) -> list[str]:
     return [line for line in done.stderr.splitlines() if "warning" in line]
 
 
-def whole_lines(trace) -> list[dict]:
-    return [json.loads(line) for line in trace.read_text().split("\n")[:-1]]
-
-
 def test_a_trace_that_cannot_be_written_further(tmp_path):
     said = run("write:2=28", BUDDY_TRACE=str(trace := tmp_path / "trace"))
     assert len(said) == 1 and "No space left on device" in said[0] and str(trace) in said[0], said
-    assert len(whole_lines(trace)) < 600
+    assert len(read(trace, whole=False, waits=True)[1]) < 600
 
 
 def test_a_plan_that_cannot_be_written(tmp_path):
@@ -51,4 +46,4 @@ def test_a_plan_that_cannot_be_written(tmp_path):
 def test_a_trace_that_is_written_byte_by_byte_is_whole(tmp_path):
     # Few turns: a process that ends waits some seconds for its trace, and a system call for each byte is slow on a busy machine.
     assert run("write:1+=short", turns=100, BUDDY_TRACE=str(trace := tmp_path / "trace")) == []
-    assert len(whole_lines(trace)) > 190
+    assert len(read(trace, waits=True)[1]) > 190

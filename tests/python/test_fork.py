@@ -163,9 +163,19 @@ answer(statuses, int(kept[5]), bool((kept == 7).all()))
 }, how="both", quiet=True, **SHARES)
 
 
-def test_the_parent_frees_and_clears_while_children_live(run):
-    """Memory that the parent releases stays the child's, as with stock."""
-    assert run(HEAD + """
+HIDDEN = HEAD + """
+import resource
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+first = forked(lambda: 0)
+kept = [pinned(8).fill_(7), pinned(9)]
+statuses = [first, forked(lambda: 0), forked(lambda: int(kept[0][0])), forked(kept.clear)]
+answer(statuses, bool((kept[0] == 7).all()))
+"""
+READ_ALL = [[0, 0, 7, 0], True]
+
+test_what_children_share = answers({
+    # Memory that the parent releases stays the child's, as with stock.
+    "the parent frees and clears while children live": (HEAD + """
 kept = pinned(16).fill_(7)
 told, tell = os.pipe()
 pid = os.fork()
@@ -179,7 +189,12 @@ again = pinned(16).fill_(9)
 os.write(tell, b"1")
 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 answer(status, left, bool((again == 9).all()))
-""", **SHARES, BUDDY_WARMUP="off").value == [0, [], True]
+""", [0, [], True], {"BUDDY_WARMUP": "off"}),
+    "what is hidden is said once, at the first fork that hides something": (HIDDEN, [[0, 0, -11, 0], True], {"BUDDY_FORK": "hide"},
+        ["17 MiB of pinned tensors, in 2 blocks", "BUDDY_FORK=hide", "SIGSEGV"]),
+    "nothing is said where children read all": (HIDDEN, READ_ALL),
+    "nothing is said where CUDA's memory is shared": (HIDDEN, READ_ALL, {"BUDDY_FORK": "hide", "BUDDY_BACKING": "cuda"}),
+}, quiet=True, **SHARES)
 
 
 def test_shared_memory_counts_once_and_in_no_child(run):
@@ -209,29 +224,6 @@ answer(grown["RssShmem"], grown["RssAnon"], report["engine"]["pinned_bytes"]["cu
     collapses = ctypes.CDLL(None).madvise(None, ctypes.c_size_t(0), 25) == 0
     if collapses and "[never]" not in ENABLED.read_text() and "[deny]" not in SHARED.read_text():
         assert huge > 0, "as the kernel counts them"
-
-
-HIDDEN = (HEAD + """
-import resource
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-first = forked(lambda: 0)
-kept = [pinned(8).fill_(7), pinned(9)]
-statuses = [first, forked(lambda: 0), forked(lambda: int(kept[0][0])), forked(kept.clear)]
-answer(statuses, bool((kept[0] == 7).all()))
-""")
-
-
-def test_what_is_hidden_is_said_once_at_the_first_fork_that_hides_something(run):
-    outcome = run(HIDDEN, **SHARES, BUDDY_FORK="hide")
-    assert outcome.value == [[0, 0, -11, 0], True]
-    (warning,) = outcome.warnings
-    assert "17 MiB of pinned tensors, in 2 blocks" in warning, warning
-    assert "BUDDY_FORK=hide" in warning and "SIGSEGV" in warning
-
-
-@pytest.mark.parametrize("settings", [{}, {"BUDDY_FORK": "hide", "BUDDY_BACKING": "cuda"}])
-def test_nothing_is_said_where_children_read_all(run, settings):
-    assert run(HIDDEN, **SHARES | settings).quiet.value == [[0, 0, 7, 0], True]
 
 
 @pytest.mark.timing

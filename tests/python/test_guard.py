@@ -118,8 +118,7 @@ def test_an_allocator_that_ignores_events_is_found(run, which, lie):
         torch.cuda.synchronize()
         sys.exit(statistics()["hazards"])
     """
-    settings = {key: it for key, it in GUARD.items() if key != "BUDDY_GUARD"}
-    watched = settings | {"PINBUDDY_SIM_HAZARDS": "1", "PINBUDDY_SIM_QUIET": "1"}
+    watched = GUARD | {"BUDDY_GUARD": "0", "PINBUDDY_SIM_HAZARDS": "1", "PINBUDDY_SIM_QUIET": "1"}
     assert run(program, which, **watched).returncode == 0
     outcome = run(program, which, check=False, **watched, PINBUDDY_SIM_FAULT_PLAN=f"{lie}:1+=0")
     lines = [it for it in outcome.stderr.splitlines() if "hazard: " in it]

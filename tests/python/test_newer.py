@@ -21,14 +21,9 @@ SIZES = (0.03125, 0.5, 8, 32)
 SUBJECTS = {}
 
 
-def subject(function):
-    SUBJECTS[function.__name__] = function
-    return function
-
-
-def where(is_here: bool):
-    """A subject of releases that have the feature."""
-    return subject if is_here else lambda function: function
+def subject(is_here: bool = True):
+    """Marks a subject, of releases that have the feature."""
+    return lambda function: SUBJECTS.setdefault(function.__name__, function) if is_here else function
 
 
 def counts() -> dict:
@@ -54,7 +49,7 @@ def refusal(act) -> str:
     return (refused(act) or "none").splitlines()[0]
 
 
-@where(COUNTS_WHAT_IS_ACTIVE)
+@subject(COUNTS_WHAT_IS_ACTIVE)
 def statistics(size):
     seen = [counts()]
     first = pinned(size)
@@ -73,7 +68,7 @@ def statistics(size):
     return seen
 
 
-@where(COUNTS_WHAT_IS_ACTIVE)
+@subject(COUNTS_WHAT_IS_ACTIVE)
 def statistics_of_what_streams_used(size):
     block = pinned(size)
     use(block)
@@ -86,14 +81,14 @@ def statistics_of_what_streams_used(size):
     return [*seen, counts()]
 
 
-@subject
+@subject()
 def parts_of_it_are_pinned(size):
     block = pinned(size)
     parts = [block[100:], block[::7], block.view(2, -1)[1], block[-1:], block[:0]]
     return [part.is_pinned() for part in parts]
 
 
-@where(from_minor(13))
+@subject(from_minor(13))
 def cached_up_to_a_limit(size):
     """`pinned_max_cached_size_mb`, from 2.13 on: longer blocks are unpinned when they are freed."""
     seen = []
@@ -125,7 +120,7 @@ def capture(pool, used, deleted, size):
     return graph, address, None if deleted else block
 
 
-@where(from_minor(13))
+@subject(from_minor(13))
 def private_pools_of_captures(size):
     seen = []
     for used, deleted in itertools.product((True, False), repeat=2):
@@ -138,7 +133,7 @@ def private_pools_of_captures(size):
     return [seen, counts()["active_requests.current"]]
 
 
-@subject
+@subject()
 def replays_of_a_graph(size):
     source, target = pinned(size).fill_(0), pinned(size)
     on_device = torch.empty_like(source, device="cuda")
@@ -155,7 +150,7 @@ def replays_of_a_graph(size):
     return seen
 
 
-@subject
+@subject()
 def settings_that_are_refused(_):
     wrong = (
         "pinned_max_cached_size_mb:x", "pinned_num_register_threads:3", "pinned_num_register_threads:1000",
@@ -165,7 +160,7 @@ def settings_that_are_refused(_):
     return [refusal(lambda text=text: change(text)) for text in wrong]
 
 
-@subject
+@subject()
 def requests_that_are_refused(_):
     empty = [torch.empty(shape, pin_memory=True) for shape in (0, (3, 0, 2))]
     too_much = [1 << 50, 1 << 62]
@@ -174,7 +169,7 @@ def requests_that_are_refused(_):
     return [[it.is_pinned() for it in empty], errors, after.is_pinned()]
 
 
-@subject
+@subject()
 def registered_by_the_program(size):
     runtime = torch.cuda.cudart()
     mine = torch.ones(int(size * MIB), dtype=torch.uint8)

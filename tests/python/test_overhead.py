@@ -7,14 +7,13 @@ lower bound of its median, at 95 %, is above what is allowed: seven of eight rou
 import sys
 
 import pytest
-from conftest import interpreter
-from measure import MIB, at_least, compare_import_work, compare_loading, compare_pairs
+from conftest import MIB, interpreter
+from measure import at_least, compare_import_work, compare_loading, compare_pairs
 
 ROUNDS = 8
 
 pytestmark = pytest.mark.timing
 SLOW = pytest.mark.slow("the same with another length or budget, or with the engine off")
-PER_PROCESS = pytest.mark.slow("a figure of a release: what a process pays once")
 
 # Only the allocator's own time: nothing is locked, and enough is pinned ahead.
 HELD = {"BUDDY_BLOCK_COUNT": 1, "BUDDY_BLOCK_SIZE_MB": 1280, "BUDDY_WARMUP": "sync", "BUDDY_BACKING": "cuda", "PINBUDDY_SIM_LOCK": 0}
@@ -36,13 +35,8 @@ def test_a_pair_costs_little_more_than_stocks(torch_folders, size, live, most, v
     assert at_least(ratios) <= most, f"fork / stock: {ratios}"
 
 
-@PER_PROCESS
-def test_importing_torch_is_at_most_20_ms_more_work():
-    seen = compare_import_work(interpreter("stock"), sys.executable)
-    assert at_least(seen["deltas_ms"]) <= 20, seen
-
-
-@PER_PROCESS
-def test_our_library_loads_in_a_few_milliseconds():
-    seen = compare_loading(interpreter("stock"), sys.executable)
-    assert at_least(seen["deltas_ms"]) <= 5, seen
+@pytest.mark.slow("a figure of a release: what a process pays once")
+@pytest.mark.parametrize("compare, most_ms", [(compare_import_work, 20), (compare_loading, 5)])
+def test_importing_torch_and_loading_our_library_cost_a_few_milliseconds_more(compare, most_ms):
+    seen = compare(interpreter("stock"), sys.executable)
+    assert at_least(seen["deltas_ms"]) <= most_ms, seen

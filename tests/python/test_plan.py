@@ -1,6 +1,6 @@
 """BUDDY_PLAN: a program that ran once starts with what it needs. Memory is pinned once CUDA is initialised, before the first request; idle,
 it goes back by itself, is unlocked, and comes back when it is needed (without a plan: test_examples.py). Another program's plan is never
-replaced unasked, and a run says at its start if it cannot be recorded."""
+replaced unasked, and a run says at its start if it cannot be recorded. What cannot be written, a trace neither, is said once."""
 
 import json
 import signal
@@ -214,13 +214,19 @@ def test_a_device_plan_of_another_program_stays_and_says_so(run, plan):
     ("BUDDY_PLAN", "file/run.plan", "Not a directory"),
     ("BUDDY_PLAN", "link", "symbolic link"),
     pytest.param("BUDDY_DEVICE_PLAN", "gone/run.plan", "is not there", marks=needs(11, "plans of device memory")),
+    ("BUDDY_TRACE", "link to a file", "symbolic link"),
+    pytest.param("BUDDY_DEVICE_TRACE", "gone/trace", "cannot be written", marks=needs(11, "plans of device memory")),
 ])
-def test_what_cannot_be_written_is_said_at_the_start(run, tmp_path, variable, name, says):
-    (tmp_path / "file").write_text("")
+def test_what_cannot_be_written_is_said_once_and_of_a_plan_at_the_start(run, tmp_path, variable, name, says):
+    (tmp_path / "file").write_text("kept")
     (tmp_path / "link").symlink_to(tmp_path / "gone" / "run.plan")
-    kind = "device" if variable == "BUDDY_DEVICE_PLAN" else "pinned"
+    (tmp_path / "link to a file").symlink_to(tmp_path / "file")
+    kind = "device" if "DEVICE" in variable else "pinned"
     outcome = run(LOOP, STEPS="100", KIND=kind, **OWN, **{variable: str(tmp_path / name)})
     (line,) = outcome.warnings
-    assert says in line and str(tmp_path / name) in line
-    assert outcome.stderr.index(line) < outcome.stderr.index("the program begins")
-    assert (tmp_path / "link").is_symlink() and not (tmp_path / "gone").exists()
+    assert says in line and str(tmp_path / name) in line and outcome.value is not None
+    if "PLAN" in variable:
+        assert outcome.stderr.index(line) < outcome.stderr.index("the program begins")
+    else:
+        assert variable in line
+    assert (tmp_path / "link").is_symlink() and not (tmp_path / "gone").exists() and (tmp_path / "file").read_text() == "kept"

@@ -3,24 +3,48 @@ unregister: they may name any pointer that they have, and stock's blocks stay pi
 
 import pytest
 from conftest import ALLOC_CONF, needs
+from table import answers
 
 SETTINGS = {"BUDDY_BLOCK_SIZE_MB": "32", "BUDDY_BLOCK_COUNT": "3", "BUDDY_WARMUP": "sync"}
 
+# A failed pin leaves an error behind in the runtime; unless it is cleared, the next kernel launch reports it (vllm#51081).
+LAUNCHES = """
+    on_device = torch.zeros(1000, device="cuda")
+    tensor = pinned(20).fill_(3)
+    pinbuddy.warm_up(wait=True)
+    refused = sim()["pins_refused"]
+    on_device += 1
+    torch.cuda.synchronize()
+    answer(refused >= 1, bool((tensor.to("cuda", non_blocking=True).cpu() == 3).all()))
+"""
 
-# With `off` it is the same call that pins, and is refused.
-@pytest.mark.parametrize("mode", ["sync", "background"])
-def test_the_next_launch_is_not_blamed(run, mode):
-    """A failed pin leaves an error behind in the runtime; unless it is cleared, the next kernel launch reports it (vllm#51081)."""
-    refused, arrived = run("""
-        on_device = torch.zeros(1000, device="cuda")
-        tensor = pinned(20).fill_(3)
-        pinbuddy.warm_up(wait=True)
-        refused = sim()["pins_refused"]
-        on_device += 1
-        torch.cuda.synchronize()
-        answer(refused, bool((tensor.to("cuda", non_blocking=True).cpu() == 3).all()))
-        """, BUDDY_BLOCK_SIZE_MB=32, BUDDY_BLOCK_COUNT=3, BUDDY_WARMUP=mode, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=70).value
-    assert refused >= 1 and arrived
+test_what_is_left_of_a_refusal = answers({
+    # With `off` it is the same call that pins, and is refused.
+    **{f"the next launch is not blamed, {mode}": (LAUNCHES, [True, True], {"BUDDY_WARMUP": mode, "PINBUDDY_SIM_FAIL_PIN_AFTER_MB": 70})
+       for mode in ("sync", "background")},
+    # One block is live, and the page before it; the other two were unpinned.
+    "below the threshold the final error has the engine's state, too": ("""
+        kept = [pinned(30)]
+        small = []
+        while not (text := refused(lambda: small.append(pinned(1)))):
+            pass
+        answer(len(small), "out of memory" in text, "pinbuddy: 32 MiB pinned" in text)
+    """, [100 - 32 - 1, True, True], {"PINBUDDY_SIM_FAIL_PIN_AFTER_MB": 100}),
+    # A library may ask CUDA where the memory begins in which a pointer lies.
+    "who unregisters what pinbuddy registered is named as the cause": ("""
+        use_gpu()
+        kept = pinned(24)
+        (segment,) = pinbuddy.stats()["segments"]
+        code = int(torch.cuda.cudart().cudaHostUnregister(segment["address"] - 4096))
+        seen = [code, kept.is_pinned()]
+        del kept
+        pinbuddy.empty_cache()
+        seen += [sim()["pinned_bytes"], pinbuddy.stats()["engine"]["pinned_bytes"]["current"]]
+        use_gpu()
+        answer(*seen, pinned(24).is_pinned())
+    """, [0, False, 0, 0, True], {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact", "PINBUDDY_SIM_LOCK": 0},
+        ["24 MiB", "were unregistered by the program or by one of its libraries"]),
+}, **SETTINGS)
 
 
 def test_the_final_error_is_upstreams_with_whose_memory_it_is_and_the_engines_state(run):
@@ -49,18 +73,6 @@ def test_pytorchs_own_requests_get_what_the_engine_holds_idle(both):
         answer(all(it.is_pinned() for it in small), bool((small[77] == 77).all()))
     """, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=300, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=4, BUDDY_WARMUP="sync")
     assert stock.value == fork.value == [True, True]
-
-
-def test_below_the_threshold_the_final_error_has_the_engines_state_too(run):
-    count, text = run("""
-        kept = [pinned(30)]
-        small = []
-        while not (text := refused(lambda: small.append(pinned(1)))):
-            pass
-        answer(len(small), text)
-        """, **SETTINGS, PINBUDDY_SIM_FAIL_PIN_AFTER_MB=100).value
-    # One block is live, and the page before it; the other two were unpinned.
-    assert count == 100 - 32 - 1 and "out of memory" in text and "pinbuddy: 32 MiB pinned" in text
 
 
 @needs(15, "pinned_free_catch_all")
@@ -98,40 +110,21 @@ STRAY = """
 """
 
 
-@pytest.mark.parametrize("settings", [
-    {},
-    {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"},
-    {"BUDDY_THRESHOLD_MB": "0"},
-    {"BUDDY_FORK": "hide"},
-    {"BUDDY_BACKING": "cuda"},
-    {"BUDDY_BACKING": "cuda", ALLOC_CONF: "pinned_use_cuda_host_register:True"},
-], ids=lambda it: ",".join(it.values()) or "default")
-def test_a_stray_unregister_is_refused_and_unpins_nothing(run, settings):
-    # Processes beside this one share what is not set.
-    outcome = run(STRAY, PINBUDDY_SIM_LOCK=0, BUDDY_MAX_MB=4096, BUDDY_BLOCK_SIZE_MB=16, **settings).quiet
-    assert outcome.value == [[NOT_REGISTERED], True, 12, 12, 0]
+NONE_UNPINNED = [[NOT_REGISTERED], True, 12, 12, 0]
+
+# Processes beside this one share what is not set.
+test_a_stray_unregister_is_refused_and_unpins_nothing = answers({
+    ",".join(settings.values()) or "default": (STRAY, NONE_UNPINNED, settings) for settings in [
+        {},
+        {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"},
+        {"BUDDY_THRESHOLD_MB": "0"},
+        {"BUDDY_FORK": "hide"},
+        {"BUDDY_BACKING": "cuda"},
+        {"BUDDY_BACKING": "cuda", ALLOC_CONF: "pinned_use_cuda_host_register:True"},
+    ]
+}, quiet=True, PINBUDDY_SIM_LOCK=0, BUDDY_MAX_MB=4096, BUDDY_BLOCK_SIZE_MB=16)
 
 
 def test_blocks_of_a_plan_are_not_unregistered_either(run, tmp_path):
     for _ in range(2):
-        assert run(STRAY, PINBUDDY_SIM_LOCK=0, BUDDY_PLAN=tmp_path / "run.plan").value == [[NOT_REGISTERED], True, 12, 12, 0]
-
-
-def test_who_unregisters_what_pinbuddy_registered_is_named_as_the_cause(run):
-    """A library may ask CUDA where the memory begins in which a pointer lies."""
-    outcome = run("""
-        use_gpu()
-        kept = pinned(24)
-        (segment,) = pinbuddy.stats()["segments"]
-        code = int(torch.cuda.cudart().cudaHostUnregister(segment["address"] - 4096))
-        seen = [code, kept.is_pinned()]
-        del kept
-        pinbuddy.empty_cache()
-        seen += [sim()["pinned_bytes"], pinbuddy.stats()["engine"]["pinned_bytes"]["current"]]
-        use_gpu()
-        answer(*seen, pinned(24).is_pinned())
-        """, BUDDY_WARMUP="off", BUDDY_GROWTH="exact", PINBUDDY_SIM_LOCK=0)
-    assert outcome.value == [0, False, 0, 0, True]
-    (warning,) = outcome.warnings
-    assert "24.0 MiB" in warning or "24 MiB" in warning
-    assert "were unregistered by the program or by one of its libraries" in warning
+        assert run(STRAY, PINBUDDY_SIM_LOCK=0, BUDDY_PLAN=tmp_path / "run.plan").value == NONE_UNPINNED

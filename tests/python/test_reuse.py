@@ -9,6 +9,7 @@ import pytest
 from conftest import BLOCK_MB, BLOCKS, MIB
 from program import engine_segment, hold, let_go
 from release import host_stats
+from table import answers
 
 pytestmark = pytest.mark.release
 
@@ -84,33 +85,6 @@ def test_a_held_stream_delays_its_own_blocks_only_and_they_come_back_once_their_
     assert pinbuddy.stats()["engine"]["pending_blocks"]["current"] == 0
 
 
-def test_a_request_asks_one_busy_stream_and_not_each(run):
-    """All streams are queried in turn, so finished blocks return."""
-    # The simulator counts calls where one of them is to fail.
-    never = "cudaEventQuery:1000000=1"
-    asked, busy, pending = run("""
-    use_gpu()
-    queries = lambda: sim()["calls"]["cudaEventQuery"]
-    on_device = torch.zeros(8 * MIB, dtype=torch.uint8, device="cuda")
-    streams = [torch.cuda.Stream() for _ in range(24)]
-    pinned(12), pinned(12)
-    for stream in streams:
-        with torch.cuda.stream(stream):
-            hold()
-            on_device.copy_(pinned(8), non_blocking=True)
-    before = queries()
-    for _ in range(100):
-        pinned(12)
-    asked = queries() - before
-    pending = pinbuddy.stats()["engine"]["pending_blocks"]["current"]
-    let_go()
-    for _ in range(len(streams)):
-        pinned(12)
-    answer(asked, pending, pinbuddy.stats()["engine"]["pending_blocks"]["current"])
-    """, PINBUDDY_SIM_FAULTS=never, BUDDY_BLOCK_SIZE_MB=256, BUDDY_BLOCK_COUNT=1, BUDDY_WARMUP="sync").value
-    assert busy == 24 and 0 < asked <= 100 and pending == 0
-
-
 def test_nothing_is_pinned_while_any_of_many_streams_is_done_with_a_block(torch, pinned):
     # Else one of the segments may be pinned in the background after they were counted.
     pinbuddy.warm_up(wait=True)
@@ -167,27 +141,48 @@ def test_an_idle_segment_stays_while_a_copy_is_outstanding(torch, pinned):
     assert pinbuddy.stats()["segments"] == []
 
 
-def test_with_pytorchs_background_thread_blocks_wait_and_come_back(run):
-    """pinned_use_background_threads: below the threshold a thread of PyTorch's asks for events."""
-    settings = {"BUDDY_BLOCK_SIZE_MB": 64, "BUDDY_BLOCK_COUNT": 1, "BUDDY_WARMUP": "sync"}
-    assert run("""
-        use_gpu()
-        results = []
-        for mib in (8, 0.25):
-            source = pinned(mib).fill_(1)
-            address = source.data_ptr()
+test_streams = answers({
+    # All streams are queried in turn, so finished blocks return. The simulator counts calls where one of them is to fail.
+    "a request asks one busy stream and not each": ("""
+    use_gpu()
+    queries = lambda: sim()["calls"]["cudaEventQuery"]
+    on_device = torch.zeros(8 * MIB, dtype=torch.uint8, device="cuda")
+    streams = [torch.cuda.Stream() for _ in range(24)]
+    pinned(12), pinned(12)
+    for stream in streams:
+        with torch.cuda.stream(stream):
             hold()
-            on_device = source.to("cuda", non_blocking=True)
-            del source
-            others = [pinned(mib).fill_(2) for _ in range(8)]
-            early = any(it.data_ptr() == address for it in others)
-            let_go()
-            whole = bool((on_device.cpu() == 1).all())
-            time.sleep(0.05)
-            more = [pinned(mib) for _ in range(8)]
-            results.append([early, whole, any(it.data_ptr() == address for it in more)])
-        answer(*results)
-        """, **settings, PYTORCH_ALLOC_CONF="pinned_use_background_threads:True").value == [[False, True, True]] * 2
+            on_device.copy_(pinned(8), non_blocking=True)
+    before = queries()
+    for _ in range(100):
+        pinned(12)
+    asked = queries() - before
+    pending = pinbuddy.stats()["engine"]["pending_blocks"]["current"]
+    let_go()
+    for _ in range(len(streams)):
+        pinned(12)
+    answer(0 < asked <= 100, pending, pinbuddy.stats()["engine"]["pending_blocks"]["current"])
+    """, [True, 24, 0], {"BUDDY_BLOCK_SIZE_MB": 256, "PINBUDDY_SIM_FAULTS": "cudaEventQuery:1000000=1"}),
+    # pinned_use_background_threads: below the threshold a thread of PyTorch's asks for events.
+    "with PyTorch's background thread blocks wait and come back": ("""
+    use_gpu()
+    results = []
+    for mib in (8, 0.25):
+        source = pinned(mib).fill_(1)
+        address = source.data_ptr()
+        hold()
+        on_device = source.to("cuda", non_blocking=True)
+        del source
+        others = [pinned(mib).fill_(2) for _ in range(8)]
+        early = any(it.data_ptr() == address for it in others)
+        let_go()
+        whole = bool((on_device.cpu() == 1).all())
+        time.sleep(0.05)
+        more = [pinned(mib) for _ in range(8)]
+        results.append([early, whole, any(it.data_ptr() == address for it in more)])
+    answer(*results)
+    """, [[False, True, True]] * 2, {"PYTORCH_ALLOC_CONF": "pinned_use_background_threads:True"}),
+}, BUDDY_BLOCK_SIZE_MB=64, BUDDY_BLOCK_COUNT=1, BUDDY_WARMUP="sync")
 
 
 def test_an_address_that_is_nobodys_is_no_trouble(torch, pinned):

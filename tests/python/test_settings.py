@@ -45,7 +45,6 @@ DECISIONS = """
     torch._C._host_emptyCache()
     stats = torch.cuda.host_memory_stats()
     # All counts, except times and what this release does not count.
-    from release import COUNTS_WHAT_IS_ACTIVE
     left_out = ("time",) if COUNTS_WHAT_IS_ACTIVE else ("time", "active")
     stats = {name: it for name, it in stats.items() if not any(part in name for part in left_out)}
     print(json.dumps([seen, stats]))

@@ -111,21 +111,6 @@ answer(statuses)
     assert not (tmp_path / "child").exists()
 
 
-@pytest.mark.parametrize("variable, name, why", [
-    ("BUDDY_TRACE", "link", "symbolic link"),
-    pytest.param("BUDDY_DEVICE_TRACE", "no/such/folder", "cannot be written",
-                 marks=needs(11, "the calls of its device allocator that traces stand in front of")),
-])
-def test_a_file_that_cannot_be_written_is_said_once(run, tmp_path, variable, name, why):
-    (tmp_path / "target").write_text("kept")
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-    program = "kept = [(use_gpu(), pinned(1)) for _ in range(9)]\nanswer(len(kept))\n"
-    outcome = run(program, **SETTINGS, **{variable: str(tmp_path / name)})
-    assert outcome.value == [9]
-    assert len(outcome.warnings) == 1 and variable in outcome.warnings[0] and why in outcome.warnings[0], outcome.stderr
-    assert (tmp_path / "target").read_text() == "kept"
-
-
 def test_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
     run("pinbuddy.iteration()\n", BUDDY_TRACE=str(tmp_path / "trace"))
     assert list(tmp_path.iterdir()) == []

@@ -54,12 +54,10 @@ class Listed:
     def is_stale(self, found: list[Difference], tried: set[Case]) -> bool:
         if self.call == "*":
             return False
-        def shows(case: Case) -> bool:
-            return any(it.case == case and self.speaks_of(it) for it in found)
-
+        shown = {it.case for it in found if self.speaks_of(it)}
         first = (self.entry, int(self.call), self.kind)
         alike = [it for it in tried if fnmatchcase(it.program, self.program) and first == (it.entry, it.call, it.kind)]
-        return not all(map(shows, alike))
+        return not shown.issuperset(alike)
 
 
 def against_the_list(found: list[Difference], tried: set[Case]) -> tuple[list[Difference], list[str]]:

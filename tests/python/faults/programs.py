@@ -11,9 +11,7 @@ LATE = SYNC | {"PINBUDDY_SIM_EVENT_LAG_MS": "20"}
 SERVE = """
 held = Held()
 with step("large"): held.add(4)
-with step("small"):
-    for size in (0.25, 0.1, 0.5):
-        held.add(size)
+with step("small"): held.add(0.25, 0.1, 0.5)
 with step("longer than a block"): held.add(20)
 with step("copy"):
     back = held.add(2).to("cuda", non_blocking=True).cpu()
@@ -47,14 +45,11 @@ with step("in flight"):
             with torch.cuda.stream(two):
                 tensor.to("cuda", non_blocking=True)
         del tensor, tensors
-        for size in (2, 2, 0.25):
-            held.add(size)
+        held.add(2, 2, 0.25)
         torch._C._host_emptyCache()
 with step("synchronize"): torch.cuda.synchronize()
 with step("clear"): torch._C._host_emptyCache()
-with step("reuse"):
-    for size in (2, 2, 0.25):
-        held.add(size)
+with step("reuse"): held.add(2, 2, 0.25)
 with step("content on the device"): assert int(arrived.cpu().max()) == 3
 finish(held)
 """
@@ -68,14 +63,10 @@ with step("warm"):
     if steps.PLUGGED:
         import pinbuddy
         pinbuddy.warm_up(wait=True)
-with step("fill"):
-    for _ in range(6):
-        held.add(7)
+with step("fill"): held.add(7, 7, 7, 7, 7, 7)
 with step("drop"): held.drop(5)
 with step("clear"): torch._C._host_emptyCache()
-with step("again"):
-    for _ in range(4):
-        held.add(7)
+with step("again"): held.add(7, 7, 7, 7)
 finish(held)
 """
 
@@ -127,18 +118,7 @@ def work(mine):
         del tensor
         if turn % 3 == 2:
             mine.drop(2)
-failed = []
-def guarded(mine):
-    try:
-        work(mine)
-    except Exception as error:
-        failed.append(error)
-with step("threads"):
-    threads = [threading.Thread(target=guarded, args=(it,)) for it in held]
-    [it.start() for it in threads]
-    [it.join() for it in threads]
-    if failed:
-        raise failed[0]
+with step("threads"), ThreadPoolExecutor(len(held)) as threads: list(threads.map(work, held))
 with step("content of all"): [it.check() for it in held]
 together = Held()
 for it in held:
@@ -152,20 +132,14 @@ SLOTS = (4, 2, 2, 3)
 PLANNED = """
 held = Held()
 with step("first"): held.add(4)
-with step("slots"):
-    for size in (2, 2, 3):
-        held.add(size)
+with step("slots"): held.add(2, 2, 3)
 with step("unplanned"): held.add(6)
 with step("copy"): assert int(held.add(4).to("cuda", non_blocking=True).cpu().max()) > 0
 with step("drop"): held.drop(4)
-with step("again"):
-    for size in (2, 2, 3, 4):
-        held.add(size)
+with step("again"): held.add(2, 2, 3, 4)
 with step("drop all"): held.drop(6)
 with step("clear"): torch._C._host_emptyCache()
-with step("after it"):
-    for size in (2, 2, 3):
-        held.add(size)
+with step("after it"): held.add(2, 2, 3)
 finish(held)
 """
 

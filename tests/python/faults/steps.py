@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor  # noqa: F401: for programs
 
 simulator = ctypes.CDLL(None)
 
@@ -71,11 +72,12 @@ class Held:
     def __init__(self):
         self.all: list[tuple[torch.Tensor, int]] = []
 
-    def add(self, mib: float) -> torch.Tensor:
-        stamp = len(self.all) % 250 + 1
-        tensor = pinned(mib).fill_(stamp)
-        self.all.append((tensor, stamp))
-        return tensor
+    def add(self, *sizes: float) -> torch.Tensor:
+        """Tensors of so many MiB; the last one."""
+        for mib in sizes:
+            stamp = len(self.all) % 250 + 1
+            self.all.append((pinned(mib).fill_(stamp), stamp))
+        return self.all[-1][0]
 
     def check(self) -> None:
         for tensor, stamp in self.all:
