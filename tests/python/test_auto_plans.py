@@ -1,5 +1,6 @@
 """BUDDY_PLAN=auto: the file is chosen by what decides a program's memory."""
 
+import functools
 import json
 import subprocess
 import sys
@@ -105,21 +106,33 @@ print(json.dumps(pinbuddy.stats()["auto"]))
     assert {first[it]["file"] for it in first} == {str(it) for it in folder.iterdir()}
 
 
+def start_device(start, *sizes, steps=100, **variables):
+    """What became of the plan of device memory of a program that asks for blocks of so many MiB, and what was said."""
+    # Sizes are in no key. Of four sizes two blocks live beside one.
+    shape = {"SIZES": json.dumps(sizes), "LIVE": 2 * (len(sizes) - 3), "STEPS": steps, "KIND": "device"}
+    auto, said = start("train.py", text=textwrap.dedent(LOOP), BUDDY_PLAN="", BUDDY_DEVICE_PLAN="auto", **shape, **variables)
+    return auto["device"]["state"], said
+
+
+@needs(11, "plans of device memory")
+def test_each_rank_of_a_machine_has_a_plan_of_device_memory_of_its_own(start):
+    for state in ("new", "used"):
+        for rank in range(3):
+            assert start_device(start, 12, 20, 16, WORLD_SIZE=3, RANK=rank, LOCAL_RANK=rank) == (state, [])
+
+
 @needs(11, "plans of device memory")
 def test_a_device_plan_goes_after_two_runs_in_a_row_that_it_does_not_fit(start, folder):
-    def start_shape(*sizes):
-        # Sizes are in no key. Of four sizes two blocks live beside one.
-        shape = {"SIZES": json.dumps(sizes), "LIVE": 2 * (len(sizes) - 3)}
-        settings = {"BUDDY_PLAN": "", "BUDDY_DEVICE_PLAN": "auto", "STEPS": "100", "KIND": "device"}
-        auto, said = start("train.py", text=textwrap.dedent(LOOP), **settings, **shape)
-        return auto["device"]["state"], said
-
+    start_shape = functools.partial(start_device, start)
     fits, other = (12, 20, 16), (15, 17, 19, 18)
     assert start_shape(*fits) == ("new", [])
     _, (line,) = start_shape(*other)
     assert "if it does not fit the next run either, it is removed, and the run after that is recorded" in line, line
     assert start_shape(*fits) == ("used", [])
-    start_shape(*other)
+    # Of a third of the length, and before that a run that ended early.
+    assert start_shape(4, 6, 5, steps=10) == ("used", [])
+    _, (line,) = start_shape(4, 6, 5)
+    assert "its regions have 20 MiB, of which this run used 6 MiB at most: if it does not" in line, line
     state, (line,) = start_shape(*other)
     assert state == "used" and "the second run in a row that it does not fit: it is removed, and the next run is recorded" in line, line
     assert list(folder.iterdir()) == []

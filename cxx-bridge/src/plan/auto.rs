@@ -8,6 +8,7 @@
 //! written in a folder that is another user's or that others may write, where a name could be a trap.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Choice;
-use super::unusable::Unusable;
+use super::unusable::{ANOTHER, Unusable, is_plan, text};
 use crate::config::{self, Config};
 use crate::log;
 use crate::record::place;
@@ -91,10 +92,11 @@ impl Place {
             no_effect(memory, why)
         })?;
         check(folder.path()).map_err(|why| no_effect(memory, &why))?;
-        let key = Key::pinned(command, Launch::of(variable), torch, config.planned_from_mb());
+        let launch = Launch::of(variable);
+        let key = Key::pinned(command, launch, torch, config.planned_from_mb());
         let key = match memory {
             Memory::Pinned => key,
-            Memory::Device => key.on_device(devices()),
+            Memory::Device => key.on_device(launch, devices()),
         };
         Ok(Some(Self::keep(folder, key)))
     }
@@ -137,6 +139,19 @@ impl Place {
                 Err(Unusable::stale(&"its first line is not this program's key"))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether a plan may replace what is there: the program may have put a file of its own where its user has named a plan's.
+    pub(super) fn check_replaceable(&self) -> io::Result<()> {
+        if self.is_kept() {
+            return Ok(());
+        }
+        let is_ours = |text: Option<String>| text.is_none_or(|it| is_plan(&it));
+        match text(&self.path).map(is_ours) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::Error::other("a file that is no plan came there meanwhile: name another one")),
+            Err(Unusable { why, to_do }) => Err(io::Error::other(format!("{why}: {}", to_do.unwrap_or(ANOTHER)))),
         }
     }
 

@@ -21,8 +21,8 @@ use super::Place;
 use super::auto::TO_DO;
 use pinbuddy_store::launcher;
 
-/// Ranks up to this one decide: of the first ones on their machines, and of the others.
-const LAST: usize = 1;
+/// The ranks of the first machine decide, each of its own plan, which those of others share. How many they are, if no launcher says it.
+const FEWEST: usize = 2;
 
 /// What becomes of a plan that does not fit this run, for people at the end of a sentence.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum Fate {
     Marked,
     /// It did not fit the last run either.
     Removed,
-    /// It is other ranks' as well, and one of them decides.
+    /// It is other machines' as well, and the first one decides.
     Others,
     /// It is not there any more, or another one is.
     Gone,
@@ -49,7 +49,7 @@ impl fmt::Display for Fate {
             Self::Removed => {
                 "the second run in a row that it does not fit: it is removed, and the next run is recorded"
             }
-            Self::Others => "it is other ranks' as well, and ranks 0 and 1 decide whether it is removed",
+            Self::Others => "it is other machines' as well, and the first one's rank decides whether it is removed",
             Self::Gone => "another process has removed or replaced it",
             Self::Stays(why) => return write!(f, "it cannot be renewed, since {why}"),
         })
@@ -95,7 +95,8 @@ impl Place {
         if let Err(why) = self.prepare() {
             return Fate::Stays(why);
         }
-        if launcher::rank().is_some_and(|it| it > LAST) {
+        let first = launcher::processes().map_or(FEWEST, |it| it.0);
+        if launcher::rank().is_some_and(|it| it >= first) {
             return Fate::Others;
         }
         if self.was_marked() {

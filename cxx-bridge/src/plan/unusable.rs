@@ -46,7 +46,7 @@ impl From<Error> for Unusable {
 const HEAD: &str = r#"{"format":"pinbuddy-"#;
 
 /// What to do about a file of another kind.
-const ANOTHER: &str = "name another one";
+pub(super) const ANOTHER: &str = "name another one";
 
 impl From<Mismatch> for Unusable {
     fn from(error: Mismatch) -> Self {
@@ -73,12 +73,17 @@ impl Unusable {
 
     /// The same; where the text does not begin as a plan does, it is somebody's. An empty file is nobody's.
     pub(super) fn unless_ours(self, text: &str) -> Self {
-        let begin = text.chars().filter(|it| !it.is_whitespace());
-        match begin.zip(HEAD.chars()).all(|(found, wanted)| found == wanted) {
+        match is_plan(text) {
             true => self,
             false => Self { to_do: self.to_do.or(Some(ANOTHER)), ..self },
         }
     }
+}
+
+/// Whether a text begins as a plan does, as an empty one does, too.
+pub(super) fn is_plan(text: &str) -> bool {
+    let begin = text.chars().filter(|it| !it.is_whitespace());
+    begin.zip(HEAD.chars()).all(|(found, wanted)| found == wanted)
 }
 
 /// The text of a file; `None` if there is no file.

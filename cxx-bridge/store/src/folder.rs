@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use crate::key::{Key, MOST_HEAD};
 use crate::mark::is_marked;
 
-/// The most files: four roles and memories each of 64 programs, and of their variants. Reading so many heads takes some ms.
+/// The most files: ten of each of 25 programs, or of their variants, on a machine of eight GPUs. Reading so many heads takes some ms.
 const MOST_FILES: usize = 256;
 
 /// The most bytes, 256 MiB: a plan has some KiB to some MiB.

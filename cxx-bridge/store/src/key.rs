@@ -5,6 +5,7 @@
 //! Invariants: equal keys have equal names, on every machine and from every build (FNV-1a of the key's JSON, whose order is that of
 //! the fields here); a name is safe in a path.
 
+use std::collections::BTreeSet;
 use std::hash::Hasher as _;
 
 use fnv::FnvHasher;
@@ -53,6 +54,9 @@ pub struct Key {
     pub world_size: usize,
     /// What this one does among them.
     pub role: Role,
+    /// Which of its machine's it is, of device memory alone, where its role does not say that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_rank: Option<usize>,
     /// PyTorch's version.
     pub torch: String,
     /// Pinbuddy's.
@@ -76,6 +80,7 @@ impl Key {
             arguments: command.arguments,
             world_size: launch.world_size,
             role: launch.role,
+            local_rank: None,
             torch: torch.to_owned(),
             pinbuddy: env!("CARGO_PKG_VERSION").to_owned(),
             threshold_mb,
@@ -84,9 +89,10 @@ impl Key {
     }
 
     /// The same program's, of the memory of this kind of device.
-    pub fn on_device(self, device: Option<String>) -> Self {
+    pub fn on_device(self, launch: Launch, device: Option<String>) -> Self {
         Self {
             memory: Memory::Device,
+            local_rank: Some(launch.local_rank).filter(|it| *it > 1),
             // Plans of device memory have thresholds of their own.
             threshold_mb: None,
             device,
@@ -130,11 +136,12 @@ impl Key {
             _ => serde_json::Map::new(),
         };
         let (own, others) = (fields(self), fields(other));
-        let differs = |(name, value): (&String, &serde_json::Value)| {
-            let other = others.get(name)?;
-            (other != value).then(|| (name.clone(), value.to_string(), other.to_string()))
+        let names: BTreeSet<&String> = own.keys().chain(others.keys()).collect();
+        let differs = |name: &String| {
+            let [own, other] = [&own, &others].map(|it| it.get(name).unwrap_or(&serde_json::Value::Null));
+            (own != other).then(|| (name.clone(), own.to_string(), other.to_string()))
         };
-        own.iter().filter_map(differs).collect()
+        names.into_iter().filter_map(differs).collect()
     }
 
     fn json(&self) -> String {
@@ -166,6 +173,8 @@ pub(crate) mod tests {
 
     use super::*;
 
+    const ALONE: Launch = Launch { world_size: 1, role: Role::First, local_rank: 0 };
+
     /// A key of a program with these arguments.
     pub(crate) fn key(program: &str, arguments: &[&str]) -> Key {
         let command = Command {
@@ -173,15 +182,14 @@ pub(crate) mod tests {
             content: Some("00000000000000aa".to_owned()),
             arguments: arguments.iter().map(|&it| it.to_owned()).collect(),
         };
-        let launch = Launch { world_size: 1, role: Role::First };
-        Key::pinned(command, launch, "2.15.0", None)
+        Key::pinned(command, ALONE, "2.15.0", None)
     }
 
     #[test]
     fn a_name_is_the_same_in_every_build() {
         let key = Key { pinbuddy: "0.1.0".to_owned(), ..key("train.py", &["--batch", "8"]) };
         assert_eq!(key.name(), "train.py-pinned-1e443638463e9f70");
-        let device = key.on_device(Some("NVIDIA H100".to_owned()));
+        let device = key.on_device(ALONE, Some("NVIDIA H100".to_owned()));
         assert_eq!(device.name(), "train.py-device-7ab74d80af97872d");
     }
 
@@ -189,12 +197,13 @@ pub(crate) mod tests {
     fn whatever_differs_gives_another_name() {
         let one = key("train.py", &["--batch", "8"]);
         let mut names = vec![one.name()];
-        let edits: [fn(&mut Key); 8] = [
+        let edits: [fn(&mut Key); 9] = [
             |it| it.program.push('x'),
             |it| it.content = Some("00000000000000ab".to_owned()),
             |it| it.arguments[1] = "16".to_owned(),
             |it| it.world_size = 2,
             |it| it.role = Role::Other,
+            |it| it.local_rank = Some(2),
             |it| it.torch = "2.11.0".to_owned(),
             |it| it.pinbuddy.push('1'),
             |it| it.threshold_mb = Some(4),
@@ -205,8 +214,12 @@ pub(crate) mod tests {
             assert_eq!(one.differences(&other).len(), 1);
             names.push(other.name());
         }
-        let of = |device: &str| one.clone().on_device(Some(device.to_owned())).name();
-        names.extend([of("A100"), of("H100"), one.clone().on_device(None).name()]);
+        let on = |device: Option<&str>, local_rank| {
+            let launch = Launch { local_rank, ..ALONE };
+            one.clone().on_device(launch, device.map(str::to_owned)).name()
+        };
+        names.extend([on(Some("A100"), 0), on(Some("H100"), 0), on(None, 0), on(None, 2), on(None, 3)]);
+        assert_eq!(on(None, 0), on(None, 1), "their roles differ");
         let all = names.len();
         names.sort_unstable();
         names.dedup();

@@ -2,7 +2,8 @@
 //! its machine.
 //!
 //! Ranks that behave alike share one plan, also if there are thousands of them. The first process of a machine differs from the
-//! others: it gathers, logs, writes checkpoints and loads data for them, all of which pins memory. So there are two roles.
+//! others: it gathers, logs, writes checkpoints and loads data for them, all of which pins memory. So there are two roles. Of
+//! device memory each process of a machine has a plan of its own: it has another GPU, or another part of a pipeline.
 //! Knows no policy; a value that is no number counts as unset.
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ pub struct Launch {
     pub world_size: usize,
     /// This one's role.
     pub role: Role,
+    /// Its number among those of its machine.
+    pub local_rank: usize,
 }
 
 impl Launch {
@@ -53,12 +56,12 @@ impl Launch {
         let all = |it: &Launcher| number(&lookup, it.all);
         let local_rank = |it: &Launcher| number(&lookup, it.local_rank);
         let world_size = LAUNCHERS.iter().find_map(all).unwrap_or(1).max(1);
-        let is_other = LAUNCHERS.iter().find_map(local_rank).is_some_and(|it| it > 0);
-        let role = match is_other && world_size > 1 {
-            true => Role::Other,
-            false => Role::First,
+        let local_rank = LAUNCHERS.iter().find_map(local_rank).filter(|_| world_size > 1).unwrap_or(0);
+        let role = match local_rank {
+            0 => Role::First,
+            _ => Role::Other,
         };
-        Self { world_size, role }
+        Self { world_size, role, local_rank }
     }
 }
 
@@ -131,7 +134,7 @@ mod tests {
     }
 
     fn role(set: &[(&str, &str)]) -> (usize, Role) {
-        let Launch { world_size, role } = Launch::of(among(set));
+        let Launch { world_size, role, .. } = Launch::of(among(set));
         (world_size, role)
     }
 

@@ -53,7 +53,7 @@ pub(super) fn run(folder: &Folder, config: &Config, asked: &cli::Why) -> Result<
     let command = of(&words).with_context(|| refusal(&words))?;
     let launch = Launch::of(variable);
     let pinned = Key::pinned(command, launch, torch, config.planned_from_mb());
-    let device = pinned.clone().on_device(pinbuddy_store::devices());
+    let device = pinned.clone().on_device(launch, pinbuddy_store::devices());
     let all = all(folder)?;
     let answers = [pinned, device].map(|key| answer(folder, key, &all));
     if asked.json {

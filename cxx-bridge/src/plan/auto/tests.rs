@@ -14,7 +14,7 @@ impl Place {
         let folder = Folder::of(folder.to_str(), |_| None).unwrap();
         let command = Command::of(&["python", "-m", module].map(str::to_owned), &Disk).unwrap();
         let world_size = 16;
-        let launch = Launch { world_size, role };
+        let launch = Launch { world_size, role, local_rank: usize::from(role == Role::Other) };
         Self::keep(folder, Key::pinned(command, launch, "2.15.0", None))
     }
 }
@@ -106,7 +106,7 @@ fn stays(place: &Place, put: impl FnOnce(&Path)) {
     put(&place.path);
     let (choice, said) = decided(place);
     assert!(matches!(choice, Choice::Nothing), "{said:?}");
-    assert!(said.unwrap().ends_with("remove what is there"));
+    assert!(said.unwrap().ends_with("remove what is there, or set BUDDY_PLAN_DIR to one that this user may write to"));
 }
 
 #[test]
