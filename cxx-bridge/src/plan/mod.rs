@@ -217,8 +217,8 @@ pub(crate) fn decide<P>(
         }
         Err(Unusable { why, to_do }) => {
             let to_do = match place.is_kept() {
-                true => "remove what is there",
-                false => to_do.unwrap_or("BUDDY_PLAN_UPDATE=1 has it made anew"),
+                true => format!("remove what is there, or {}", auto::TO_DO),
+                false => to_do.unwrap_or("BUDDY_PLAN_UPDATE=1 has it made anew").to_owned(),
             };
             let line = format!(
                 "the plan in {} is not used: {why}. The program runs as without a plan; {to_do}",

@@ -325,6 +325,7 @@ impl Target {
             let there = text(path).ok().flatten().filter(own)?;
             requests_in(body(&there))
         };
+        self.place.check_replaceable()?;
         let enough = requests.saturating_add(usize::from(!self.place.is_kept()));
         let is_better = || {
             let there = (!self.replaces_any).then(read).flatten();

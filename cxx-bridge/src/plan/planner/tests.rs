@@ -237,6 +237,27 @@ fn a_thousand_first_starts_at_once_leave_one_file_of_a_role_that_is_whole_at_eve
 }
 
 #[test]
+fn a_file_that_came_meanwhile_and_is_no_plan_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results.json");
+    fs::write(&results, r#"{"loss": 1}"#).unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&results, &link).unwrap();
+    for path in [&results, &link] {
+        let mut planner = Planner::new(ToRecord::new(path.clone(), run()));
+        planner.replace_any();
+        planner.end(&record(9));
+        assert_eq!(fs::read_to_string(path).unwrap(), r#"{"loss": 1}"#);
+    }
+    let dangling = folder.path().join("dangling");
+    std::os::unix::fs::symlink(folder.path().join("nowhere"), &dangling).unwrap();
+    let target = Target::new(Place::named(dangling));
+    let why = target.replace(1, |_| None, |_| Ok(())).unwrap_err().to_string();
+    assert!(why.contains("a symbolic link") && why.ends_with("remove the link"), "{why}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "and nothing is left beside them");
+}
+
+#[test]
 fn a_slow_writer_of_a_shorter_run_finds_the_longer_ones_plan_before_it_replaces_it() {
     let folder = tempfile::tempdir().unwrap();
     for place in [Place::named(folder.path().join("run.plan")), Place::in_folder(folder.path(), "train", Role::First)] {
