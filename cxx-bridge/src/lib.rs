@@ -297,7 +297,7 @@ mod ffi {
         fn device_absent(why: String);
         fn device_borrowed(device: i8, bytes: usize);
         fn device_gave_back(device: i8, bytes: usize);
-        fn device_dropped(device: i8, bytes: usize, served: bool);
+        fn device_dropped(device: i8, bytes: usize);
         fn device_retired(device: i8);
         fn device_unserved();
         fn device_record_catch_up();

@@ -70,17 +70,13 @@ template <class Allocate, class Borrow>
   }
   const bool drops = all.give_way(GiveBack::ForGood);
   Failures::forget();
+  if (drops) {
+    device_dropped(device, bytes);
+  }
   const Setting last(Failures::is_last, true);
   try {
-    std::invoke_result_t<Allocate> given = allocate();
-    if (drops) {
-      device_dropped(device, bytes, /*served=*/true);
-    }
-    return given;
+    return allocate();
   } catch (c10::OutOfMemoryError& error) {
-    if (drops) {
-      device_dropped(device, bytes, /*served=*/false);
-    }
     Failures::tell();
     tell_idle(error, device, drops ? "before that the plan of this device was dropped, and its idle memory given back" : "");
     throw;

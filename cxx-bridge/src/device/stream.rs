@@ -56,6 +56,8 @@ struct State {
     /// Those whose events are not recorded yet.
     deferred: VecDeque<usize>,
     counted: Counted,
+    /// What [`Counted::most`] was before the program had its peaks begin anew.
+    most: [u64; 2],
     /// Memory was short: so many requests are left to PyTorch's allocator before the regions are taken again.
     waits: usize,
     /// A request got memory here that was nowhere else: so do so many that follow.
@@ -98,6 +100,7 @@ impl StreamPlan {
             freed: FxHashMap::default(),
             deferred: VecDeque::new(),
             counted: Counted::default(),
+            most: [0; 2],
             waits: 0,
             borrows: 0,
             given_back: 0,
@@ -264,6 +267,7 @@ impl StreamPlan {
 
     pub(crate) fn reset_peaks(&self) {
         let mut state = self.state.lock();
+        state.most = state.most();
         state.counted.0.iter_mut().for_each(Gauge::reset_peak);
     }
 
@@ -271,6 +275,11 @@ impl StreamPlan {
         let mut state = self.state.lock();
         let gauges = state.counted.0.iter_mut();
         gauges.for_each(Gauge::reset_accumulated);
+    }
+
+    /// The most bytes that regions had, and that blocks in them had, in the whole run.
+    pub(crate) fn most(&self) -> [u64; 2] {
+        self.state.lock().most()
     }
 
     /// What the plan has counted, and how often regions were given back.
@@ -298,6 +307,11 @@ impl StreamPlan {
 }
 
 impl State {
+    fn most(&self) -> [u64; 2] {
+        let now = self.counted.most();
+        [0, 1].map(|it| self.most[it].max(now[it]))
+    }
+
     fn requests_of_an_iteration(&self) -> usize {
         self.places.turn().max(FEWEST)
     }

@@ -174,6 +174,11 @@ impl Counted {
         self.remove(&[(OVERSIZE_REGIONS, u64::from(region.is_oversize))]);
     }
 
+    /// The most bytes of regions, and of blocks in them, since the peaks began anew.
+    pub(super) fn most(&self) -> [u64; 2] {
+        [REGION_BYTES, ACTIVE_BYTES].map(|it| self.0[it].peak)
+    }
+
     /// The bytes of regions in no block.
     pub(super) fn idle(&self) -> u64 {
         self.0[REGION_BYTES].current - self.0[ACTIVE_BYTES].current
