@@ -60,6 +60,20 @@ def test_a_plan_that_cannot_be_used_costs_a_line(run, plan, change):
     assert plan.read_text() == text
 
 
+def test_a_plan_whose_regions_pytorch_would_lengthen_is_not_used(twice):
+    program = """
+    live = []
+    for mib in (24, 16, 92, 48, 80) * 24:
+        live = [*live[-1:], block(mib)]
+    answer(torch.cuda.max_memory_reserved() >> 20, pinbuddy.stats()["device"])
+    """
+    (most, _), (shorter, (stream,)) = (it.quiet.value for it in twice(program))
+    assert shorter < most and not stream["dropped"], (most, stream)
+    rounded = twice(program, PYTORCH_ALLOC_CONF="roundup_power2_divisions:2")[1]
+    (warning,) = rounded.warnings
+    assert "is not used: roundup_power2_divisions makes its regions " in warning, warning
+
+
 def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan):
     recorded(run, plan, TRAINING)
     ranked = plan.with_name("run.0.plan")

@@ -12,6 +12,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/util/ScopeExit.h>
 
+#include <string>
 #include <vector>
 
 #include "../pending_blocks.h"
@@ -28,16 +29,37 @@ c10::cuda::CUDAStream stream_named(std::uint64_t name) {
       static_cast<std::int64_t>(name) >> 8, static_cast<c10::DeviceIndex>(name), c10::DeviceType::CUDA);
 }
 
-// How long the block of the allocator below is that begins at `base`; `asked` if there is none. Its settings may have rounded
+// Regions that `roundup_power2_divisions` lengthens by more are not taken: nobody can use the rest.
+constexpr std::size_t kMostRoundedUp = std::size_t{20} << 20;
+
+// Whether the allocator below has a segment of exactly this length here: to ask for that takes no list of all its blocks. It throws
+// for expandable segments.
+bool is_segment(c10::cuda::CUDACachingAllocator::CUDAAllocator& below, void* address, std::size_t bytes) {
+  if (c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments()) {
+    return false;
+  }
+  try {
+    std::size_t found = 0;
+    return below.getBaseAllocation(address, &found) == address && found == bytes;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
+// How long the block of the allocator below is that begins at `address`; `asked` if there is none. Its settings may have rounded
 // it up, and what is left of what it had cached stays with the block where that is little. Not under a lock.
-std::size_t region_length(c10::cuda::CUDACachingAllocator::CUDAAllocator& below, std::size_t base, std::size_t asked) {
+std::size_t region_length(c10::cuda::CUDACachingAllocator::CUDAAllocator& below, void* address, std::size_t asked) {
+  if (is_segment(below, address, asked)) {
+    return asked;
+  }
+  const auto base = reinterpret_cast<std::size_t>(address);
   for (const auto& segment : below.snapshot({0, 0}, /*include_traces=*/false).segments) {
-    std::size_t address = segment.address;
+    std::size_t at = segment.address;
     for (const auto& block : segment.blocks) {
-      if (address == base) {
+      if (at == base) {
         return block.size;
       }
-      address += block.size;
+      at += block.size;
     }
   }
   return asked;
@@ -53,8 +75,16 @@ StreamMemory::StreamMemory(const Around& around, Peaks& peaks, c10::cuda::CUDASt
       handle_(stream.stream()),
       plan_(stream_plan(stream.device_index(), number, reinterpret_cast<std::size_t>(handle_))),
       regions_(plan_.regions()) {
+  std::size_t longer = 0;
   for (std::size_t index = 0; index < regions_.size(); ++index) {
-    regions_[index].bytes = plan_.region_bytes(index);
+    const std::size_t bytes = plan_.region_bytes(index);
+    regions_[index].bytes = bytes;
+    longer += round_up(bytes) - bytes;
+  }
+  if (longer > kMostRoundedUp) {
+    plan_.region_refused(
+        stream.device_index(), "roundup_power2_divisions makes its regions " + std::to_string(longer >> 20) + " MiB longer");
+    drop();
   }
 }
 
@@ -237,7 +267,7 @@ void StreamMemory::take_region(std::size_t index) {
   const auto base = reinterpret_cast<std::size_t>(address);
   around_.history.asked_for_region(since, base, region.bytes);
   since = c10::getApproximateTime();
-  const std::size_t held = region_length(around_.below, base, region.bytes);
+  const std::size_t held = region_length(around_.below, address, region.bytes);
   around_.history.asked_for_region(since, 0, 0);
   // A region is no memory of the program's: what the allocator below says of it to a profiler or a tracer is made good.
   tell_of(around_.whole, address, -static_cast<std::int64_t>(held), stream_.device_index());
