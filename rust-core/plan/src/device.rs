@@ -36,6 +36,10 @@ pub const THRESHOLDS: [u64; 2] = [LENT_FROM, 1];
 /// none. A process, which has no second chance, has one tried.
 const LONG: u32 = 1 << 17;
 
+/// Of more blocks that live at once a process packs those from [`THRESHOLDS`]' first on alone: the first packing, which nothing ends early,
+/// takes the square of their number. Measured: 1.0 s of 16 thousand, 4 s of 30 thousand, 15 s of 60 thousand.
+const MOST_PACKED: usize = 1 << 14;
+
 /// What was asked of all devices. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct DeviceRecord {
@@ -44,6 +48,8 @@ pub struct DeviceRecord {
     limit: u32,
     planned: usize,
     behind: Option<Kind>,
+    /// The most blocks that lived at once on a device.
+    most_live: usize,
     /// A request failed, and what the program has given up since.
     failure: Failure,
     searches: bool,
@@ -68,6 +74,7 @@ impl DeviceRecord {
             limit,
             planned: 0,
             behind: None,
+            most_live: 0,
             failure: Failure::None,
             searches: false,
         }
@@ -126,6 +133,8 @@ impl DeviceRecord {
         let block = own.vacant.pop().unwrap_or(next);
         let live = Live { block, stream, is_planned: bytes >= THRESHOLDS[0], is_shared: false, freed: None };
         own.live.insert(id, live);
+        let lives = own.live.len();
+        self.most_live = self.most_live.max(lives);
         let bytes = bytes.max(1);
         self.push(device, Packed { bytes, block, stream });
         if bytes >= THRESHOLDS[0] {
@@ -289,6 +298,11 @@ impl DeviceRecord {
         all.iter().any(|it| it.1 && it.0 >= largest / LEFT)
     }
 
+    /// Whether a process, which has seconds, has no time to pack short requests, too.
+    fn is_packed_late(&self) -> bool {
+        self.behind.is_some() && self.most_live > MOST_PACKED
+    }
+
     /// Plans for the streams that reserve less with one. Asks `stop` as [`plan()`](crate::plan()) does.
     #[must_use]
     pub fn plan(&self, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> DevicePlan {
@@ -316,7 +330,7 @@ impl DeviceRecord {
         let others = devices.map(|it| Others::of(&it.1, self.behind, is_over));
         let others: Vec<Others<'_>> = others.collect();
         let mut best: Vec<Trial<'_>> = Vec::new();
-        for options in &tries {
+        for options in &tries[..if self.is_packed_late() { 1 } else { tries.len() }] {
             let all = best.is_empty();
             let devices = self.devices.iter().zip(&others);
             let tried: Vec<Trial<'_>> =
