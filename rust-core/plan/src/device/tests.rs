@@ -144,19 +144,32 @@ fn there_is_no_plan_where_nothing_is_better_than_pytorchs_allocator() {
     assert_eq!((without.stock, with), (50 * MIB, without));
 }
 
-#[test]
-fn short_requests_are_planned_where_they_would_take_much() {
-    // Short blocks live where long ones do not.
+/// Short blocks live where long ones do not.
+fn in_turns(short: usize) -> Program {
     let mut it = Program::new();
     for _ in 0..4 {
         let long = it.ask_all(&[40, 40]);
         it.free(long);
-        let short: Vec<u64> = (0..600).map(|_| it.ask_kib(96)).collect();
+        let short: Vec<u64> = (0..short).map(|_| it.ask_kib(96)).collect();
         it.free(short);
     }
-    let (plan, without, with) = it.planned();
+    it
+}
+
+#[test]
+fn short_requests_are_planned_where_they_would_take_much() {
+    let (plan, without, with) = in_turns(600).planned();
     assert_eq!(plan.threshold(), THRESHOLDS[1]);
     assert!(without.stock > 136 * MIB && with.stock == 80 * MIB, "{with:?}");
+}
+
+#[test]
+fn a_process_plans_short_requests_unless_too_many_live_at_once() {
+    for (short, is_planned) in [(600, true), (MOST_PACKED + 1, false)] {
+        let mut it = in_turns(short);
+        it.record.behind(Kind::Torch);
+        assert_eq!(it.planned().0.plans.is_empty(), !is_planned);
+    }
 }
 
 /// A training that fails before its last iteration, and goes on behind it as far as `goes_on` says.
