@@ -142,17 +142,16 @@ impl Place {
         }
     }
 
-    /// Whether a plan may replace what is there: the program may have put a file of its own where its user has named a plan's.
-    pub(super) fn check_replaceable(&self) -> io::Result<()> {
-        if self.is_kept() {
-            return Ok(());
-        }
-        let is_ours = |text: Option<String>| text.is_none_or(|it| is_plan(&it));
-        match text(&self.path).map(is_ours) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(io::Error::other("a file that is no plan came there meanwhile: name another one")),
-            Err(Unusable { why, to_do }) => Err(io::Error::other(format!("{why}: {}", to_do.unwrap_or(ANOTHER)))),
-        }
+    /// The text there, which a plan may replace. It may not where the program has put a file of its own at the name of its user's plan;
+    /// a kept name nobody else has.
+    pub(super) fn text_to_replace(&self) -> io::Result<Option<String>> {
+        let why = match text(&self.path) {
+            Err(_) if self.is_kept() => return Ok(None),
+            Ok(there) if self.is_kept() || there.as_deref().is_none_or(is_plan) => return Ok(there),
+            Ok(_) => format!("a file that is no plan came there meanwhile: {ANOTHER}"),
+            Err(Unusable { why, to_do }) => format!("{why}: {}", to_do.unwrap_or(ANOTHER)),
+        };
+        Err(io::Error::other(why))
     }
 
     /// Whether there may be a file: the folder of a kept one is not made before it is needed, and may be no folder.

@@ -23,7 +23,6 @@ use pinbuddy_store::body;
 
 use super::none::NoPlan;
 use super::room::lack_of_room;
-use super::unusable::text;
 use super::{Place, ToRecord, WHOLE};
 use crate::backing::background;
 use crate::log;
@@ -319,19 +318,13 @@ impl Target {
         let lock = self.requests.lock();
         let mut last = lock.unwrap_or_else(PoisonError::into_inner);
         // Processes that are no ranks of one run share a file: a short one must not have the last word.
-        let path = &self.place.path;
-        let read = || {
-            let own = |text: &String| self.place.check(text).is_ok();
-            let there = text(path).ok().flatten().filter(own)?;
-            requests_in(body(&there))
-        };
-        self.place.check_replaceable()?;
         let enough = requests.saturating_add(usize::from(!self.place.is_kept()));
-        let is_better = || {
-            let there = (!self.replaces_any).then(read).flatten();
-            there.is_none_or(|there| there < enough)
+        let is_better = || -> io::Result<bool> {
+            let own = |text: &String| !self.replaces_any && self.place.check(text).is_ok();
+            let there = self.place.text_to_replace()?.filter(own);
+            Ok(there.and_then(|it| requests_in(body(&it))).is_none_or(|it| it < enough))
         };
-        if *last > requests || !is_better() {
+        if *last > requests || !is_better()? {
             return Ok(false);
         }
         let text = |out: &mut io::BufWriter<fs::File>| {
@@ -363,7 +356,7 @@ impl fmt::Display for Target {
 fn write(
     path: &Path,
     text: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>,
-    is_better: impl FnOnce() -> bool,
+    is_better: impl FnOnce() -> io::Result<bool>,
 ) -> io::Result<bool> {
     let (beside, file) = create_beside(path)?;
     let written = (|| {
@@ -371,7 +364,7 @@ fn write(
         text(&mut out)?;
         out.flush()?;
         out.get_ref().sync_all()?;
-        let is_better = is_better();
+        let is_better = is_better()?;
         if is_better {
             fs::rename(&beside, path)?;
         }

@@ -254,7 +254,11 @@ fn a_file_that_came_meanwhile_and_is_no_plan_stays() {
     let target = Target::new(Place::named(dangling));
     let why = target.replace(1, |_| None, |_| Ok(())).unwrap_err().to_string();
     assert!(why.contains("a symbolic link") && why.ends_with("remove the link"), "{why}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "and nothing is left beside them");
+    let late = folder.path().join("late");
+    let target = Target::new(Place::named(late.clone()));
+    let why = target.replace(1, |_| None, |_| fs::write(&late, "results")).unwrap_err().to_string();
+    assert!(why.contains("no plan came there") && fs::read_to_string(&late).unwrap() == "results", "{why}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "and nothing is left beside them");
 }
 
 #[test]
