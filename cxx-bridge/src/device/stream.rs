@@ -56,7 +56,7 @@ struct State {
     /// Those whose events are not recorded yet.
     deferred: VecDeque<usize>,
     counted: Counted,
-    /// What [`Counted::most`] was before the program had its peaks begin anew.
+    /// What [`Counted::most`] was before its peaks began anew.
     most: [u64; 2],
     /// Memory was short: so many requests are left to PyTorch's allocator before the regions are taken again.
     waits: usize,

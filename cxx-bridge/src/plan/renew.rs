@@ -21,9 +21,6 @@ use super::Place;
 use super::auto::TO_DO;
 use pinbuddy_store::launcher;
 
-/// The ranks of the first machine decide, each of its own plan, which those of others share. How many they are, if no launcher says it.
-const FEWEST: usize = 2;
-
 /// What becomes of a plan that does not fit this run, for people at the end of a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -95,8 +92,7 @@ impl Place {
         if let Err(why) = self.prepare() {
             return Fate::Stays(why);
         }
-        let first = launcher::processes().map_or(FEWEST, |it| it.0);
-        if launcher::rank().is_some_and(|it| it >= first) {
+        if !launcher::is_on_first_machine() {
             return Fate::Others;
         }
         if self.was_marked() {

@@ -80,6 +80,15 @@ pub fn rank_of_all() -> Option<(usize, usize)> {
     rank_of(|name| std::env::var(name).ok())
 }
 
+/// Whether this is a process of the first machine, where ranks are the same as among all.
+pub fn is_on_first_machine() -> bool {
+    is_first(|name| std::env::var(name).ok())
+}
+
+fn is_first(lookup: impl Fn(&str) -> Option<String>) -> bool {
+    rank_of(&lookup).is_none_or(|(rank, _)| rank == Launch::of(&lookup).local_rank)
+}
+
 fn processes_of(lookup: impl Fn(&str) -> Option<String>) -> Option<(usize, &'static str)> {
     let said = |it: &Launcher| Some((number(&lookup, it.here)?, it.here));
     let mut all = LAUNCHERS.iter().filter_map(said);
@@ -131,6 +140,19 @@ mod tests {
             assert_eq!(of(rank, size), None, "{rank} of {size}");
         }
         assert_eq!(rank_of(among(&[("RANK", "3")])), None);
+    }
+
+    #[test]
+    fn ranks_of_the_first_machine_are_known_though_nobody_says_how_many_there_are() {
+        let first = |rank, local_rank| {
+            let of_all = [("SLURM_PROCID", rank), ("SLURM_NTASKS", "16"), ("SLURM_LOCALID", local_rank)];
+            is_first(among(&of_all))
+        };
+        assert_eq!(
+            [("0", "0"), ("7", "7"), ("8", "0"), ("15", "7")].map(|(a, b)| first(a, b)),
+            [true, true, false, false]
+        );
+        assert!(is_first(among(&[])));
     }
 
     fn role(set: &[(&str, &str)]) -> (usize, Role) {
