@@ -14,7 +14,8 @@ def answers(cases: dict[str, tuple], how: str = "run", quiet: bool = False, **se
         said = [[it] if isinstance(it, str) else it for it in more if it not in own]
         outcome = request.getfixturevalue(how)(program, **settings | dict(*own))
         runs = outcome if isinstance(outcome, list) else [outcome]
-        assert [it.value for it in runs] == (expected if runs is outcome else [expected])
+        found = [it.value for it in runs]
+        assert found == (expected if runs is outcome else [expected]), (found, [it.stderr for it in runs])
         if said or quiet:
             heard = [line for it in runs for line in it.warnings]
             fit = [text in line for texts, line in zip(said, heard) for text in texts]
