@@ -83,7 +83,9 @@ StreamMemory::StreamMemory(const Around& around, Peaks& peaks, c10::cuda::CUDASt
   }
   if (longer > kMostRoundedUp) {
     plan_.region_refused(
-        stream.device_index(), "roundup_power2_divisions makes its regions " + std::to_string(longer >> 20) + " MiB longer");
+        stream.device_index(),
+        "roundup_power2_divisions makes its regions " + std::to_string(longer >> 20) +
+            " MiB longer; plan and run without it, a plan rounds nothing up");
     drop();
   }
 }

@@ -4,6 +4,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use pinbuddy_plan::device::allowance;
 use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_slots::Served;
 
@@ -15,11 +16,6 @@ use crate::plan::{Fate, Place};
 const TELLS: u64 = 1 << 12;
 /// So many tell enough to remove it: of a run that goes on, what comes may have places.
 const REMOVES: u64 = 4 * TELLS;
-
-/// Regions of so many halves of what a run uses are not its own. Found by trial: in none of 655 runs of random programs with their
-/// own plan, other data, other requests or more steps were they (1.49 times at most); in 62 of 121 with a quarter of the batch,
-/// of which 61 reserve more than without the plan (`replay/tests/device_programs`). At twice as much 23 would be.
-const IDLE: u64 = 3;
 
 /// Memory is short: plans are not used any more. One that `auto` chose is none for the next run, which may ask in this order, too.
 pub(crate) fn device_dropped(device: i8, bytes: usize) {
@@ -53,9 +49,9 @@ pub(crate) fn device_record_close() {
     let _ = catch_unwind(|| judge(true, true));
 }
 
-/// Says once if the plan has served few of the requests that it may have places for; and at the end, if its regions were much longer
-/// than what the run used, as with a smaller batch. Of a whole run, it may fit. `is_sure`: a plan that the last run marked may be
-/// removed.
+/// Says once if the plan has served few of the requests that it may have places for; and at the end, if its regions were longer than
+/// what PyTorch's allocator would have reserved, as with a smaller batch. Of a whole run, it may fit. `is_sure`: a plan that the last
+/// run marked may be removed.
 fn judge(is_whole: bool, is_sure: bool) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some((plan, place)) = used_here() else {
@@ -86,14 +82,16 @@ fn few(Served { served, asked }: Served) -> String {
     format!("it had a place for {served} of {asked} requests. The others are PyTorch's, beside the plan's regions")
 }
 
-/// Why the plan is more than this run needs, if so. One that ended before half of the recorded requests may have failed early.
+/// Why the plan costs more than it gains, if so. A run that ended before half of the recorded requests may have failed early.
 fn too_much(plan: &DevicePlan, Served { asked, .. }: Served) -> Option<String> {
     let recorded: u64 = plan.plans.iter().map(|(_, plan)| plan.facts.requests).sum();
-    let sum = |[a, b]: [u64; 2], [more, others]: [u64; 2]| [a + more, b + others];
-    let [regions, used] = planned().map(|(_, plan)| plan.most()).fold([0; 2], sum);
-    let is_idle = asked as u64 * 2 >= recorded && regions * 2 >= used * IDLE && used > 0;
-    let [regions, used] = [regions, used].map(Bytes);
-    is_idle.then(|| format!("its regions have {regions}, of which this run used {used} at most"))
+    let regions: u64 = planned().map(|(_, plan)| plan.most()[0]).sum();
+    let without: u64 = planned().map(|(_, plan)| plan.most_beside()).sum::<Option<u64>>()?;
+    let is_more = asked as u64 * 2 >= recorded && regions > without + allowance(without);
+    let [regions, without] = [regions, without].map(Bytes);
+    is_more.then(|| {
+        format!("its regions have {regions}, and PyTorch's own allocator would reserve {without} for what they serve")
+    })
 }
 
 /// Whether the text is this plan's.

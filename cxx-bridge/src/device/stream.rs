@@ -19,9 +19,11 @@ use crate::lock::Lock;
 use crate::pending::PendingQueues;
 use crate::record::device::DeviceTrace;
 
+mod beside;
 mod events;
 mod regions;
 
+use beside::Beside;
 use regions::Region;
 
 /// PyTorch counts blocks as whole numbers of so many bytes.
@@ -58,6 +60,7 @@ struct State {
     counted: Counted,
     /// What [`Counted::most`] was before its peaks began anew.
     most: [u64; 2],
+    beside: Beside,
     /// Memory was short: so many requests are left to PyTorch's allocator before the regions are taken again.
     waits: usize,
     /// A request got memory here that was nowhere else: so do so many that follow.
@@ -80,6 +83,8 @@ enum Phase {
 struct Block {
     placed: Placed,
     length: Length,
+    /// Its number beside the plan.
+    beside: Option<u32>,
     /// Other streams.
     uses: Vec<u64>,
     /// Events that are outstanding.
@@ -101,6 +106,7 @@ impl StreamPlan {
             deferred: VecDeque::new(),
             counted: Counted::default(),
             most: [0; 2],
+            beside: Beside::default(),
             waits: 0,
             borrows: 0,
             given_back: 0,
@@ -204,7 +210,8 @@ impl StreamPlan {
         if let Some(trace) = self.trace {
             trace.request(address, ask.rounded, self.stream, false);
         }
-        let block = Block { placed, length, uses: Vec::new(), events: 0 };
+        let beside = state.beside.came(bytes, &state.counted);
+        let block = Block { placed, length, beside, uses: Vec::new(), events: 0 };
         state.live.insert(address, block);
         Place { address, bytes }
     }
@@ -240,6 +247,7 @@ impl StreamPlan {
         if let Some(trace) = self.trace {
             trace.done(block.placed.address);
         }
+        state.beside.over(block.beside);
         state.places.release(block.placed);
     }
 
@@ -280,6 +288,12 @@ impl StreamPlan {
     /// The most bytes that regions had, and that blocks in them had, in the whole run.
     pub(crate) fn most(&self) -> [u64; 2] {
         self.state.lock().most()
+    }
+
+    /// What PyTorch's allocator would have reserved for the same requests, by those that were looked at; none if that is not known.
+    pub(crate) fn most_beside(&self) -> Option<u64> {
+        let state = self.state.lock();
+        state.beside.most(state.most()[1])
     }
 
     /// What the plan has counted, and how often regions were given back.

@@ -5,6 +5,7 @@
 //!   torch     the allocator: rounding, best fit, splitting, merging, what is given back and when
 //!   ranges    expandable segments: a range of addresses for each stream and pool, mapped page by page
 //!   planned   a plan in front of the allocator, as in a run
+//!   rival     the allocator beside a stream's plan, for a run's first requests
 //!   replay    feeds events to a model and measures
 //! ```
 //!
@@ -21,9 +22,11 @@ mod blocks;
 pub mod planned;
 mod ranges;
 pub mod replay;
+mod rival;
 mod torch;
 
-pub use torch::Torch;
+pub use rival::{Rival, allowance};
+pub use torch::{SHARED, Torch};
 
 use std::fmt::Debug;
 

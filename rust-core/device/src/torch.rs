@@ -20,8 +20,8 @@ const SMALL: u64 = MIB;
 pub(super) const SEGMENT: u64 = 2 * MIB;
 /// From here on a large request has a segment of its own size.
 pub(super) const LARGE: u64 = 10 * MIB;
-/// Segments of the large pool below.
-const SHARED: u64 = 20 * MIB;
+/// A segment of the large pool below: the longest that requests share, in bytes.
+pub const SHARED: u64 = 20 * MIB;
 /// Where addresses begin.
 const FIRST: u64 = 1 << 46;
 

@@ -5,9 +5,10 @@
 use crate::device_programs::{Chance, Ddp, Program, ddp, drawn, mixed, program};
 
 use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 use pinbuddy_plan::Options;
-use pinbuddy_plan::device::DeviceRecord;
+use pinbuddy_plan::device::{DeviceRecord, Rival, allowance};
 use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Act, Device, Kind};
@@ -213,4 +214,71 @@ fn trainings_whose_batches_come_in_another_order_are_not_worse_off() {
     assert!(stock.mean() < -0.025 && recorded.mean() < -0.02, "{stock:?}");
     let [fate, _] = orders(Kind::TorchExpandable);
     assert!(fate.worse == 0 && fate.mean() <= 0.0, "{fate:?}");
+}
+
+/// Whether a run says at its end that the plan is too much for it (`cxx-bridge/src/device/misfit.rs`).
+fn is_too_much(plan: &DevicePlan, run: &[Act]) -> bool {
+    let mut replay = Replay::new(plan.before(0, Kind::Torch.model()).unwrap());
+    let mut beside: HashMap<u32, Rival> = HashMap::new();
+    let (mut looked_at, mut used, mut served) = (HashMap::new(), HashSet::new(), 0);
+    for act in run {
+        replay.step(*act);
+        let mut over = |block: &u32| {
+            if let Some((stream, number)) = looked_at.remove(block) {
+                beside.entry(stream).or_default().free(number);
+            }
+        };
+        match act {
+            Act::Alloc { block, bytes, stream } => {
+                let counts = replay.model().counts();
+                if std::mem::replace(&mut served, counts.hits + counts.borrowed) < counts.hits + counts.borrowed {
+                    let number = beside.entry(*stream).or_default().allocate(*bytes).unwrap();
+                    looked_at.insert(*block, (*stream, number));
+                }
+            }
+            Act::Use { block, .. } => drop(used.insert(*block)),
+            Act::Free { block } if !used.contains(block) => over(block),
+            Act::Complete { block } => over(block),
+            Act::Free { .. } | Act::Iter => {}
+            Act::Clear => beside.values_mut().for_each(Rival::clear),
+        }
+    }
+    let without = beside.values().map(Rival::peak).sum();
+    replay.model().counts().planned_bytes > without + allowance(without)
+}
+
+/// A run whose batches are a part of the recorded ones: what is freed again is shorter.
+fn of_smaller_batches(run: &[Act], part: u64) -> Vec<Act> {
+    let freed = run.iter().filter_map(|act| if let Act::Free { block } = act { Some(*block) } else { None });
+    let freed: HashSet<u32> = freed.collect();
+    let smaller = |act: &Act| match *act {
+        Act::Alloc { block, bytes, stream } if freed.contains(&block) => {
+            Act::Alloc { block, bytes: (bytes / part).max(512), stream }
+        }
+        act => act,
+    };
+    run.iter().map(smaller).collect()
+}
+
+/// Runs of the same program never say so, and nearly all that lose because their batches are smaller do.
+#[test]
+fn a_plan_that_is_too_much_for_a_run_is_told_from_one_that_is_not() {
+    let mut fate = Fate::default();
+    let [mut lose, mut found, mut wrong] = [0; 3];
+    for (seed, program) in some(program(), DRAWN) {
+        let run = program.acts(1);
+        let plan = fate.plan(&run, Kind::Torch);
+        assert!(!is_too_much(&plan, &run) && !is_too_much(&plan, &program.acts(3)), "{seed} {program:?}");
+        for part in [2, 4] {
+            let run = of_smaller_batches(&run, part);
+            let without = reserved(Kind::Torch.model(), &run);
+            let loses = fate.add(&plan, &run, Kind::Torch) > allowance(without) as i64;
+            let is_said = is_too_much(&plan, &run);
+            lose += usize::from(loses);
+            found += usize::from(loses && is_said);
+            wrong += usize::from(is_said && !loses);
+        }
+    }
+    println!("{lose} {found} {wrong}");
+    assert!(lose >= 60 && found * 20 >= lose * 19 && wrong * 60 <= fate.runs, "{lose} {found} {wrong}");
 }

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use pinbuddy_device::planned::Planned;
 use pinbuddy_device::replay::Replay;
-use pinbuddy_device::{Act, Kind};
+use pinbuddy_device::{Act, Kind, SHARED, allowance};
 
 use super::acts::most_and_whether_let_go;
 use super::longer::longer;
@@ -20,12 +20,6 @@ const UNSTEADY: u64 = 128;
 
 /// A pool may be smaller by one part in so many of the most in use than without a plan.
 const SEEN: u64 = 100;
-
-/// The longest segment of PyTorch's that requests share.
-const SEGMENT: u64 = 20 << 20;
-
-/// So many percent may be lost in a run that differs, beside what is gained in others.
-const LOST: u64 = 3;
 
 /// After so many acts a replay asks whether there is time for more.
 const ASKS: usize = 1 << 14;
@@ -66,7 +60,7 @@ impl Differing {
         let front = Front { behind, is_over };
         let without = |run| front.without(run);
         // How far frees change places is not known: more than a segment counts.
-        let and_segment = |(run, reserved)| (run, reserved + SEGMENT);
+        let and_segment = |(run, reserved)| (run, reserved + SHARED);
         let orders = iterations.other_orders().map_while(without);
         let frees = iterations.other_frees().map_while(without);
         Self {
@@ -188,11 +182,11 @@ impl<'t> Runs<'t> {
     }
 
     /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
-    /// not worth their gain in the other runs: as much, and a segment or [`LOST`].
+    /// not worth their gain in the other runs: as much, and the [`allowance`].
     pub(super) fn needs_order(&self, plans: &Planned, gain: u64) -> bool {
         let Differing { orders, phases } = self.others.differing();
         let last_longer = phases.as_ref().is_some_and(|(run, without)| {
-            let most = without + gain + SEGMENT.max(without / 100 * LOST);
+            let most = without + gain + allowance(*without);
             self.front.is_above(run, plans, most)
         });
         // Once there is no more time some are missing.
