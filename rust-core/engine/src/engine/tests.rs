@@ -23,16 +23,6 @@ fn take_idle(engine: &mut Engine) -> Vec<Region> {
 }
 
 #[test]
-fn the_threshold_is_the_smallest_request_served() {
-    let mut engine = engine(1024 * MIB, 4 * MIB);
-    assert_eq!(engine.request(0), Decision::PassThrough);
-    assert_eq!(engine.request(4 * MIB - 1), Decision::PassThrough);
-    assert_eq!(engine.request(4 * MIB), Decision::Pin { bytes: 4 * MIB });
-    let stats = engine.stats();
-    assert_eq!((stats.hits, stats.misses, stats.pass_through), (0, 1, 2));
-}
-
-#[test]
 fn sizes_at_the_edge_of_usize_neither_overflow_nor_pin() {
     for segment_bytes in [0, 1, usize::MAX] {
         let mut engine = engine(segment_bytes, 0);

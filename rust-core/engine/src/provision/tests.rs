@@ -8,7 +8,7 @@ const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 const MS: Duration = Duration::from_millis(1);
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings {
         segment_bytes: GIB,
         threshold_bytes: 4 * MIB,
@@ -31,6 +31,14 @@ struct Caller {
 impl Caller {
     fn new(settings: Settings) -> Self {
         Self { it: Provisioner::new(settings), base: GIB, now: Duration::ZERO, left: usize::MAX / 2, pins: Vec::new() }
+    }
+
+    /// One with an idle region for a request of so many bytes.
+    fn with_idle(bytes: usize) -> Self {
+        let mut caller = Self::new(settings());
+        let block = caller.take(bytes);
+        caller.release(block);
+        caller
     }
 
     fn step(&mut self, want: &mut Want) -> Step {
@@ -139,42 +147,6 @@ fn one_request_is_no_demand_and_several_are() {
     let pinned: usize = caller.pins.iter().sum();
     assert!(pinned <= 2 * 61 * 8, "{:?}", caller.pins);
     assert!(caller.pins.len() < 50, "{:?}", caller.pins);
-}
-
-/// The power of two above a request can be longer than a segment, and such a region serves only
-/// requests that are, too: it was pinned in vain, again and again.
-#[test]
-fn what_is_pinned_for_a_request_serves_it_whatever_the_segment() {
-    for (seed, segment_bytes, growth) in [
-        (0, 100 * MIB, Growth::Segment),
-        (1, 100 * MIB, Growth::Exact),
-        // No whole granules.
-        (2, 100 * MIB + 100, Growth::Segment),
-        (3, 100 * MIB - 100, Growth::Exact),
-    ] {
-        let mut caller = Caller::new(Settings { segment_bytes, growth, ..settings() });
-        caller.left = (1 + seed) * GIB;
-        let mut state = seed as u64 * 77 + 1;
-        let mut random = move |end: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % end
-        };
-        let mut live = Vec::new();
-        for _ in 0..300 {
-            let bytes = match random(5) {
-                0 => segment_bytes - random(3),
-                1 | 2 => (4 + random(20)) * MIB,
-                3 => (1 + random(300)) * MIB,
-                _ => (66 + random(34)) * MIB,
-            };
-            live.extend(caller.ask(Want::new(bytes)));
-            while live.len() > random(23) {
-                let block = live.swap_remove(random(live.len()));
-                caller.release(block);
-            }
-        }
-        assert_eq!(caller.it.engine().audit(), Ok(()));
-    }
 }
 
 fn unpinned(idle: &[IdleSegment]) -> usize {
