@@ -10,7 +10,7 @@ fn what_stays_registered_stays_mapped_until_it_can_be_unregistered() {
     let driver = &chain.driver;
     driver.sees_it_elsewhere.set(true);
     driver.refuses_to_unregister.set(true);
-    let base = pin(&chain, 2 * MIB);
+    let Region { base, .. } = pin(&chain, 2 * MIB);
     let registered = driver.registered.lock().unwrap()[0];
     assert!(is_mapped(registered.base) && registered.base != base);
     assert_eq!(driver.allocated(), 1);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::Foreground;
 use super::super::machine::tests::made_up;
-use super::tests::{DEVICE, Fake, areas, chain, pin};
+use super::tests::{DEVICE, Fake, areas, chain, chain_on, pin};
 use super::*;
 use crate::config::MIB;
 use crate::sync::Dial;
@@ -119,20 +119,19 @@ fn waits_delay_a_pin_and_are_no_part_of_its_pace() {
 #[test]
 fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
     let (machine, _folder) = made_up(&[("proc/sys/vm/max_map_count", "12\n")]);
-    let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
-    let (first, second) = (pin(&chain, MIB), pin(&chain, MIB));
+    let chain = chain_on(&machine, &[]);
+    let two = [(); 2].map(|()| pin(&chain, MIB));
     let bytes = MIB + ODD;
     let refused = chain.pin(bytes, DEVICE, Source::Ordinary, &Foreground);
     let Err(Unpinned::Refused(why)) = refused else { panic!("{refused:?}") };
     assert!(why.contains("6 of this process's 12 memory areas"), "{why}");
     assert_eq!(chain.driver.allocated(), 0);
     assert_eq!(areas(bytes), 0);
-    for base in [first, second] {
-        chain.unpin(Region { base, bytes: MIB }).unwrap();
+    for region in two {
+        chain.unpin(region).unwrap();
     }
     // A pin that fails or is stopped keeps none.
     chain.driver.registers(false);
-    let base = pin(&chain, MIB);
-    chain.unpin(Region { base, bytes: MIB }).unwrap();
+    chain.unpin(pin(&chain, MIB)).unwrap();
     assert_eq!(chain.maker.areas_taken(), 0);
 }
