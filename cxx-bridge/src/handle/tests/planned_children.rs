@@ -6,27 +6,6 @@ use super::planned::{layout, planned, with};
 use super::*;
 
 #[test]
-fn a_child_takes_no_lock_and_its_parents_blocks_stay() {
-    let handle = planned();
-    let live = handle.request_planned(0, 32 * MIB).unwrap();
-    // As if another thread of the parent held the lock at the fork.
-    let _held = handle.planned.as_ref().unwrap().hold();
-    assert!(handle.enter_child());
-    assert_eq!(handle.request_planned(0, 32 * MIB), None);
-    handle.iteration(0);
-    handle.defer(live.block);
-    handle.cache(live.block);
-    handle.release(live.block);
-    assert_eq!(handle.slot_at(live.address), None);
-    assert!(!handle.warm_up(true) && handle.stats().is_none());
-    handle.empty_cache();
-    handle.close();
-    assert_eq!(handle.report()["state"], "forked");
-    assert!(handle.parts().is_empty());
-    assert_eq!(pinned(handle), [32, 64]);
-}
-
-#[test]
 fn a_child_of_a_parent_with_memory_that_was_set_aside_has_none_of_it() {
     let handle = with(&layout(), WarmUp::Sync, &[]);
     let set_aside = &numbers(handle).set_aside;
