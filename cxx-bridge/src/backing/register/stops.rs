@@ -1,4 +1,4 @@
-//! Pins that are stopped or paused while they are under way, or end before the driver is asked.
+//! Pins that are stopped or paused while they are under way, end before the driver is asked, or leave memory that it keeps.
 
 use std::sync::Mutex;
 use std::thread;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::Foreground;
 use super::super::machine::tests::made_up;
-use super::tests::{DEVICE, Fake, areas, chain, chain_on, pin};
+use super::tests::{DEVICE, Fake, areas, chain, chain_on, is_mapped, pin};
 use super::*;
 use crate::config::MIB;
 use crate::sync::Dial;
@@ -134,4 +134,23 @@ fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
     chain.driver.registers(false);
     chain.unpin(pin(&chain, MIB)).unwrap();
     assert_eq!(chain.maker.areas_taken(), 0);
+}
+
+#[test]
+fn what_stays_registered_stays_mapped_until_it_can_be_unregistered() {
+    let chain = chain(&[]);
+    let driver = &chain.driver;
+    driver.sees_it_elsewhere.set(true);
+    driver.refuses_to_unregister.set(true);
+    let Region { base, .. } = pin(&chain, 2 * MIB);
+    let registered = driver.registered.lock().unwrap()[0];
+    assert!(is_mapped(registered.base) && registered.base != base);
+    assert_eq!(driver.allocated(), 1);
+    // It goes as soon as the driver lets it, and is tried until then.
+    chain.unpin_rests();
+    assert!(is_mapped(registered.base));
+    driver.refuses_to_unregister.set(false);
+    chain.unpin_rests();
+    assert!(!is_mapped(registered.base));
+    assert!(driver.registered.lock().unwrap().is_empty());
 }

@@ -1,7 +1,8 @@
-//! The end of the process, and its children.
+//! The end of the process, and its children: their memory is the parent's.
 
 use pinbuddy_core::WarmUp;
 
+use super::super::planned::Planned;
 use super::planned::{layout, on, planned};
 use super::*;
 
@@ -53,7 +54,7 @@ fn a_child_serves_nothing_takes_no_lock_and_leaves_its_parents_blocks_alone() {
     ] {
         let live = live.unwrap();
         // As if another thread of the parent held the locks at the fork.
-        let held = (handle.cell.even_if_retired().unwrap(), handle.planned.as_ref().map(|it| it.hold()));
+        let held = (handle.cell.even_if_retired().unwrap(), handle.planned.as_ref().map(Planned::hold));
         assert!(handle.enter_child(), "{what}");
         let serve = || (handle.request(8 * MIB), handle.request_planned(0, 32 * MIB));
         assert_eq!(serve(), (None, None), "{what}");
@@ -97,4 +98,26 @@ fn of_hidden_memory_that_no_tensor_has_nothing_is_said() {
     let cached = handle.request(8 * MIB).unwrap();
     handle.made_child(|| handle.release(cached.block));
     assert!(!handle.notices.has_told_of_children());
+}
+
+#[test]
+fn a_child_of_a_parent_with_memory_that_was_set_aside_has_none_of_it() {
+    let handle = planned::with(&layout(), WarmUp::Sync, &[]);
+    let set_aside = &numbers(handle).set_aside;
+    set_aside.set(96 * MIB);
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    assert_eq!(set_aside.get(), 0, "it pinned nothing else");
+    assert!(handle.enter_child());
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+}
+
+#[test]
+fn a_child_of_a_parent_that_pinned_nothing_has_the_plan() {
+    let handle = planned();
+    assert!(!handle.enter_child());
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    let busy = planned();
+    let held = busy.planned.as_ref().unwrap().hold();
+    assert!(busy.enter_child(), "a thread of the parent was in it");
+    drop(held);
 }
