@@ -1,10 +1,11 @@
 //! Broken states, each of which the audit must see; a program with assertions ends there.
 
 use super::*;
+use crate::Config;
 use crate::dedicated::Fit;
+use crate::engine::tests::block;
 use crate::fill_order::Entry;
 use crate::units::{Block, GRANULE, Granules, Home};
-use crate::{Config, Decision};
 
 type Break = fn(&mut Engine, SegmentId);
 
@@ -152,10 +153,7 @@ fn dedicated() -> (Engine, SegmentId) {
 }
 
 fn take(engine: &mut Engine, granules: usize) -> Block {
-    match engine.request(granules * GRANULE) {
-        Decision::Block(block) => block,
-        other => panic!("{other:?}"),
-    }
+    block(engine, granules * GRANULE)
 }
 
 /// The block of [`dedicated`].

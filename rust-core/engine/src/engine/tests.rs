@@ -9,8 +9,9 @@ fn engine(segment_bytes: usize, threshold_bytes: usize) -> Engine {
     Engine::new(Config { segment_bytes, threshold_bytes })
 }
 
-fn block(decision: Decision) -> Block {
-    match decision {
+/// The block for a request that is served.
+pub(crate) fn block(engine: &mut Engine, bytes: usize) -> Block {
+    match engine.request(bytes) {
         Decision::Block(block) => block,
         other => panic!("no block: {other:?}"),
     }
@@ -33,7 +34,7 @@ fn sizes_at_the_edge_of_usize_neither_overflow_nor_pin() {
         let Decision::Pin { bytes } = engine.request(1) else { panic!("one byte passes") };
         assert!((1..=MAX_REGION).contains(&bytes), "{bytes}");
         engine.adopt_region(0x1000, bytes);
-        block(engine.request(1));
+        block(&mut engine, 1);
     }
     assert_eq!(engine(0, 0).request(1), Decision::Pin { bytes: GRANULE });
 }
@@ -42,8 +43,8 @@ fn sizes_at_the_edge_of_usize_neither_overflow_nor_pin() {
 fn statistics_follow_and_reset() {
     let mut engine = engine(10 * GRANULE, 0);
     engine.adopt_region(1, 10 * GRANULE + 7);
-    let first = block(engine.request(3 * GRANULE));
-    let second = block(engine.request(2 * GRANULE));
+    let first = block(&mut engine, 3 * GRANULE);
+    let second = block(&mut engine, 2 * GRANULE);
     engine.defer(second).unwrap();
     let (stats, g) = (engine.stats(), GRANULE as u64);
     assert_eq!((stats.active_bytes.peak, stats.active_blocks.peak), (5 * g, 2));
@@ -98,7 +99,7 @@ fn idle_segments_serve_beside_cached_blocks_once_those_serve_few_and_as_long_as_
     for at in 1..=8 {
         engine.adopt_region(at << 40, 16 * MIB);
     }
-    block(engine.request(8 * MIB));
+    block(&mut engine, 8 * MIB);
     assert_eq!(cut_and_flush(&mut engine, 1), 1);
     assert_eq!(cut_and_flush(&mut engine, 0), 1, "as many were served as cut before");
     assert_eq!(cut_and_flush(&mut engine, 15), 15, "fewer were");
@@ -108,7 +109,7 @@ fn idle_segments_serve_beside_cached_blocks_once_those_serve_few_and_as_long_as_
     engine.cleared();
     assert_eq!(cut_and_flush(&mut engine, 0), 1);
     assert_eq!(cut_and_flush(&mut engine, 15), 15, "the cache was cleared");
-    let live: Vec<Block> = (0..8).map(|_| block(engine.request(8 * MIB))).collect();
+    let live: Vec<Block> = (0..8).map(|_| block(&mut engine, 8 * MIB)).collect();
     engine.reused(15, 0);
     live.into_iter().for_each(|it| engine.release(it).unwrap());
     assert_eq!(cut_and_flush(&mut engine, 15), 15);

@@ -1,7 +1,7 @@
 //! The provisioner's answers, step by step, on numbers.
 
 use super::*;
-use crate::engine::Decision;
+use crate::engine::tests::block;
 use crate::units::{GRANULE, Region};
 
 const MIB: usize = 1 << 20;
@@ -165,25 +165,6 @@ fn a_request_is_pinned_for_no_longer_than_stocks_own() {
 }
 
 #[test]
-fn the_worker_stands_still_while_a_request_pins_and_stops_at_a_clear() {
-    let mut caller = Caller::new(Settings { count: Some(2), ..settings() });
-    caller.take(8 * MIB);
-    assert!(caller.it.hire() && !caller.it.hire(), "one worker");
-    let behind = caller.pin_ahead();
-    assert_eq!(behind.bytes, GIB);
-    assert_eq!(caller.it.go_on(behind.id), GoOn::Yes);
-    let mut want = Want::new(64 * MIB);
-    let own = permit(caller.first_step(&mut want));
-    assert_eq!(caller.it.go_on(behind.id), GoOn::Wait);
-    caller.pinned(&own).unwrap();
-    assert_eq!(caller.it.go_on(behind.id), GoOn::Yes);
-    caller.it.clear();
-    assert_eq!(caller.it.go_on(behind.id), GoOn::Stop);
-    caller.it.refused(behind.id, Refusal::Stopped);
-    assert!(!caller.it.is_pinning());
-}
-
-#[test]
 fn what_is_soon_there_is_waited_for_once() {
     let mut caller = Caller::new(Settings { count: Some(3), ..settings() });
     caller.take(8 * MIB);
@@ -191,8 +172,7 @@ fn what_is_soon_there_is_waited_for_once() {
     let first = caller.pin_ahead();
     assert_eq!(caller.pinned(&first), None, "now the worker's pace is known");
     let behind = caller.pin_ahead();
-    let block = caller.it.engine_mut().request(900 * MIB);
-    assert!(matches!(block, Decision::Block(_)));
+    block(caller.it.engine_mut(), 900 * MIB);
     let mut want = Want::new(600 * MIB);
     caller.now += 900 * MS;
     let Step::Wait { until: Some(until) } = caller.first_step(&mut want) else {

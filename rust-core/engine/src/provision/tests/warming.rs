@@ -38,8 +38,7 @@ fn a_pin_that_a_clear_cannot_stop_is_owed_again() {
         assert_eq!(caller.it.progress().deficit, 4);
         caller.pinned(&second);
         if is_used {
-            let block = caller.it.engine_mut().request(8 * MIB);
-            assert!(matches!(block, Decision::Block(_)));
+            block(caller.it.engine_mut(), 8 * MIB);
         }
         match caller.it.work(caller.now, caller.left) {
             Work::Unpin(idle) => assert!(!is_used && idle.len() == 1),
