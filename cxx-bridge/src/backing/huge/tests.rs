@@ -1,6 +1,6 @@
 //! Chains on made-up machines.
 
-use super::super::machine::tests::{ENABLED, HERE, made_up, pool, with_pools};
+use super::super::machine::tests::{ENABLED, HERE, SHARED, made_up, pool, with_pools};
 use super::super::pages::tests::KERNELS;
 use super::*;
 
@@ -107,10 +107,9 @@ fn a_pool_is_not_touched_where_a_control_group_could_end_the_program() {
 #[test]
 fn shared_memory_has_huge_pages_as_the_kernel_can() {
     let chain = |mode: Option<&str>, collapses| {
-        let shared = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
         let mode = mode.map(|word| format!("always [{word}]"));
         let mut files = vec![(ENABLED, HERE)];
-        files.extend(mode.as_deref().map(|it| (shared, it)));
+        files.extend(mode.as_deref().map(|it| (SHARED, it)));
         let (machine, _folder) = made_up(&files);
         let machine = Machine { collapses, ..machine };
         let fork = Fork::Share;

@@ -18,8 +18,10 @@ pub(in crate::backing) fn made_up(files: &[(&str, &str)]) -> (Machine, tempfile:
     (machine, folder)
 }
 
-/// The file with the mode of transparent huge pages, and a mode.
+/// The files with the modes of transparent huge pages and with the nodes that have memory; and a mode.
 pub(in crate::backing) const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+pub(in crate::backing) const SHARED: &str = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
+pub(in crate::backing) const HAS_MEMORY: &str = "sys/devices/system/node/has_memory";
 pub(in crate::backing) const HERE: &str = "always [madvise] never";
 
 /// A file of the pool whose pages have so many KiB.

@@ -8,7 +8,7 @@ use std::path::Path;
 use pinbuddy_machine::{Shared, smaps};
 
 use super::super::Foreground;
-use super::super::machine::tests::{ENABLED, HERE, made_up, with_pools};
+use super::super::machine::tests::{ENABLED, HAS_MEMORY, HERE, SHARED, made_up, with_pools};
 use super::super::pages::sizes;
 use super::*;
 use crate::config::MIB;
@@ -35,8 +35,6 @@ fn flags(address: usize) -> Option<String> {
     let line = rest.lines().find_map(|it| it.strip_prefix("VmFlags:"))?;
     Some(line.to_owned())
 }
-
-const SHARED: &str = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
 fn made(maker: &Maker, bytes: usize) -> Mapping {
     maker.make(bytes, Source::Ordinary, &Foreground, || None).unwrap().mapping
@@ -130,9 +128,8 @@ fn more_than_there_is_is_not_touched() {
 
 #[test]
 fn a_node_that_does_not_exist_leaves_memory_where_it_is() {
-    let nodes = "sys/devices/system/node/has_memory";
     // The machine says two nodes, and the kernel allows one.
-    let (machine, _folder) = made_up(&[(nodes, "0,63"), (ENABLED, "[madvise]")]);
+    let (machine, _folder) = made_up(&[(HAS_MEMORY, "0,63"), (ENABLED, "[madvise]")]);
     for node in ["7", "63", "0", "auto"] {
         let maker = maker(&[("BUDDY_NUMA", node)], machine.clone());
         let mapping = made(&maker, MIB);
