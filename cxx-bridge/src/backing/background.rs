@@ -91,18 +91,10 @@ pub(crate) fn work() -> Duration {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::super::Foreground;
     use super::*;
-
-    /// What is to end at once.
-    pub(in crate::backing) struct Ends;
-
-    impl Control for Ends {
-        fn go_on(&self) -> bool {
-            false
-        }
-    }
+    use crate::sync::Dial;
 
     #[test]
     fn who_sleeps_does_not_work() {
@@ -145,7 +137,7 @@ pub(super) mod tests {
     #[test]
     fn who_is_to_end_does_not_rest() {
         let start = Instant::now();
-        Waiters::default().rest(LONGEST, &Ends);
+        Waiters::default().rest(LONGEST, &Dial::at(0));
         assert!(start.elapsed() < LONGEST);
     }
 }

@@ -117,29 +117,22 @@ mod tests {
         parts == expected
     }
 
+    /// What is filled; what the kernel answers; what is put together, and what is touched or filled with small pages.
     #[test]
-    fn a_page_of_each_is_touched_and_all_are_put_together_at_once() {
+    fn a_page_of_each_is_touched_all_are_put_together_at_once_and_an_end_that_is_none_is_filled_with_small_ones() {
         for sizes in KERNELS {
             let Sizes { page, large } = sizes;
-            let kernel = made_up(&[]);
-            assert!(fill(&kernel, 2 * large..4 * large, sizes).unwrap().is_none());
-            assert!(are(&kernel.asked, &[(2 * large, 4 * large)]));
             let touched = [2, 3].map(|it| (it * large, it * large + page));
-            assert!(are(&kernel.filled, &touched));
-        }
-    }
-
-    #[test]
-    fn an_end_that_is_no_huge_page_is_filled_with_small_ones() {
-        for sizes in KERNELS {
-            let Sizes { page, large } = sizes;
-            let kernel = made_up(&[]);
-            assert!(fill(&kernel, 0..large + page, sizes).unwrap().is_none());
-            assert!(are(&kernel.asked, &[(0, large)]));
-            assert!(are(&kernel.filled, &[(0, page), (large, large + page)]));
-            let kernel = made_up(&[Some(libc::EINVAL)]);
-            assert!(fill(&kernel, 0..large / 2, sizes).unwrap().is_none());
-            assert!(are(&kernel.asked, &[]) && are(&kernel.filled, &[(0, large / 2)]));
+            for (what, range, answers, together, filled) in [
+                ("whole ones", 2 * large..4 * large, &[][..], &[(2 * large, 4 * large)][..], &touched[..]),
+                ("one and an end", 0..large + page, &[], &[(0, large)], &[(0, page), (large, large + page)]),
+                ("no whole one", 0..large / 2, &[Some(libc::EINVAL)], &[], &[(0, large / 2)]),
+            ] {
+                let kernel = made_up(answers);
+                assert!(fill(&kernel, range, sizes).unwrap().is_none(), "{what}");
+                assert!(are(&kernel.asked, together), "{what}: {:?}", kernel.asked);
+                assert!(are(&kernel.filled, filled), "{what}: {:?}", kernel.filled);
+            }
         }
     }
 

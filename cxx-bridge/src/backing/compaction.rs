@@ -162,9 +162,9 @@ fn nanos(time: Duration) -> u64 {
 mod tests {
     use std::io;
 
-    use super::super::background::tests::Ends;
     use super::super::tally::Tally;
     use super::*;
+    use crate::sync::Dial;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn a_stop_while_pages_are_compared_is_a_stop() {
-        let tally = Tally::default();
-        let toucher = Toucher::busy(2, &Ends, &tally);
+        let (ends, tally) = (Dial::at(0), Tally::default());
+        let toucher = Toucher::busy(2, &ends, &tally);
         assert!(matches!(cost_of_small(Fork::Share, toucher), Err(Unfilled::Stopped)));
         let slow = |_, judge: &(dyn Fn(Duration) -> bool + Sync)| {
             assert!(judge(9 * MS) && !judge(9 * MS));

@@ -99,10 +99,8 @@ impl Homes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::tests::made_up;
+    use super::super::machine::tests::{HAS_MEMORY, made_up};
     use super::*;
-
-    const HAS_MEMORY: &str = "sys/devices/system/node/has_memory";
 
     fn address(device: Device) -> String {
         format!("0000:{:02x}:00.0", device.0)

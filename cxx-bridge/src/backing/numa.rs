@@ -88,12 +88,11 @@ pub(super) fn bind(mapping: &Mapping, node: u32) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::tests::made_up;
+    use super::super::machine::tests::{HAS_MEMORY, made_up};
     use super::*;
     use crate::config::memory::Fork;
     use pages::Pages;
 
-    const HAS_MEMORY: &str = "sys/devices/system/node/has_memory";
     const GPU: &str = "0000:1b:00.0";
 
     #[test]

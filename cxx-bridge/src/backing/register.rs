@@ -338,8 +338,6 @@ impl<D: Driver> Memory for Chain<D> {
 #[cfg(test)]
 mod leads;
 #[cfg(test)]
-mod rests;
-#[cfg(test)]
 mod stops;
 #[cfg(test)]
 pub(super) mod tests;

@@ -202,6 +202,12 @@ mod tests {
         }
     }
 
+    /// Which of these places in a mapping have a page.
+    fn there(mapping: &Mapping, places: impl Iterator<Item = usize>) -> Vec<bool> {
+        let pages: Vec<usize> = places.map(|at| mapping.base() + at).collect();
+        super::super::mapping::nodes(&pages).unwrap().iter().map(Option::is_some).collect()
+    }
+
     #[test]
     fn few_cores_are_not_kept_busy_behind_a_program() {
         assert!(rests(2, 1, true) && rests(16, 8, true) && rests(1, 1, true));
@@ -224,10 +230,8 @@ mod tests {
                 let tally = Tally::default();
                 let toucher = Toucher { populates, rests: threads > 1, ..Toucher::busy(threads, &Foreground, &tally) };
                 toucher.touch(&mapping, 0..length, kind).unwrap();
-                let pages: Vec<usize> = (mapping.base()..mapping.base() + length).step_by(sizes.page).collect();
-                let nodes = super::super::mapping::nodes(&pages).unwrap();
-                let all = nodes.iter().all(Option::is_some);
-                assert!(all, "{kind:?} {populates} {threads}");
+                let pages = there(&mapping, (0..length).step_by(sizes.page));
+                assert!(!pages.contains(&false), "{kind:?} {populates} {threads}");
                 let scattered = tally.in_small_pages().map_or(0, |it| it.bytes);
                 assert!(kind == Pages::Collapsed || scattered == 0);
                 mapping.unmap().unwrap();
@@ -247,12 +251,9 @@ mod tests {
                 .touch_while(&mapping, SLICE..length, Pages::Small, &|_| judged.fetch_add(1, Ordering::Relaxed) < 4)
                 .unwrap();
             assert!((6 * SLICE..=(6 + threads) * SLICE).contains(&until));
-            let there = |at: usize| {
-                let page = mapping.base() + at;
-                super::super::mapping::nodes(&[page]).unwrap()[0].is_some()
-            };
-            assert!((SLICE..until).step_by(SLICE).all(there), "{threads}");
-            assert!(!(until..length).step_by(SLICE).any(there), "{threads}");
+            let is_there = |part: Range<usize>| there(&mapping, part.step_by(SLICE));
+            assert!(!is_there(SLICE..until).contains(&false), "{threads}");
+            assert!(!is_there(until..length).contains(&true), "{threads}");
             mapping.unmap().unwrap();
         }
     }
@@ -273,9 +274,8 @@ mod tests {
             let toucher = Toucher::busy(threads, &left, &tally);
             let result = toucher.touch(&mapping, 0..length, Pages::Small);
             assert!(matches!(result, Err(Unfilled::Stopped)), "{result:?}");
-            let pages: Vec<usize> = (0..16).map(|it| mapping.base() + it * SLICE).collect();
-            let nodes = super::super::mapping::nodes(&pages).unwrap();
-            assert_eq!(nodes.iter().flatten().count(), 4);
+            let pages = there(&mapping, (0..length).step_by(SLICE));
+            assert_eq!(pages.iter().filter(|it| **it).count(), 4);
             mapping.unmap().unwrap();
         }
     }

@@ -217,6 +217,3 @@ impl BuddyTree {
 }
 
 mod walk;
-
-#[cfg(test)]
-mod tests;

@@ -371,4 +371,4 @@ mod idle;
 mod renew;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -45,21 +45,3 @@ impl Gauge {
         (self.allocated, self.freed) = (0, 0);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_gauge_keeps_peak_and_flow() {
-        let mut gauge = Gauge::default();
-        gauge.add(10);
-        gauge.add(5);
-        gauge.remove(12);
-        assert_eq!(gauge, Gauge { current: 3, peak: 15, allocated: 15, freed: 12 });
-        gauge.reset_peak();
-        assert_eq!(gauge, Gauge { current: 3, peak: 3, allocated: 15, freed: 12 });
-        gauge.reset_accumulated();
-        assert_eq!(gauge, Gauge { current: 3, peak: 3, allocated: 0, freed: 0 });
-    }
-}

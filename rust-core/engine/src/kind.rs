@@ -60,9 +60,8 @@ mod tests {
     #[test]
     fn a_request_is_small_below_4_mib() {
         assert_eq!(SMALL, 4 * 1024 * 1024);
-        assert_eq!(Class::of(1), Class::Small);
-        assert_eq!(Class::of(SMALL - 1), Class::Small); // though its block has SMALL bytes
-        assert_eq!(Class::of(SMALL), Class::Large);
-        assert_eq!(Class::of(usize::MAX), Class::Large);
+        // The block of the second one has SMALL bytes.
+        let classes = [1, SMALL - 1, SMALL, usize::MAX].map(Class::of);
+        assert_eq!(classes, [Class::Small, Class::Small, Class::Large, Class::Large]);
     }
 }

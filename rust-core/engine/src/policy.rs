@@ -86,27 +86,20 @@ mod tests {
 
     #[test]
     fn the_exact_region_is_capped() {
-        assert_eq!(exact_region(1), Some(GRANULE));
-        assert_eq!(exact_region(2 * MIB), Some(2 * MIB));
-        assert_eq!(exact_region(129 * MIB + 1), Some(129 * MIB + GRANULE));
-        assert_eq!(exact_region(MAX_REGION - 1), Some(MAX_REGION));
-        assert_eq!(exact_region(MAX_REGION), Some(MAX_REGION));
-        assert_eq!(exact_region(MAX_REGION + 1), None);
-        assert_eq!(exact_region(usize::MAX), None);
+        let regions = [1, 2 * MIB, 129 * MIB + 1, MAX_REGION - 1, MAX_REGION].map(exact_region);
+        assert_eq!(regions, [GRANULE, 2 * MIB, 129 * MIB + GRANULE, MAX_REGION, MAX_REGION].map(Some));
+        assert_eq!([MAX_REGION + 1, usize::MAX].map(exact_region), [None; 2]);
     }
 
     #[test]
     fn an_eighth_of_slack_is_allowed() {
         let policy = policy(0);
         let largest = |bytes| policy.largest_dedicated(granules(bytes)).bytes();
-        assert_eq!(largest(800 * MIB), 900 * MIB);
-        assert_eq!(largest(800 * MIB + 1), 900 * MIB + GRANULE);
-        assert_eq!(largest(16 * MIB + 1), 18 * MIB + GRANULE);
-        assert_eq!(largest(GRANULE), GRANULE);
+        let found = [800 * MIB, 800 * MIB + 1, 16 * MIB + 1, GRANULE].map(largest);
+        assert_eq!(found, [900 * MIB, 900 * MIB + GRANULE, 18 * MIB + GRANULE, GRANULE]);
         assert_eq!(largest(MAX_REGION), MAX_REGION + MAX_REGION / 8);
         let loosely = |bytes| policy.largest_dedicated_loosely(granules(bytes)).bytes();
-        assert_eq!(loosely(800 * MIB), 1024 * MIB);
-        assert_eq!(loosely(MAX_REGION), MAX_REGION);
+        assert_eq!([800 * MIB, MAX_REGION].map(loosely), [1024 * MIB, MAX_REGION]);
     }
 
     #[test]

@@ -119,26 +119,3 @@ impl Runs {
         self.by_length[at + after] = longer;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shortest_run_that_is_long_enough_is_taken() {
-        let mut runs = Runs::new(Granules::new(100));
-        let starts: Vec<_> = [10, 5, 20, 5, 60].map(|it| runs.take(it)).into();
-        assert_eq!(starts, [0, 10, 15, 35, 40].map(Some));
-        assert_eq!(runs.take(1), None);
-        runs.free(15, 20);
-        runs.free(0, 10);
-        assert_eq!(runs.take(6), Some(0), "the shorter one, though it is as far left");
-        assert_eq!(runs.take(6), Some(15));
-        assert_eq!(runs.all(), Some(&[(6, 4), (21, 14)][..]));
-        runs.free(0, 6);
-        runs.free(10, 5);
-        assert_eq!(runs.all(), Some(&[(0, 15), (21, 14)][..]), "merged");
-        runs.free(15, 6);
-        assert_eq!(runs.all(), Some(&[(0, 35)][..]), "merged on both sides");
-    }
-}

@@ -148,21 +148,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_pending_is_active_too() {
-        let mut stats = Stats::default();
-        stats.block_lent(100);
-        stats.block_lent(50);
-        stats.block_deferred(100);
-        assert_eq!((stats.active_bytes.current, stats.active_blocks.current), (150, 2));
-        assert_eq!((stats.pending_bytes.current, stats.pending_blocks.current), (100, 1));
-        stats.block_released(100, State::Pending);
-        stats.block_released(50, State::Live);
-        assert_eq!((stats.active_bytes.current, stats.active_blocks.current), (0, 0));
-        assert_eq!((stats.pending_bytes.current, stats.pending_blocks.current), (0, 0));
-        assert_eq!((stats.active_bytes.peak, stats.pending_bytes.freed, stats.hits), (150, 100, 2));
-    }
-
-    #[test]
     fn resets_reach_every_gauge() {
         let gauge = Gauge { current: 1, peak: 2, allocated: 3, freed: 4 };
         let mut stats = Stats {

@@ -154,31 +154,24 @@ mod tests {
 
     #[test]
     fn granules_round_as_their_names_say() {
-        assert_eq!(Granules::holding(0), Some(Granules::new(0)));
-        assert_eq!(Granules::holding(1), Some(Granules::new(1)));
-        assert_eq!(Granules::holding(GRANULE), Some(Granules::new(1)));
-        assert_eq!(Granules::holding(GRANULE + 1), Some(Granules::new(2)));
-        assert_eq!(Granules::inside(GRANULE - 1), Some(Granules::new(0)));
-        assert_eq!(Granules::inside(2 * GRANULE + 1), Some(Granules::new(2)));
-        assert_eq!(Granules::exactly(2 * GRANULE), Some(Granules::new(2)));
-        assert_eq!(Granules::exactly(2 * GRANULE + 1), None);
+        let g = |count| Some(Granules::new(count));
+        assert_eq!([0, 1, GRANULE, GRANULE + 1].map(Granules::holding), [0, 1, 1, 2].map(g));
+        assert_eq!([GRANULE - 1, 2 * GRANULE + 1].map(Granules::inside), [0, 2].map(g));
+        assert_eq!([2 * GRANULE, 2 * GRANULE + 1].map(Granules::exactly), [g(2), None]);
     }
 
     #[test]
     fn sizes_above_the_cap_are_no_granules() {
         assert_eq!(Granules::holding(MAX_REGION).map(Granules::bytes), Some(MAX_REGION));
         for bytes in [MAX_REGION + 1, usize::MAX - GRANULE, usize::MAX] {
-            assert_eq!(Granules::holding(bytes), None, "{bytes}");
-            assert_eq!(Granules::inside(bytes), None, "{bytes}");
-            assert_eq!(Granules::exactly(bytes), None, "{bytes}");
+            let found = [Granules::holding, Granules::inside, Granules::exactly].map(|of| of(bytes));
+            assert_eq!(found, [None; 3], "{bytes}");
         }
     }
 
     #[test]
     fn rounding_up_reports_overflow() {
-        assert_eq!(round_up(0, 4), Some(0));
-        assert_eq!(round_up(5, 4), Some(8));
-        assert_eq!(round_up(usize::MAX, 4), None);
+        assert_eq!([0, 5, usize::MAX].map(|it| round_up(it, 4)), [Some(0), Some(8), None]);
     }
 
     #[test]

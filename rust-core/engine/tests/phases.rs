@@ -184,17 +184,6 @@ fn where_the_working_set_is_refused_requests_get_their_own_and_nothing_more_is_u
     assert_eq!(program.engine.stats().pinned_bytes.freed, freed);
 }
 
-#[test]
-fn blocks_in_use_at_low_water_stay() {
-    let mut program = Program::new(1024 * MIB);
-    let (live, pending) = (program.take(2 * MIB), program.take(MIB));
-    program.engine.defer(pending).unwrap();
-    program.phases(0..15);
-    program.engine.release(live).unwrap();
-    program.engine.release(pending).unwrap();
-    assert!(program.pins > 10, "{}", program.pins);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -4,7 +4,6 @@ mod clears;
 mod drift;
 mod layouts;
 mod learning;
-mod needed;
 mod once;
 mod slots;
 mod threads;

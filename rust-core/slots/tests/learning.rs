@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use pinbuddy_slots::{Counts, GRANULE, Layout, Lent, Slot, Slots};
+use pinbuddy_slots::{Counts, GRANULE, Layout, Lent, Slot, Slots, Taken};
 
-use crate::layouts::{BASE, lane, learning, one, slot};
+use crate::layouts::{BASE, lane, learning, one, row, slot};
 
 /// A step: blocks that live until the way back, each with one that lives for a moment.
 fn step(slots: &mut Slots, sizes: &[usize]) -> u32 {
@@ -40,6 +40,16 @@ fn steps(sizes: &[usize]) -> Layout {
     layout
 }
 
+/// The slots after one such step, and in the next one: its first block lives, and the moment beside it is over.
+fn begun(sizes: &[usize]) -> (Slots, Taken) {
+    let mut slots = learning(&steps(sizes));
+    step(&mut slots, sizes);
+    let first = slots.request(0, sizes[0] * GRANULE).unwrap();
+    let moment = slots.request(0, GRANULE).unwrap();
+    slots.release(moment.slot);
+    (slots, first)
+}
+
 /// Layers are alike, so sizes do not say which one it is.
 const ALIKE: [usize; 12] = [3, 4, 3, 4, 3, 4, 3, 4, 3, 4, 3, 4];
 
@@ -66,8 +76,7 @@ fn a_lane_that_learns_begins_again_where_nothing_is_live() {
 
 #[test]
 fn when_other_streams_are_done_does_not_say_where_a_lane_is() {
-    let places = (0..12).map(|step| slot(3, 3 * step)).collect();
-    let mut slots = learning(&one(36, places, lane([], 0..12)));
+    let mut slots = learning(&row(&[3; 12]));
     for are_late in [true, true, false, true, false] {
         let mut late = Vec::new();
         for step in 0..12 {
@@ -107,13 +116,8 @@ fn what_is_lent_is_not_wanted_for_as_long_as_it_lives() {
 
 #[test]
 fn a_smaller_request_gets_the_slot_of_the_one_that_it_stands_for() {
-    let mut slots = learning(&steps(&[8, 8, 8]));
-    let long = slots.lend(0, GRANULE);
-    assert_eq!(long, None, "the thread has no lane yet");
-    step(&mut slots, &[8, 8, 8]);
-    let whole = slots.request(0, 8 * GRANULE).unwrap();
-    let moment = slots.request(0, GRANULE).unwrap();
-    slots.release(moment.slot);
+    assert_eq!(learning(&steps(&[8, 8, 8])).lend(0, GRANULE), None, "the thread has no lane yet");
+    let (mut slots, whole) = begun(&[8, 8, 8]);
     assert_eq!(slots.request(0, 5 * GRANULE), None);
     let filler = slots.lend(0, 50 * GRANULE);
     assert!(matches!(filler, Some(Lent::Place(_))), "{filler:?}");
@@ -132,12 +136,7 @@ fn a_smaller_request_gets_the_slot_of_the_one_that_it_stands_for() {
 /// A request that is longer than its slot takes a bit of the next one, rather than all of it elsewhere.
 #[test]
 fn a_longer_request_takes_its_own_slot_and_a_bit_more() {
-    const SIZES: [usize; 4] = [8, 4, 2, 2];
-    let mut slots = learning(&steps(&SIZES));
-    step(&mut slots, &SIZES);
-    let first = slots.request(0, 8 * GRANULE).unwrap();
-    let moment = slots.request(0, GRANULE).unwrap();
-    slots.release(moment.slot);
+    let (mut slots, first) = begun(&[8, 4, 2, 2]);
     // Nothing is left of the region without slots.
     assert!(slots.borrow(50 * GRANULE).is_some());
     assert_eq!(slots.request(0, 5 * GRANULE), None);
@@ -163,12 +162,7 @@ fn a_longer_request_takes_its_own_slot_and_a_bit_more() {
 #[test]
 fn a_request_takes_no_place_from_one_that_is_much_longer() {
     let served = |next: usize, bytes: usize| {
-        let sizes = [8, 2, next];
-        let mut slots = learning(&steps(&sizes));
-        step(&mut slots, &sizes);
-        assert!(slots.request(0, 8 * GRANULE).is_some());
-        let moment = slots.request(0, GRANULE).unwrap();
-        slots.release(moment.slot);
+        let (mut slots, _) = begun(&[8, 2, next]);
         assert!(slots.borrow(50 * GRANULE).is_some());
         assert_eq!(slots.request(0, bytes * GRANULE), None);
         slots.lend(0, bytes * GRANULE).is_some()

@@ -2,7 +2,7 @@
 
 use pinbuddy_slots::{GRANULE, Layout, Slots};
 
-use crate::layouts::{lane, one, pinned, slot};
+use crate::layouts::{lane, one, pinned, row, slot};
 
 /// A lane for each of these sequences of sizes in granules, each slot in a place of its own.
 fn layout(lanes: &[&[usize]]) -> Layout {
@@ -82,6 +82,10 @@ fn which_lane_a_thread_has_and_where_it_begins() {
     ] {
         played(&layout, script);
     }
+    // Lanes that begin as their threads do, one of which is over once its prologue is.
+    let (mut two, lanes) = (row(&[1, 2]), vec![lane([0], []), lane([], [1])]);
+    two.lanes = lanes;
+    assert_eq!(played(&two, "7:2=1 3:1=0 4:1=- 3:1=-").counts().unplanned, 2);
 }
 
 #[test]
@@ -96,8 +100,7 @@ fn what_a_thread_leaves_behind_stays_its_users() {
 
 #[test]
 fn a_lane_that_was_given_up_is_another_threads_from_the_beginning() {
-    let places = vec![slot(1, 0), slot(2, 1)];
-    let mut slots = pinned(&one(3, places, lane([], 0..2)));
+    let mut slots = pinned(&row(&[1, 2]));
     runs(&mut slots, 0, &[1]);
     runs(&mut slots, 0, &[7; 20_000]);
     assert!(slots.has_given_up());
@@ -108,7 +111,7 @@ fn a_lane_that_was_given_up_is_another_threads_from_the_beginning() {
 
 #[test]
 fn a_thread_that_has_ended_foresees_no_clear() {
-    let mut layout = one(1, vec![slot(1, 0)], lane([], [0]));
+    let mut layout = row(&[1]);
     layout.lanes[0].clears = vec![0];
     let mut slots = pinned(&layout);
     runs(&mut slots, 0, &[1]);

@@ -1,6 +1,6 @@
 //! Chains on made-up machines.
 
-use super::super::machine::tests::made_up;
+use super::super::machine::tests::{ENABLED, HERE, SHARED, made_up, pool, with_pools};
 use super::super::pages::tests::KERNELS;
 use super::*;
 
@@ -17,29 +17,10 @@ fn machine(giant: Option<usize>, large: Option<usize>, mode: &str) -> (Machine, 
     with_pools(pools.into_iter().filter_map(there), mode)
 }
 
-/// A machine with these pools, by the KiB of a page: free pages, and pages in use.
-fn with_pools(pools: impl IntoIterator<Item = (usize, usize, usize)>, mode: &str) -> (Machine, tempfile::TempDir) {
-    let mut files = vec![(ENABLED.to_owned(), mode.to_owned())];
-    for (kib, free, used) in pools {
-        files.push((pool(kib, "nr_hugepages"), (free + used).to_string()));
-        files.push((pool(kib, "free_hugepages"), free.to_string()));
-    }
-    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
-    made_up(&files)
-}
-
-const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
-
-/// A file of the pool whose pages have so many KiB.
-fn pool(kib: usize, name: &str) -> String {
-    format!("sys/kernel/mm/hugepages/hugepages-{kib}kB/{name}")
-}
-
 fn pages(plan: &Plan) -> Vec<Pages> {
     plan.chain.iter().map(|link| link.pages).collect()
 }
 
-const HERE: &str = "always [madvise] never";
 const NEVER: &str = "always madvise [never]";
 
 #[test]
@@ -107,11 +88,8 @@ fn whole_regions_are_what_a_pool_holds() {
 
 #[test]
 fn pages_that_the_kernel_would_make_are_not_set_aside() {
-    let (machine, _folder) = made_up(&[
-        (&pool(2048, "nr_hugepages"), "0"),
-        (&pool(2048, "free_hugepages"), "0"),
-        (&pool(2048, "nr_overcommit_hugepages"), "1000"),
-    ]);
+    let files = ["nr_hugepages", "free_hugepages", "nr_overcommit_hugepages"].map(|name| pool(2048, name));
+    let (machine, _folder) = made_up(&[(&files[0], "0"), (&files[1], "0"), (&files[2], "1000")]);
     let plan = plan(wanted(HugePages::Large, GIB), &machine);
     assert_eq!(plan.chain[0], Link { pages: Pages::Large, set_aside: false });
     assert_eq!(set_aside(HugePages::Large, GIB, &machine), 0);
@@ -129,10 +107,9 @@ fn a_pool_is_not_touched_where_a_control_group_could_end_the_program() {
 #[test]
 fn shared_memory_has_huge_pages_as_the_kernel_can() {
     let chain = |mode: Option<&str>, collapses| {
-        let shared = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
         let mode = mode.map(|word| format!("always [{word}]"));
         let mut files = vec![(ENABLED, HERE)];
-        files.extend(mode.as_deref().map(|it| (shared, it)));
+        files.extend(mode.as_deref().map(|it| (SHARED, it)));
         let (machine, _folder) = made_up(&files);
         let machine = Machine { collapses, ..machine };
         let fork = Fork::Share;

@@ -8,7 +8,7 @@ use std::path::Path;
 use pinbuddy_machine::{Shared, smaps};
 
 use super::super::Foreground;
-use super::super::machine::tests::made_up;
+use super::super::machine::tests::{ENABLED, HAS_MEMORY, HERE, SHARED, made_up, with_pools};
 use super::super::pages::sizes;
 use super::*;
 use crate::config::MIB;
@@ -19,8 +19,6 @@ fn maker(variables: &[(&str, &str)], machine: Machine) -> Maker {
     assert!(warnings.is_empty(), "{warnings:?}");
     Maker::new(config.memory, 64 * MIB, machine)
 }
-
-const ENABLED: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
 /// The size of most of its pages, and how much of it has larger ones than the smallest.
 fn pages(mapping: &Mapping, bytes: usize) -> (usize, usize) {
@@ -38,24 +36,19 @@ fn flags(address: usize) -> Option<String> {
     Some(line.to_owned())
 }
 
-const SHARED: &str = "sys/kernel/mm/transparent_hugepage/shmem_enabled";
-
 fn made(maker: &Maker, bytes: usize) -> Mapping {
     maker.make(bytes, Source::Ordinary, &Foreground, || None).unwrap().mapping
 }
 
 #[test]
 fn a_region_is_all_there_shared_with_children_or_kept_from_them() {
-    let (machine, _folder) = made_up(&[(ENABLED, "always [madvise] never")]);
+    let (machine, _folder) = made_up(&[(ENABLED, HERE)]);
     for (asked, fork) in [("off", "share"), ("thp", "share"), ("off", "hide"), ("thp", "hide")] {
         let asks = [("BUDDY_HUGE_PAGES", asked), ("BUDDY_FORK", fork)];
         let maker = maker(&asks, machine.clone());
         let mapping = made(&maker, 5 * MIB + 1);
         assert_eq!(mapping.len(), 5 * MIB + sizes().page);
-        let unit = match asked {
-            "thp" => sizes().large,
-            _ => sizes().page,
-        };
+        let unit = if asked == "thp" { sizes().large } else { sizes().page };
         assert_eq!(mapping.base() % unit, 0);
         let flags = flags(mapping.base()).unwrap();
         let has = |flag: &str| flags.split_whitespace().any(|it| it == flag);
@@ -105,11 +98,8 @@ fn neighbours_stay_areas_of_their_own() {
 
 #[test]
 fn pages_that_the_pool_says_it_has_and_has_not_fall_back() {
-    let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
     let real = Machine::here().pool(Pages::Large).map_or(0, |it| it.free + it.more);
-    let said = (real + 100_000).to_string();
-    let (total, free) = (pool("nr_hugepages"), pool("free_hugepages"));
-    let (machine, _folder) = made_up(&[(&total, &said), (&free, &said), (ENABLED, "[never]")]);
+    let (machine, _folder) = with_pools([(2048, real + 100_000, 0)], "[never]");
     let maker = maker(&[("BUDDY_HUGE_PAGES", "2M")], machine);
     let bytes = (real + 2) * sizes().large;
     if real < 100 {
@@ -138,9 +128,8 @@ fn more_than_there_is_is_not_touched() {
 
 #[test]
 fn a_node_that_does_not_exist_leaves_memory_where_it_is() {
-    let nodes = "sys/devices/system/node/has_memory";
     // The machine says two nodes, and the kernel allows one.
-    let (machine, _folder) = made_up(&[(nodes, "0,63"), (ENABLED, "[madvise]")]);
+    let (machine, _folder) = made_up(&[(HAS_MEMORY, "0,63"), (ENABLED, "[madvise]")]);
     for node in ["7", "63", "0", "auto"] {
         let maker = maker(&[("BUDDY_NUMA", node)], machine.clone());
         let mapping = made(&maker, MIB);

@@ -80,11 +80,11 @@ impl<D: Driver> Chain<D> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::machine::tests::made_up;
+    use super::super::super::machine::tests::{ENABLED, made_up};
     use super::super::super::{Foreground, Memory};
-    use super::super::tests::{Fake, chain, pin};
+    use super::super::tests::{Fake, chain, chain_on, pin};
     use super::*;
-    use crate::config::{MIB, of_pairs};
+    use crate::config::MIB;
 
     const BYTES: usize = 8 * MIB;
 
@@ -94,7 +94,7 @@ mod tests {
     /// How many of four regions CUDA allocates, which takes no time here, on a machine without huge pages.
     fn allocated(variables: &[(&str, &str)], bytes: usize) -> usize {
         let chain = chain(&[variables, &[THREADS]].concat());
-        let regions = [(); 4].map(|()| Region { base: pin(&chain, bytes), bytes });
+        let regions = [(); 4].map(|()| pin(&chain, bytes));
         let allocated = chain.driver.allocated();
         for region in regions {
             chain.unpin(region).unwrap();
@@ -110,8 +110,7 @@ mod tests {
 
     #[test]
     fn of_regions_without_huge_pages_all_but_the_first_are_pinned_the_quicker_way() {
-        assert_eq!(allocated(&[], BYTES), 3);
-        assert_eq!(allocated(&[("BUDDY_HUGE_PAGES", "off")], BYTES), 3);
+        assert_eq!([&[][..], &[("BUDDY_HUGE_PAGES", "off")]].map(|it| allocated(it, BYTES)), [3; 2]);
         // Short ones tell nothing, and are not compared.
         assert_eq!(allocated(&[], BYTES - MIB), 0);
     }
@@ -126,14 +125,13 @@ mod tests {
 
     #[test]
     fn a_region_with_huge_pages_is_not_compared() {
-        let thp = "sys/kernel/mm/transparent_hugepage/enabled";
-        let (machine, _folder) = made_up(&[(thp, "[always] madvise never")]);
-        let chain = Chain::on(machine, &of_pairs(&[THREADS]).0, Fake::default());
+        let (machine, _folder) = made_up(&[(ENABLED, "[always] madvise never")]);
+        let chain = chain_on(&machine, &[THREADS]);
         ours_took_long(&chain);
         let before = chain.driver.allocated();
-        let base = pin(&chain, BYTES);
+        let region = pin(&chain, BYTES);
         assert_eq!(chain.driver.allocated(), before);
-        chain.unpin(Region { base, bytes: BYTES }).unwrap();
+        chain.unpin(region).unwrap();
     }
 
     #[test]
@@ -142,12 +140,11 @@ mod tests {
         ours_took_long(&chain);
         chain.driver.refuses_to_allocate();
         assert!(chain.is_sooner_by_cuda(BYTES, Source::Ordinary));
-        let base = pin(&chain, BYTES);
-        chain.unpin(Region { base, bytes: BYTES }).unwrap();
+        chain.unpin(pin(&chain, BYTES)).unwrap();
         ours_took_long(&chain);
         assert!(!chain.is_sooner_by_cuda(BYTES, Source::Ordinary), "it is not asked each time");
         let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 2048 kB\n")]);
-        let chain = Chain::on(machine, &of_pairs(&[THREADS]).0, Fake::default());
+        let chain = chain_on(&machine, &[THREADS]);
         ours_took_long(&chain);
         assert!(!chain.is_sooner_by_cuda(BYTES, Source::Ordinary));
     }

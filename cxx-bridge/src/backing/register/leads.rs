@@ -7,7 +7,7 @@ use crate::config::MIB;
 #[test]
 fn each_region_lies_in_one_registration_that_begins_before_it() {
     let chain = chain(&[("BUDDY_BACKING", "pages")]);
-    let regions = [4096, MIB, 4 * MIB + 4096, 96 * MIB].map(|bytes| Region { base: pin(&chain, bytes), bytes });
+    let regions = [4096, MIB, 4 * MIB + 4096, 96 * MIB].map(|bytes| pin(&chain, bytes));
     let registered = || chain.driver.registered.lock().unwrap().clone();
     for Region { base, bytes } in regions {
         let holds = |it: &&Region| it.base < base && base + bytes <= it.base + it.bytes;
@@ -27,11 +27,9 @@ fn where_the_driver_takes_one_mapping_at_a_time_the_region_is_registered_alone()
     let chain = chain(&[]);
     let driver = &chain.driver;
     driver.takes_one_mapping.set(true);
-    let bytes = 2 * MIB;
-    let base = pin(&chain, bytes);
-    let region = Region { base, bytes };
+    let region = pin(&chain, 2 * MIB);
     assert_eq!(*chain.driver.registered.lock().unwrap(), [region]);
     assert_eq!(chain.driver.allocated(), 0);
     chain.unpin(region).unwrap();
-    assert!(!is_mapped(base) && chain.driver.registered.lock().unwrap().is_empty());
+    assert!(!is_mapped(region.base) && chain.driver.registered.lock().unwrap().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Pins that are stopped or paused while they are under way, or end before the driver is asked.
+//! Pins that are stopped or paused while they are under way, end before the driver is asked, or leave memory that it keeps.
 
 use std::sync::Mutex;
 use std::thread;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::Foreground;
 use super::super::machine::tests::made_up;
-use super::tests::{DEVICE, Fake, areas, chain, pin};
+use super::tests::{DEVICE, Fake, areas, chain, chain_on, is_mapped, pin};
 use super::*;
 use crate::config::MIB;
 use crate::sync::Dial;
@@ -119,20 +119,38 @@ fn waits_delay_a_pin_and_are_no_part_of_its_pace() {
 #[test]
 fn areas_are_left_to_the_program_and_nothing_is_decided_by_that() {
     let (machine, _folder) = made_up(&[("proc/sys/vm/max_map_count", "12\n")]);
-    let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
-    let (first, second) = (pin(&chain, MIB), pin(&chain, MIB));
+    let chain = chain_on(&machine, &[]);
+    let two = [(); 2].map(|()| pin(&chain, MIB));
     let bytes = MIB + ODD;
     let refused = chain.pin(bytes, DEVICE, Source::Ordinary, &Foreground);
     let Err(Unpinned::Refused(why)) = refused else { panic!("{refused:?}") };
     assert!(why.contains("6 of this process's 12 memory areas"), "{why}");
     assert_eq!(chain.driver.allocated(), 0);
     assert_eq!(areas(bytes), 0);
-    for base in [first, second] {
-        chain.unpin(Region { base, bytes: MIB }).unwrap();
+    for region in two {
+        chain.unpin(region).unwrap();
     }
     // A pin that fails or is stopped keeps none.
     chain.driver.registers(false);
-    let base = pin(&chain, MIB);
-    chain.unpin(Region { base, bytes: MIB }).unwrap();
+    chain.unpin(pin(&chain, MIB)).unwrap();
     assert_eq!(chain.maker.areas_taken(), 0);
+}
+
+#[test]
+fn what_stays_registered_stays_mapped_until_it_can_be_unregistered() {
+    let chain = chain(&[]);
+    let driver = &chain.driver;
+    driver.sees_it_elsewhere.set(true);
+    driver.refuses_to_unregister.set(true);
+    let Region { base, .. } = pin(&chain, 2 * MIB);
+    let registered = driver.registered.lock().unwrap()[0];
+    assert!(is_mapped(registered.base) && registered.base != base);
+    assert_eq!(driver.allocated(), 1);
+    // It goes as soon as the driver lets it, and is tried until then.
+    chain.unpin_rests();
+    assert!(is_mapped(registered.base));
+    driver.refuses_to_unregister.set(false);
+    chain.unpin_rests();
+    assert!(!is_mapped(registered.base));
+    assert!(driver.registered.lock().unwrap().is_empty());
 }

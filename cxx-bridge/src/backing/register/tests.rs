@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::super::Foreground;
-use super::super::machine::tests::made_up;
+use super::super::machine::tests::{HERE, made_up, with_pools};
 use super::super::mapping::lead;
 use super::*;
 use crate::config::MIB;
@@ -129,16 +129,28 @@ impl Fake {
     }
 }
 
-pub(super) fn pin(chain: &Chain<Fake>, bytes: usize) -> usize {
+pub(super) fn pin(chain: &Chain<Fake>, bytes: usize) -> Region {
     let pinned = chain.pin(bytes, DEVICE, Source::Ordinary, &Foreground);
-    pinned.unwrap().base
+    Region { base: pinned.unwrap().base, bytes }
+}
+
+/// Whether a region is mapped, as others before it.
+fn maps_others(chain: &Chain<Fake>) -> bool {
+    let region = pin(chain, MIB);
+    let is_mapped = is_mapped(region.base);
+    chain.unpin(region).unwrap();
+    is_mapped
 }
 
 pub(super) fn chain(variables: &[(&str, &str)]) -> Chain<Fake> {
-    let (machine, _folder) = made_up(&[]);
+    chain_on(&made_up(&[]).0, variables)
+}
+
+/// A chain with these settings on a machine whose files are there as long as they are needed.
+pub(super) fn chain_on(machine: &Machine, variables: &[(&str, &str)]) -> Chain<Fake> {
     let (config, warnings) = read(variables);
     assert!(warnings.is_empty(), "{warnings:?}");
-    Chain::on(machine, &config, Fake::default())
+    Chain::on(machine.clone(), &config, Fake::default())
 }
 
 /// Why a pin of such memory fails.
@@ -172,9 +184,7 @@ pub(super) fn areas(bytes: usize) -> usize {
 fn memory_is_mapped_registered_and_unpinned_whole() {
     for way in ["auto", "pages"] {
         let chain = chain(&[("BUDDY_BACKING", way)]);
-        let bytes = 2 * MIB;
-        let base = pin(&chain, bytes);
-        let region = Region { base, bytes };
+        let region @ Region { base, bytes } = pin(&chain, 2 * MIB);
         let registered = Region { base: base - lead(), bytes: bytes + lead() };
         assert_eq!(*chain.driver.registered.lock().unwrap(), [registered]);
         assert_eq!(*chain.driver.segments.lock().unwrap(), [region]);
@@ -194,8 +204,7 @@ fn memory_is_mapped_registered_and_unpinned_whole() {
 #[test]
 fn cuda_is_left_to_allocate_where_that_is_asked_for() {
     let chain = chain(&[("BUDDY_BACKING", "cuda")]);
-    let base = pin(&chain, MIB);
-    let region = Region { base, bytes: MIB };
+    let region = pin(&chain, MIB);
     assert_eq!(chain.placements(&[region]), [Placement::CUDA]);
     chain.unpin(region).unwrap();
     assert_eq!(chain.driver.allocated(), 0);
@@ -212,8 +221,8 @@ fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
     let third = pin(&chain, MIB);
     assert_eq!(chain.driver.allocated(), 2, "the chain does not go back");
     // Each is unpinned in the way that it was pinned.
-    for (base, bytes) in [(first, MIB), (second, BYTES), (third, MIB)] {
-        chain.unpin(Region { base, bytes }).unwrap();
+    for region in [first, second, third] {
+        chain.unpin(region).unwrap();
     }
     assert_eq!(chain.driver.allocated(), 0);
     assert!(chain.driver.registered.lock().unwrap().is_empty());
@@ -227,22 +236,20 @@ fn where_neither_works_the_pin_is_refused_and_nothing_is_decided() {
     let refusal = refusal(&chain, MIB, Source::Ordinary);
     assert!(refusal.contains("out of memory"), "{refusal}");
     chain.driver.registers(true);
-    let base = pin(&chain, MIB);
-    chain.unpin(Region { base, bytes: MIB }).unwrap();
+    assert!(maps_others(&chain));
 }
 
 #[test]
 fn what_cannot_be_unregistered_stays_mapped() {
     let chain = chain(&[]);
-    let base = pin(&chain, MIB);
+    let region = pin(&chain, MIB);
     let refuses = &chain.driver.refuses_to_unregister;
     refuses.set(true);
-    let region = Region { base, bytes: MIB };
     assert!(chain.unpin(region).unwrap_err().contains("launch failure"));
-    assert!(is_mapped(base), "a device may still write to it");
+    assert!(is_mapped(region.base), "a device may still write to it");
     // It is still known, and goes as soon as the driver lets it.
     refuses.set(false);
-    assert!(chain.unpin(region).is_ok() && !is_mapped(base));
+    assert!(chain.unpin(region).is_ok() && !is_mapped(region.base));
 }
 
 #[test]
@@ -257,33 +264,26 @@ const LONG: usize = 512 << 30;
 #[test]
 fn a_region_too_long_for_a_registration_is_left_to_cuda() {
     let chain = chain(&[]);
-    let base = pin(&chain, LONG);
+    let region = pin(&chain, LONG);
     assert_eq!(chain.driver.allocated(), 1);
-    chain.unpin(Region { base, bytes: LONG }).unwrap();
-    let base = pin(&chain, MIB);
-    assert!(is_mapped(base), "others are as before");
-    chain.unpin(Region { base, bytes: MIB }).unwrap();
+    chain.unpin(region).unwrap();
+    assert!(maps_others(&chain));
 }
 
 #[test]
 fn memory_that_is_not_there_is_not_asked_of_cuda_either() {
     let (machine, _folder) = made_up(&[("proc/meminfo", "MemAvailable: 8192 kB\n")]);
-    let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
-    let refusal = refusal(&chain, 16 * MIB, Source::Ordinary);
-    assert_eq!(refusal, "8 MiB is left of MemAvailable");
+    let chain = chain_on(&machine, &[]);
+    assert_eq!(refusal(&chain, 16 * MIB, Source::Ordinary), "8 MiB is left of MemAvailable");
     assert_eq!(chain.driver.allocated(), 0);
-    let base = pin(&chain, MIB);
-    assert!(is_mapped(base), "others are as before");
-    chain.unpin(Region { base, bytes: MIB }).unwrap();
+    assert!(maps_others(&chain));
 }
 
 #[test]
 fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
-    let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
-    let (machine, _folder) = made_up(&[(&pool("nr_hugepages"), "1024"), (&pool("free_hugepages"), "1024")]);
+    let (machine, _folder) = with_pools([(2048, 1024, 0)], HERE);
     let offered = |variables: &[(&str, &str)]| {
-        let config = read(variables);
-        let chain = Chain::on(machine.clone(), &config.0, Fake::default());
+        let chain = chain_on(&machine, variables);
         (chain.source(1 << 30), chain.set_aside(1 << 30), chain)
     };
     let nothing = (Source::Ordinary, 0);
@@ -301,10 +301,8 @@ fn what_is_set_aside_is_offered_until_cuda_has_to_allocate() {
 
 #[test]
 fn a_pool_that_does_not_keep_its_promise_is_left_alone_for_a_moment() {
-    let pool = |name: &str| format!("sys/kernel/mm/hugepages/hugepages-1048576kB/{name}");
-    let many = (1_usize << 40).to_string();
-    let (machine, _folder) = made_up(&[(&pool("nr_hugepages"), &many), (&pool("free_hugepages"), &many)]);
-    let chain = Chain::on(machine, &Config::read(|_| None).0, Fake::default());
+    let (machine, _folder) = with_pools([(1 << 20, 1 << 40, 0)], HERE);
+    let chain = chain_on(&machine, &[]);
     // More than any machine has.
     let bytes = 1 << 46;
     assert_eq!(chain.source(bytes), Source::SetAside);

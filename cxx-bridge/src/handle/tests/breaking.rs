@@ -5,46 +5,39 @@ use pinbuddy_core::Block;
 use super::*;
 
 #[test]
-fn a_panic_retires_the_engine_and_goes_no_further() {
-    let handle = sync(1);
-    let live = handle.request(8 * MIB).unwrap();
+fn a_panic_retires_the_engine_goes_no_further_and_leaves_live_blocks_alone() {
+    let (pins, locks, plans) = (sync(1), sync(1), planned::planned());
+    for (what, handle, live, break_it, left) in [
+        ("in a pin", pins, pins.request(8 * MIB), break_a_pin as fn(Tested, Block), &[64][..]),
+        ("under the lock", locks, locks.request(8 * MIB), |handle, _| handle.break_down(), &[64]),
+        ("in what is planned", plans, plans.request_planned(0, 32 * MIB), break_the_plan, &[32, 64]),
+    ] {
+        let live = live.unwrap();
+        break_it(handle, live.block);
+        assert_eq!(handle.request(8 * MIB), None, "{what}: everything is upstream's now");
+        assert_eq!(handle.request_planned(0, 32 * MIB), None, "{what}");
+        assert!(is_retired(handle), "{what}");
+        handle.defer(live.block);
+        handle.release(live.block);
+        handle.empty_cache();
+        assert_eq!(pinned(handle), left, "{what}: a live block's memory is never unpinned after that");
+        assert!(!handle.is_on() && !handle.warm_up(true), "{what}");
+        assert_eq!(handle.state_line(), "pinbuddy: the engine is retired", "{what}");
+        assert!(handle.counters(|| live::NOTHING).retired, "{what}");
+        assert!(handle.stats().is_none() && handle.parts().is_empty(), "{what}");
+    }
+}
+
+fn break_a_pin(handle: Tested, _: Block) {
     numbers(handle).panics.set(true);
     assert_eq!(handle.request(100 * MIB), None);
     assert!(is_retired(handle));
-    assert_eq!(handle.request(8 * MIB), None, "everything is upstream's now");
-    handle.release(live.block);
-    handle.empty_cache();
-    assert_eq!(pinned(handle), [64], "a live block's memory is never unpinned after that");
-    assert!(!handle.is_on() && !handle.warm_up(true));
-    assert_eq!(handle.state_line(), "pinbuddy: the engine is retired");
-    assert!(handle.counters(|| live::NOTHING).retired);
 }
 
-#[test]
-fn a_panic_under_the_lock_leaves_live_blocks_alone() {
-    let handle = sync(1);
-    let live = handle.request(8 * MIB).unwrap();
-    handle.break_down();
-    assert_eq!(handle.request(8 * MIB), None);
-    assert!(is_retired(handle));
-    handle.defer(live.block);
-    handle.release(live.block);
-    handle.empty_cache();
-    assert_eq!(pinned(handle), [64]);
-    assert!(handle.stats().is_none() && handle.parts().is_empty());
-}
-
-#[test]
-fn a_panic_in_what_is_planned_retires_the_engine_too() {
-    let handle = planned::planned();
-    let live = handle.request_planned(0, 32 * MIB).unwrap();
-    let no_slot = Block { offset: 1 << 20, ..live.block };
+fn break_the_plan(handle: Tested, live: Block) {
+    let no_slot = Block { offset: 1 << 20, ..live };
     handle.defer(no_slot);
     assert!(is_retired(handle));
-    assert_eq!(handle.request_planned(0, 32 * MIB), None);
-    handle.release(live.block);
-    handle.empty_cache();
-    assert_eq!(pinned(handle), [32, 64]);
 }
 
 #[test]

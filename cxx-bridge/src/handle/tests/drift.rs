@@ -2,13 +2,13 @@
 
 use pinbuddy_core::WarmUp;
 
-use super::planned::{beside, layout, on};
+use super::planned::{beside, layout, planned};
 use super::*;
 use std::sync::atomic::Ordering;
 
 #[test]
 fn a_plan_that_does_not_fit_any_more_is_counted_and_said_once() {
-    let handle = on(&layout(), WarmUp::Sync, 1 << 20);
+    let handle = planned();
     let plan = |what: &str| handle.report()["plan"][what].as_u64().unwrap();
     let round = |sizes: &[usize]| {
         for mib in sizes {

@@ -1,8 +1,9 @@
-//! The end of the process, and its children.
+//! The end of the process, and its children: their memory is the parent's.
 
 use pinbuddy_core::WarmUp;
 
-use super::planned::{layout, on};
+use super::super::planned::Planned;
+use super::planned::{layout, on, planned};
 use super::*;
 
 #[test]
@@ -45,22 +46,32 @@ fn nothing_is_pinned_after_the_end_and_what_is_there_still_serves() {
 }
 
 #[test]
-fn a_child_serves_nothing_and_takes_no_lock() {
-    let handle = sync(4);
-    let grant = handle.request(8 * MIB).unwrap();
-    // As if another thread of the parent held the lock at the fork.
-    let held = handle.cell.even_if_retired().unwrap();
-    assert!(handle.enter_child());
-    assert_eq!(handle.request(8 * MIB), None);
-    handle.release(grant.block);
-    handle.empty_cache();
-    handle.close();
-    assert!(!handle.is_on() && !handle.warm_up(true) && handle.stats().is_none());
-    assert!(!handle.give_way(MIB));
-    assert_eq!(handle.report()["state"], "forked");
-    assert_eq!(pinned(handle).len(), 4, "the pins are the parent's");
-    drop(held);
-    assert_eq!(handle.request(8 * MIB), None, "nor once it is free");
+fn a_child_serves_nothing_takes_no_lock_and_leaves_its_parents_blocks_alone() {
+    let (own, plans) = (sync(4), planned());
+    for (what, handle, live, left) in [
+        ("the engine's", own, own.request(8 * MIB), &[64; 4][..]),
+        ("a plan's", plans, plans.request_planned(0, 32 * MIB), &[32, 64]),
+    ] {
+        let live = live.unwrap();
+        // As if another thread of the parent held the locks at the fork.
+        let held = (handle.cell.even_if_retired().unwrap(), handle.planned.as_ref().map(Planned::hold));
+        assert!(handle.enter_child(), "{what}");
+        let serve = || (handle.request(8 * MIB), handle.request_planned(0, 32 * MIB));
+        assert_eq!(serve(), (None, None), "{what}");
+        handle.iteration(0);
+        handle.defer(live.block);
+        handle.cache(live.block);
+        handle.release(live.block);
+        assert_eq!(handle.slot_at(live.address), None, "{what}");
+        assert!(!handle.is_on() && !handle.warm_up(true) && handle.stats().is_none(), "{what}");
+        assert!(!handle.give_way(MIB) && handle.parts().is_empty(), "{what}");
+        handle.empty_cache();
+        handle.close();
+        assert_eq!(handle.report()["state"], "forked", "{what}");
+        assert_eq!(pinned(handle), left, "{what}: the pins are the parent's");
+        drop(held);
+        assert_eq!(serve(), (None, None), "{what}: nor once they are free");
+    }
 }
 
 /// Before anything is pinned. Such a child ended ten seconds late, and one that asked for memory of a plan waited for ever.
@@ -87,4 +98,26 @@ fn of_hidden_memory_that_no_tensor_has_nothing_is_said() {
     let cached = handle.request(8 * MIB).unwrap();
     handle.made_child(|| handle.release(cached.block));
     assert!(!handle.notices.has_told_of_children());
+}
+
+#[test]
+fn a_child_of_a_parent_with_memory_that_was_set_aside_has_none_of_it() {
+    let handle = planned::with(&layout(), WarmUp::Sync, &[]);
+    let set_aside = &numbers(handle).set_aside;
+    set_aside.set(96 * MIB);
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    assert_eq!(set_aside.get(), 0, "it pinned nothing else");
+    assert!(handle.enter_child());
+    assert_eq!(handle.request_planned(0, 32 * MIB), None);
+}
+
+#[test]
+fn a_child_of_a_parent_that_pinned_nothing_has_the_plan() {
+    let handle = planned();
+    assert!(!handle.enter_child());
+    assert!(handle.request_planned(0, 32 * MIB).is_some());
+    let busy = planned();
+    let held = busy.planned.as_ref().unwrap().hold();
+    assert!(busy.enter_child(), "a thread of the parent was in it");
+    drop(held);
 }

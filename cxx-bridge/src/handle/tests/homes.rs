@@ -57,20 +57,6 @@ fn a_request_pins_on_the_node_of_its_device_and_finds_it_there_again() {
     assert_eq!(pinned(handle), NONE);
 }
 
-#[test]
-fn with_a_full_budget_the_other_node_serves_and_nothing_is_unpinned() {
-    let handle = two_homes(64 * MIB, &OFF);
-    let near = handle.request_at(64 * MIB, NEAR).unwrap();
-    assert!(handle.request_at(32 * MIB, FAR).is_none(), "all of it is in use");
-    handle.release(near.block);
-    let far = handle.request_at(32 * MIB, FAR).unwrap();
-    assert_eq!((home_at(handle, far), pinned(handle)), (NEAR, vec![64]));
-    handle.release(far.block);
-    handle.empty_cache();
-    let far = handle.request_at(32 * MIB, FAR).unwrap();
-    assert_eq!((home_at(handle, far), devices(handle)), (FAR, vec![0, 2]));
-}
-
 /// The thread that calls has its device from the program, and the worker that pins has none of its own.
 #[test]
 fn a_warm_up_is_for_the_device_of_who_calls_for_it() {

@@ -1,8 +1,6 @@
 //! What the live page says of a handle.
 
-use pinbuddy_core::WarmUp;
 use pinbuddy_live::{Budget, Counters};
-use pinbuddy_slots::{Lane, Layout, Slot};
 
 use super::*;
 use crate::ffi::Caches;
@@ -93,16 +91,14 @@ fn the_allocator_hears_of_waits_for_pins_and_unpins_of_the_programs_threads() {
 
 #[test]
 fn a_plan_counts_what_it_serves_and_what_it_does_not() {
-    let layout = Layout {
-        regions: vec![8 * MIB],
-        slots: vec![Slot { bytes: 8 * MIB, region: 0, offset: 0 }],
-        lanes: vec![Lane { period: vec![0], ..Lane::default() }],
-    };
-    let handle = planned::on(&layout, WarmUp::Sync, 1 << 20);
-    handle.request_planned(0, 8 * MIB).unwrap();
+    let handle = planned::planned();
+    let mib = MIB as u64;
+    for it in [32, 32, 16, 16] {
+        handle.request_planned(0, it * MIB).unwrap();
+    }
     let now = counters(handle);
-    assert_eq!((now.planned, now.unplanned, now.served, now.waits), (1, 0, 1, 1));
-    assert_eq!((now.pinned, now.live), (8 * MIB as u64, 8 * MIB as u64));
-    assert!(handle.request_planned(0, 8 * MIB).is_none());
+    assert_eq!((now.planned, now.unplanned, now.served, now.waits), (4, 0, 4, 1));
+    assert_eq!((now.pinned, now.live), (96 * mib, 96 * mib));
+    assert!(handle.request_planned(0, 32 * MIB).is_none());
     assert_eq!(counters(handle).unplanned, 1);
 }

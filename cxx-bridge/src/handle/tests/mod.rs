@@ -13,7 +13,6 @@ mod idle;
 mod live;
 pub(crate) mod numbers;
 pub(crate) mod planned;
-mod planned_children;
 mod planned_clears;
 mod refusals;
 mod serving;

@@ -1,8 +1,8 @@
-//! What a clear, and a pin of PyTorch's own, leave of a plan's regions.
+//! What a clear leaves of a plan's regions.
 
 use pinbuddy_core::WarmUp;
 
-use super::planned::{iterate, layout, on, planned};
+use super::planned::{iterate, layout, on};
 use super::*;
 
 /// With the plan of a loop that clears before the request for this slot.
@@ -47,16 +47,4 @@ fn where_the_machine_is_short_a_clear_of_the_loop_returns_all_that_is_idle() {
         handle.empty_cache();
         assert_eq!(pinned(handle), left);
     }
-}
-
-#[test]
-fn pytorchs_own_pin_gets_what_the_plan_leaves_idle() {
-    let handle = planned();
-    let live = handle.request_planned(0, 32 * MIB).unwrap();
-    numbers(handle).free.set(10 * MIB);
-    assert!(!handle.give_way(43 * MIB), "not enough");
-    assert_eq!(pinned(handle), [32, 64]);
-    assert!(handle.give_way(42 * MIB));
-    assert_eq!(pinned(handle), [64], "the other has a live block");
-    handle.release(live.block);
 }

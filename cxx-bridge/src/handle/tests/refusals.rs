@@ -63,12 +63,11 @@ fn completed_events_come_before_anything_else() {
 #[test]
 fn then_idle_memory_is_unpinned_for_a_region_of_the_request() {
     let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_BLOCK_COUNT", "4"), ("BUDDY_MAX_MB", "256")]);
-    let kept = handle.request(8 * MIB).unwrap();
+    handle.request(8 * MIB).unwrap();
     assert_eq!(pinned(handle), [64; 4]);
     assert!(handle.request(140 * MIB).is_some());
     assert_eq!(pinned(handle), [64, 140], "three idle ones went, the live one stays");
     assert_eq!(handle.pinner.quota().left(), (256 - 64 - 140) * MIB);
-    handle.release(kept.block);
 }
 
 #[test]
@@ -129,15 +128,19 @@ fn a_budget_that_was_decided_in_a_bad_moment_is_decided_again() {
 }
 
 #[test]
-fn pytorchs_own_pin_gets_what_is_idle() {
-    let handle = sync(4);
-    let live = handle.request(8 * MIB).unwrap();
-    numbers(handle).free.set(100 * MIB);
-    assert!(!handle.give_way(293 * MIB), "100 and three blocks are less");
-    assert_eq!(pinned(handle), [64; 4]);
-    assert!(handle.give_way(292 * MIB));
-    assert_eq!(pinned(handle), [64]);
-    assert!(!handle.give_way(MIB), "there is nothing more");
-    handle.release(live.block);
-    assert!(!is_retired(handle));
+fn pytorchs_own_pin_gets_what_is_idle_and_nothing_where_that_is_not_enough() {
+    let (own, plans) = (sync(4), planned::planned());
+    for (what, handle, live, free, enough, before) in [
+        ("100 and three blocks", own, own.request(8 * MIB), 100, 292, &[64; 4][..]),
+        ("10 and what the plan leaves idle", plans, plans.request_planned(0, 32 * MIB), 10, 42, &[32, 64]),
+    ] {
+        numbers(handle).free.set(free * MIB);
+        assert!(!handle.give_way((enough + 1) * MIB), "{what} are less");
+        assert_eq!(pinned(handle), before, "{what}");
+        assert!(handle.give_way(enough * MIB), "{what}");
+        assert_eq!(pinned(handle), [64], "{what}: the other has a live block");
+        assert!(!handle.give_way(MIB), "{what}: there is nothing more");
+        handle.release(live.unwrap().block);
+        assert!(!is_retired(handle), "{what}");
+    }
 }

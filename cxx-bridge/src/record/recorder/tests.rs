@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::super::merge::tests::rings::Rings;
 use super::super::source::{Allocation, Entry, Kind, Lost};
 use super::*;
+use crate::handle::tests::until;
 use pinbuddy_events::{Event, Op, Whose};
 
 /// What a sink has heard.
@@ -19,6 +20,14 @@ struct Heard {
 struct Listener(Arc<Mutex<Heard>>, bool);
 
 impl Listener {
+    fn trace() -> Self {
+        Self(Arc::default(), true)
+    }
+    /// The trace that begins now, if one may.
+    fn started(recorder: &'static Tested) -> Result<Self, String> {
+        let trace = Self::trace();
+        recorder.start(|| Ok(Box::new(trace.clone()))).map(|()| trace)
+    }
     fn count(&self) -> usize {
         self.0.lock().unwrap().ops.len()
     }
@@ -43,10 +52,20 @@ impl Sink for Listener {
     }
 }
 
+type Tested = Recorder<&'static Rings>;
+
 /// For the rest of the process, as the real one.
-fn recorder() -> (&'static Recorder<&'static Rings>, &'static Rings) {
+fn recorder() -> (&'static Tested, &'static Rings) {
     let rings: &Rings = Box::leak(Box::default());
     (Box::leak(Box::new(Recorder::new(rings))), rings)
+}
+
+/// The same with a sink of the settings' that hears of all, once it has begun.
+fn listening() -> (&'static Tested, &'static Rings, Listener) {
+    let ((recorder, rings), heard) = (recorder(), Listener::default());
+    rings.record(1);
+    recorder.begin(|| vec![Box::new(heard.clone())]);
+    (recorder, rings, heard)
 }
 
 const ASKED: Kind = Kind::Event(Op::request(0, 8));
@@ -66,14 +85,6 @@ fn work(rings: &'static Rings, number: u64) {
     [ASKED, FREED].into_iter().for_each(|kind| act(rings, number, kind));
 }
 
-fn until(condition: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !condition() {
-        assert!(Instant::now() < end, "it did not come true");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
 #[test]
 fn the_settings_sinks_hear_of_the_first_request_and_of_the_last() {
     let (recorder, rings) = recorder();
@@ -91,14 +102,10 @@ fn the_settings_sinks_hear_of_the_first_request_and_of_the_last() {
 
 #[test]
 fn traces_come_and_go_beside_another_sink() {
-    let (recorder, rings) = recorder();
-    let other = Listener::default();
-    rings.record(1);
-    recorder.begin(|| vec![Box::new(other.clone())]);
+    let (recorder, rings, other) = listening();
     assert!(!recorder.stop(), "there is no trace");
     for round in 0..5 {
-        let trace = Listener(Arc::default(), true);
-        recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
+        let trace = Listener::started(recorder).unwrap();
         let second = recorder.start(|| panic!("one at a time"));
         assert!(second.unwrap_err().contains("already"));
         work(rings, 10 * round + 1);
@@ -112,12 +119,9 @@ fn traces_come_and_go_beside_another_sink() {
 
 #[test]
 fn a_sink_does_not_hear_of_blocks_from_before_it_came() {
-    let (recorder, rings) = recorder();
-    let (other, trace) = (Listener::default(), Listener(Arc::default(), true));
-    rings.record(1);
-    recorder.begin(|| vec![Box::new(other.clone())]);
+    let (recorder, rings, other) = listening();
     act(rings, 9, ASKED);
-    recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
+    let trace = Listener::started(recorder).unwrap();
     act(rings, 9, FREED);
     assert!(recorder.stop());
     recorder.close();
@@ -130,14 +134,12 @@ fn what_cannot_start_changes_nothing_and_what_has_enough_ends() {
     recorder.begin(Vec::new);
     let why = recorder.start(|| Err("no file".to_owned()));
     assert_eq!(why.unwrap_err(), "no file");
-    let trace = Listener(Arc::default(), true);
-    recorder.start(|| Ok(Box::new(trace.clone()))).unwrap();
+    let trace = Listener::started(recorder).unwrap();
     work(rings, 1);
     trace.0.lock().unwrap().enough = true;
-    until(|| rings.session.get() == 0);
+    until("it ends", || rings.session.get() == 0);
     assert_eq!(trace.ended(), 1);
-    let next = Listener(Arc::default(), true);
-    until(|| recorder.start(|| Ok(Box::new(next.clone()))).is_ok());
+    until("the next one begins", || Listener::started(recorder).is_ok());
     assert!(recorder.stop());
 }
 
@@ -155,10 +157,10 @@ fn a_panic_of_a_sink_ends_the_recording_alone() {
     rings.record(1);
     recorder.begin(|| vec![Box::new(Bad)]);
     work(rings, 1);
-    until(|| rings.session.get() == 0);
+    until("it ends", || rings.session.get() == 0);
     recorder.close();
-    let trace = Listener(Arc::default(), true);
-    until(|| recorder.start(|| Ok(Box::new(trace.clone()))).is_ok());
+    let trace = Listener::trace();
+    until("another one begins", || recorder.start(|| Ok(Box::new(trace.clone()))).is_ok());
     work(rings, 2);
     assert!(recorder.stop());
     assert_eq!(trace.count(), 2);
@@ -173,7 +175,7 @@ fn a_child_records_only_if_its_parent_had_not_begun() {
     let heard = Listener::default();
     recorder.begin(|| vec![Box::new(heard.clone())]);
     work(rings, 1);
-    until(|| heard.count() == 2);
+    until("it is heard", || heard.count() == 2);
     recorder.enter_child();
     assert_eq!(rings.session.get(), 0);
     assert!(recorder.start(|| panic!("not here")).is_err());

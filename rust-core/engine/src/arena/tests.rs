@@ -7,26 +7,16 @@ const fn g(count: u32) -> Granules {
     Granules::new(count)
 }
 
-fn try_adopt(arena: &mut Arena, base: usize, bytes: usize) -> Result<SegmentId, AdoptError> {
+fn adopt(arena: &mut Arena, base: usize, bytes: usize, dedicated: bool) -> Result<SegmentId, AdoptError> {
     let segment = NewSegment::new(Region { base, bytes }).unwrap();
-    arena.adopt(segment, false)
-}
-
-fn adopt(arena: &mut Arena, base: usize, granules: usize) -> SegmentId {
-    try_adopt(arena, base, granules * GRANULE).unwrap()
-}
-
-fn adopt_dedicated(arena: &mut Arena, base: usize, granules: usize) -> SegmentId {
-    let bytes = granules * GRANULE;
-    let segment = NewSegment::new(Region { base, bytes }).unwrap();
-    arena.adopt(segment, true).unwrap()
+    arena.adopt(segment, dedicated)
 }
 
 #[test]
 fn regions_that_overlap_are_refused() {
     let mut arena = Arena::default();
     let (base, bytes) = (0x10_0000, 4 * GRANULE);
-    let segment = adopt(&mut arena, base, 4);
+    let segment = adopt(&mut arena, base, bytes, false).unwrap();
     let adopted = Region { base, bytes };
     // One byte at either end, inside, around, and the same again.
     for (base, bytes) in [
@@ -37,17 +27,18 @@ fn regions_that_overlap_are_refused() {
         (base, bytes),
     ] {
         let expected = AdoptError::Overlaps { region: Region { base, bytes }, segment, adopted };
-        assert_eq!(try_adopt(&mut arena, base, bytes), Err(expected));
+        assert_eq!(adopt(&mut arena, base, bytes, false), Err(expected));
     }
     assert_eq!(arena.iter().count(), 1);
-    adopt(&mut arena, base - GRANULE, 1); // neighbours are no overlap
-    adopt(&mut arena, base + bytes, 1);
+    for neighbour in [base - GRANULE, base + bytes] {
+        adopt(&mut arena, neighbour, GRANULE, false).unwrap();
+    }
 }
 
 #[test]
 fn misuse_of_a_dedicated_region_is_refused_and_changes_nothing() {
     let mut arena = Arena::default();
-    let id = adopt_dedicated(&mut arena, 0x100_0000, 100);
+    let id = adopt(&mut arena, 0x100_0000, 100 * GRANULE, true).unwrap();
     let block = arena.take_dedicated(g(90), g(100)).unwrap();
     let size = Block { bytes: GRANULE, ..block };
     let offset = Block { offset: GRANULE, ..block };

@@ -86,23 +86,6 @@ proptest! {
             prop_assert!(node.is_mixed() || expected.is_mixed());
         }
     }
-
-    #[test]
-    fn a_plain_node_tells_its_runs(pair in pairs()) {
-        let bits = bits_of_pair(pair);
-        let node = naive(&bits);
-        if !node.is_mixed() {
-            let mut told = vec![false; 128];
-            for run in node.plain_runs(128) {
-                told[run.start as usize..run.end as usize].fill(true);
-            }
-            prop_assert_eq!(&told, &bits);
-            prop_assert_eq!(node.plain_free(128) as usize, bits.iter().filter(|b| **b).count());
-            let start = node.start_of_longest(128) as usize;
-            let longest = &bits[start..start + node.longest as usize];
-            prop_assert!(longest.iter().all(|free| *free));
-        }
-    }
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! The provisioner's answers, step by step, on numbers.
 
 use super::*;
-use crate::engine::Decision;
+use crate::engine::tests::block;
 use crate::units::{GRANULE, Region};
 
 const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 const MS: Duration = Duration::from_millis(1);
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings {
         segment_bytes: GIB,
         threshold_bytes: 4 * MIB,
@@ -31,6 +31,14 @@ struct Caller {
 impl Caller {
     fn new(settings: Settings) -> Self {
         Self { it: Provisioner::new(settings), base: GIB, now: Duration::ZERO, left: usize::MAX / 2, pins: Vec::new() }
+    }
+
+    /// One with an idle region for a request of so many bytes.
+    fn with_idle(bytes: usize) -> Self {
+        let mut caller = Self::new(settings());
+        let block = caller.take(bytes);
+        caller.release(block);
+        caller
     }
 
     fn step(&mut self, want: &mut Want) -> Step {
@@ -141,42 +149,6 @@ fn one_request_is_no_demand_and_several_are() {
     assert!(caller.pins.len() < 50, "{:?}", caller.pins);
 }
 
-/// The power of two above a request can be longer than a segment, and such a region serves only
-/// requests that are, too: it was pinned in vain, again and again.
-#[test]
-fn what_is_pinned_for_a_request_serves_it_whatever_the_segment() {
-    for (seed, segment_bytes, growth) in [
-        (0, 100 * MIB, Growth::Segment),
-        (1, 100 * MIB, Growth::Exact),
-        // No whole granules.
-        (2, 100 * MIB + 100, Growth::Segment),
-        (3, 100 * MIB - 100, Growth::Exact),
-    ] {
-        let mut caller = Caller::new(Settings { segment_bytes, growth, ..settings() });
-        caller.left = (1 + seed) * GIB;
-        let mut state = seed as u64 * 77 + 1;
-        let mut random = move |end: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % end
-        };
-        let mut live = Vec::new();
-        for _ in 0..300 {
-            let bytes = match random(5) {
-                0 => segment_bytes - random(3),
-                1 | 2 => (4 + random(20)) * MIB,
-                3 => (1 + random(300)) * MIB,
-                _ => (66 + random(34)) * MIB,
-            };
-            live.extend(caller.ask(Want::new(bytes)));
-            while live.len() > random(23) {
-                let block = live.swap_remove(random(live.len()));
-                caller.release(block);
-            }
-        }
-        assert_eq!(caller.it.engine().audit(), Ok(()));
-    }
-}
-
 fn unpinned(idle: &[IdleSegment]) -> usize {
     idle.iter().map(|it| it.region().bytes).sum()
 }
@@ -193,25 +165,6 @@ fn a_request_is_pinned_for_no_longer_than_stocks_own() {
 }
 
 #[test]
-fn the_worker_stands_still_while_a_request_pins_and_stops_at_a_clear() {
-    let mut caller = Caller::new(Settings { count: Some(2), ..settings() });
-    caller.take(8 * MIB);
-    assert!(caller.it.hire() && !caller.it.hire(), "one worker");
-    let behind = caller.pin_ahead();
-    assert_eq!(behind.bytes, GIB);
-    assert_eq!(caller.it.go_on(behind.id), GoOn::Yes);
-    let mut want = Want::new(64 * MIB);
-    let own = permit(caller.first_step(&mut want));
-    assert_eq!(caller.it.go_on(behind.id), GoOn::Wait);
-    caller.pinned(&own).unwrap();
-    assert_eq!(caller.it.go_on(behind.id), GoOn::Yes);
-    caller.it.clear();
-    assert_eq!(caller.it.go_on(behind.id), GoOn::Stop);
-    caller.it.refused(behind.id, Refusal::Stopped);
-    assert!(!caller.it.is_pinning());
-}
-
-#[test]
 fn what_is_soon_there_is_waited_for_once() {
     let mut caller = Caller::new(Settings { count: Some(3), ..settings() });
     caller.take(8 * MIB);
@@ -219,8 +172,7 @@ fn what_is_soon_there_is_waited_for_once() {
     let first = caller.pin_ahead();
     assert_eq!(caller.pinned(&first), None, "now the worker's pace is known");
     let behind = caller.pin_ahead();
-    let block = caller.it.engine_mut().request(900 * MIB);
-    assert!(matches!(block, Decision::Block(_)));
+    block(caller.it.engine_mut(), 900 * MIB);
     let mut want = Want::new(600 * MIB);
     caller.now += 900 * MS;
     let Step::Wait { until: Some(until) } = caller.first_step(&mut want) else {

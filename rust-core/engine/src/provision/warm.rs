@@ -171,19 +171,12 @@ impl Warm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::Growth;
+    use crate::provision::tests::settings;
 
     const MIB: usize = 1 << 20;
 
     fn four_of_64_mib() -> (Warm, Settings) {
-        let settings = Settings {
-            segment_bytes: 64 * MIB,
-            threshold_bytes: MIB,
-            growth: Growth::Segment,
-            warm_up: WarmUp::Off,
-            count: Some(4),
-            idle: None,
-        };
+        let settings = Settings { segment_bytes: 64 * MIB, warm_up: WarmUp::Off, count: Some(4), ..settings() };
         (Warm::new(&settings), settings)
     }
 

@@ -1,7 +1,8 @@
 //! Requests of two homes, on numbers.
 
-use crate::units::{Block, GRANULE, Home, Region};
-use crate::{Cached, Config, Decision, Engine, NewSegment};
+use crate::engine::tests::block;
+use crate::units::{GRANULE, Home, Region};
+use crate::{Cached, Config, Engine, NewSegment};
 
 const NEAR: Home = Home(0);
 const FAR: Home = Home(1);
@@ -19,20 +20,13 @@ fn engine() -> Engine {
     engine
 }
 
-fn block(engine: &mut Engine, granules: usize) -> Option<Block> {
-    match engine.request(granules * GRANULE) {
-        Decision::Block(block) => Some(block),
-        _ => None,
-    }
-}
-
 /// What one home needs is not what the other needed a moment ago.
 #[test]
 fn homes_that_take_turns_need_both_their_sets() {
     let mut engine = engine();
     for home in [NEAR, FAR] {
         engine.turn_to(home);
-        let first = block(&mut engine, 50).unwrap();
+        let first = block(&mut engine, 50 * GRANULE);
         engine.release(first).unwrap();
     }
     assert_eq!(engine.largest_set(), 100 * GRANULE);
@@ -47,7 +41,7 @@ fn homes_that_take_turns_need_both_their_sets() {
 #[test]
 fn what_another_home_has_cached_counts_as_in_use() {
     let mut engine = engine();
-    block(&mut engine, 50).unwrap();
+    block(&mut engine, 50 * GRANULE);
     let cached = Cached { bytes: 50 * GRANULE, alike: 0 };
     engine.request_beside(30 * GRANULE, cached).unwrap();
     assert_eq!(engine.largest_set(), 50 * GRANULE);

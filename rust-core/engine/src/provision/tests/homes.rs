@@ -56,9 +56,7 @@ fn where_the_budget_is_used_up_the_other_home_serves_before_a_request_fails() {
 /// The allocator takes a request that passes through for one that finds room nowhere.
 #[test]
 fn who_pins_too_often_gets_the_other_homes_memory_before_a_request_passes_through() {
-    let mut caller = Caller::new(settings());
-    let (near, _) = caller.take_at(64 * MIB, NEAR);
-    caller.release(near);
+    let mut caller = Caller::with_idle(64 * MIB);
     (0..100).for_each(|_| caller.it.guard.count(0));
     let (far, home) = caller.take_at(32 * MIB, FAR);
     assert!(caller.it.is_yielding());
@@ -68,9 +66,7 @@ fn who_pins_too_often_gets_the_other_homes_memory_before_a_request_passes_throug
 
 #[test]
 fn with_budget_left_a_home_pins_its_own() {
-    let mut caller = Caller::new(settings());
-    let (near, _) = caller.take_at(128 * MIB, NEAR);
-    caller.release(near);
+    let mut caller = Caller::with_idle(128 * MIB);
     let (_, home) = caller.take_at(100 * MIB, FAR);
     assert_eq!((home, caller.pins.len()), (FAR, 2));
     let long = caller.take_at(2 * GIB, NEAR).0;

@@ -5,9 +5,7 @@ use crate::units::Home;
 
 #[test]
 fn what_cannot_be_had_takes_nothing_away() {
-    let mut caller = Caller::new(settings());
-    let block = caller.take(64 * MIB);
-    caller.release(block);
+    let mut caller = Caller::with_idle(64 * MIB);
     assert!(caller.it.give_way(16 << 40, Some(20 * GIB)).is_empty());
     let gone = caller.it.give_way(10 * GIB, Some(10 * GIB));
     assert_eq!(gone.len(), 1, "this might be had");
@@ -15,9 +13,7 @@ fn what_cannot_be_had_takes_nothing_away() {
 
 #[test]
 fn a_request_above_the_budget_has_idle_memory_make_way() {
-    let mut caller = Caller::new(settings());
-    let block = caller.take(512 * MIB);
-    caller.release(block);
+    let mut caller = Caller::with_idle(512 * MIB);
     caller.left = 100 * MIB;
     let mut want = Want::new(550 * MIB);
     let own = permit(caller.first_step(&mut want));
@@ -32,9 +28,7 @@ fn a_request_above_the_budget_has_idle_memory_make_way() {
     let less = permit(caller.step(&mut want));
     assert_eq!((less.bytes, less.unpin.len()), (550 * MIB, 0));
     // And where all of it is not enough, upstream has the room.
-    let mut caller = Caller::new(settings());
-    let block = caller.take(512 * MIB);
-    caller.release(block);
+    let mut caller = Caller::with_idle(512 * MIB);
     caller.left = 0;
     let mut want = Want::new(900 * MIB);
     match caller.first_step(&mut want) {
@@ -49,9 +43,7 @@ fn a_request_above_the_budget_has_idle_memory_make_way() {
 #[test]
 fn a_request_unpins_what_it_replaces_where_the_budget_is_nearly_used_up() {
     for (left, unpins) in [(3000, 1), (8000, 0)] {
-        let mut caller = Caller::new(settings());
-        let block = caller.take(1030 * MIB);
-        caller.release(block);
+        let mut caller = Caller::with_idle(1030 * MIB);
         caller.left = left * MIB;
         let own = permit(caller.first_step(&mut Want::new(1040 * MIB)));
         assert_eq!(own.unpin.len(), unpins, "{left} MiB are left");

@@ -38,8 +38,7 @@ fn a_pin_that_a_clear_cannot_stop_is_owed_again() {
         assert_eq!(caller.it.progress().deficit, 4);
         caller.pinned(&second);
         if is_used {
-            let block = caller.it.engine_mut().request(8 * MIB);
-            assert!(matches!(block, Decision::Block(_)));
+            block(caller.it.engine_mut(), 8 * MIB);
         }
         match caller.it.work(caller.now, caller.left) {
             Work::Unpin(idle) => assert!(!is_used && idle.len() == 1),
@@ -47,5 +46,26 @@ fn a_pin_that_a_clear_cannot_stop_is_owed_again() {
         }
         let owed = if is_used { 3 } else { 4 };
         assert_eq!(caller.it.progress().deficit, owed, "is_used: {is_used}");
+    }
+}
+
+/// They pinned memory of their own meanwhile, with one segment all of them but the first.
+#[test]
+fn requests_wait_for_the_last_segment_of_a_warm_up_as_for_the_others() {
+    let (segment_bytes, warm_up, count) = (64 * MIB, WarmUp::Sync, Some(1));
+    let mut caller = Caller::new(Settings { segment_bytes, warm_up, count, ..settings() });
+    let mut wants = [15 * MIB; 2].map(Want::new);
+    for want in &mut wants {
+        assert!(matches!(caller.step(want), Step::Reap));
+    }
+    assert!(matches!(caller.step(&mut wants[0]), Step::WarmUp));
+    assert!(caller.it.hire());
+    let ahead = caller.pin_ahead();
+    let next = caller.step(&mut wants[1]);
+    assert!(matches!(next, Step::Wait { until: None }), "{next:?}");
+    assert_eq!(caller.pinned(&ahead), None);
+    assert!(matches!(caller.it.work(caller.now, caller.left), Work::Done));
+    for want in &mut wants {
+        assert!(matches!(caller.step(want), Step::Block(_)));
     }
 }
