@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pinbuddy_plan::Options;
@@ -34,9 +34,10 @@ const FIRST: usize = 256;
 /// How much processor time planning has while the program runs, and at its end.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LAST_PATIENCE: Duration = Duration::from_secs(3);
-/// Where others use the processors it takes so many times as long at most: with the last one 12 of the 30 s that schedulers of jobs
-/// give a process that is to end.
+/// Where others use the processors it takes so many times as long at most.
 const BUSY: u32 = 4;
+/// So long by the clock the end of a process is at most, with all its plans: schedulers of jobs give one that is to end 30 s.
+pub(crate) const LAST_OF_ALL: Duration = LAST_PATIENCE.saturating_mul(BUSY);
 /// Why there is none where that was too short.
 const NO_TIME: &str = "none was found in the time that a search has";
 
@@ -197,7 +198,7 @@ impl Planner {
                 };
                 self.target.refused(&format!("{why}{stays}"));
             }
-            None => make(record, self.run.clone(), &self.target, LAST_PATIENCE),
+            None => make(record, self.run.clone(), &self.target, LAST_PATIENCE, last_moment()),
         }
         self.target.close();
     }
@@ -210,7 +211,7 @@ impl Job {
         let at_work = Arc::clone(&of.at_work);
         let work = move || {
             background::enter();
-            make(&copy(), of.run, &of.target, PATIENCE);
+            make(&copy(), of.run, &of.target, PATIENCE, Instant::now() + PATIENCE * BUSY);
             of.planned.store(requests, Ordering::Relaxed);
             of.at_work.store(false, Ordering::Release);
         };
@@ -221,17 +222,23 @@ impl Job {
     }
 }
 
-/// Makes the plan and writes it.
-fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Duration) {
+/// When the end of the process, which has begun, has taken long enough.
+fn last_moment() -> Instant {
+    static LAST_MOMENT: OnceLock<Instant> = OnceLock::new();
+    *LAST_MOMENT.get_or_init(|| Instant::now() + LAST_OF_ALL)
+}
+
+/// Makes the plan and writes it. The search takes so much processor time, and ends before `last`, with some time for the trial.
+fn make<R: Plannable>(record: &R, run: MadeFor, target: &Target, patience: Duration, last: Instant) {
     // A record is empty once the process ends, and what was in it is planned there.
     if record.requests() == 0 || !target.is_ready() {
         return;
     }
-    let (began, worked) = (Instant::now(), background::work());
-    let patience = patience.saturating_sub(record.trial());
+    let (worked, trial) = (background::work(), record.trial());
+    let patience = patience.saturating_sub(trial);
     let was_cut = AtomicBool::new(false);
     let stop = || {
-        let is_over = background::work() - worked > patience || began.elapsed() > patience * BUSY;
+        let is_over = background::work() - worked > patience || Instant::now() + trial * BUSY > last;
         was_cut.fetch_or(is_over, Ordering::Relaxed) || is_over
     };
     // One thread, which this one is.

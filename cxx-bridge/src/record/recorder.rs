@@ -15,6 +15,7 @@ use super::source::Source;
 use super::takers::Takers;
 use crate::lock::Lock;
 use crate::log;
+use crate::plan::planner::LAST_OF_ALL;
 use crate::sync::{self, AtomicBool, Condvar, thread};
 
 /// Rings are drained at least so often, since a crash loses what they hold, and not more often than this, since each time
@@ -25,8 +26,8 @@ const ENTRIES: u32 = 1 << 12;
 
 /// How long a caller waits for the thread to write what it has.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same at the end of the process, where a plan may have to be made.
-const LAST: Duration = Duration::from_secs(6);
+/// The same at the end of the process, where a plan may have to be made, tried and written.
+const LAST: Duration = LAST_OF_ALL.saturating_add(PATIENCE);
 
 enum Task {
     Add(Vec<Box<dyn Sink>>),
@@ -186,8 +187,9 @@ impl<S: Source> Recorder<S> {
         if self.is_child() {
             return;
         }
-        if let Some(task) = self.give(Task::Close) {
-            self.wait_for(task, LAST);
+        let task = self.give(Task::Close);
+        if task.is_some_and(|it| !self.wait_for(it, LAST)) {
+            log::warn(|| format!("what was recorded was not written: the process ended after {LAST:?}"));
         }
     }
 

@@ -101,7 +101,7 @@ struct Task<'t> {
 
 /// Makes a plan of what there is in `record`. Asks `stop` every few milliseconds, from several threads;
 /// once it says so, answers with the best plan so far. Where the lower bound is not reached within a
-/// thousandth it goes on until then.
+/// thousandth (of pinned memory, five) it goes on until then.
 #[must_use]
 pub fn plan(record: &Record, options: &Options, stop: &(dyn Fn() -> bool + Sync)) -> Plan {
     let seen = &|_| {};
