@@ -1,12 +1,13 @@
-//! Searches that are asked to stop before they have a plan.
+//! Searches that are asked to stop before they have a plan, and when they stop by themselves.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use pinbuddy_plan::Options;
+use pinbuddy_events::Op;
 use pinbuddy_plan::device::{DeviceRecord, Kind};
 use pinbuddy_plan::file::device::DevicePlan;
+use pinbuddy_plan::{Options, Record, plan};
 
-use crate::programs::Random;
+use crate::programs::{Random, record};
 
 /// A loop of two requests that fit into no segment of stock's together, as a device's.
 fn device_loop(behind: Option<Kind>) -> DevicePlan {
@@ -55,4 +56,35 @@ fn other_orders_are_replayed_only_for_a_plan_that_gains() {
     let drawn = asked((0..1 << 17).map(|_| 12 + 4 * random.below(4)));
     let by_turns = asked((0..1 << 17).map(|it| 12 + 4 * (it % 4)));
     assert!(drawn <= by_turns, "{drawn} of {by_turns}");
+}
+
+/// Steps that offload activations: what another stream used goes when they end, and one block stays for two more steps.
+fn offloading() -> Record {
+    const SIZES: [u64; 10] =
+        [1_433_088, 1_433_088, 5_732_352, 5_732_352, 2_359_296, 1_433_088, 2_359_296, 5_732_352, 5_732_352, 2_359_296];
+    let mut events = Vec::new();
+    for step in 0..30 {
+        let first = step * 11;
+        events.extend((first..).zip(SIZES).map(|(id, bytes)| Op::request(id, bytes)));
+        events.extend([8, 7, 3, 2].map(|it| Op::free(first + it)));
+        events.push(Op::request(first + 10, 6_000_000));
+        events.extend((step >= 2).then(|| Op::free(first - 12)));
+        events.extend([0, 9, 5, 6, 4, 1].map(|it| Op::free(first + it)));
+    }
+    record(&events)
+}
+
+#[test]
+fn a_search_ends_once_a_plan_of_pinned_memory_is_good_enough() {
+    const MOST: usize = 100_000;
+    let (record, asked) = (offloading(), AtomicUsize::new(0));
+    let made = plan(&record, &Options::default(), &|| asked.fetch_add(1, Relaxed) > MOST);
+    let asked = asked.into_inner();
+    println!("{} of {} bytes, {asked} questions", made.reserved(), record.peak());
+    assert!(
+        asked < MOST && made.reserved() <= record.peak() / 1000 * 1005,
+        "{} of {}, {asked}",
+        made.reserved(),
+        record.peak()
+    );
 }
