@@ -45,6 +45,11 @@ impl Notices {
         self.hidden.load(Ordering::Relaxed)
     }
 
+    #[cfg(test)]
+    pub(super) fn has_shrunk(&self) -> bool {
+        self.shrunk.load(Ordering::Relaxed)
+    }
+
     /// Why nothing more is pinned ahead, if anything prevents it.
     pub(super) fn why_stopped(&self) -> Option<String> {
         self.stopped.lock().clone()

@@ -225,7 +225,8 @@ impl<M: Memory> Handle<M> {
             let mut provisioner = self.cell.provisioner()?;
             (provisioner.limit(most), provisioner.progress().pinned)
         };
-        if most < wanted {
+        // Nobody has set the number else: it is as much as there may be.
+        if most < wanted && self.settings.count.is_some() {
             self.say_shrunk(most, wanted);
         }
         Some((wanted, before))

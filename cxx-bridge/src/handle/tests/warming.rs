@@ -93,14 +93,15 @@ fn who_waits_for_a_warm_up_that_goes_on_waits_for_that_one() {
 
 #[test]
 fn a_warm_up_shrinks_to_the_budget_which_counts_what_is_set_aside_if_it_was_chosen() {
-    for set_aside in [0, 1 << 30] {
-        let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "150")]);
+    for (set_aside, count) in [(0, ""), (1 << 30, "3")] {
+        let handle = with(&[("BUDDY_WARMUP", "sync"), ("BUDDY_MAX_MB", "150"), ("BUDDY_BLOCK_COUNT", count)]);
         numbers(handle).set_aside.set(set_aside);
         handle.request(8 * MIB).unwrap();
         assert_eq!(pinned(handle), [64, 64], "{set_aside} bytes are set aside");
         assert_eq!(handle.pinner.quota().left(), 22 * MIB);
         let progress = handle.progress().unwrap();
         assert_eq!((progress.phase, progress.pinned, progress.deficit), ("done", 2, 0));
+        assert_eq!(handle.notices.has_shrunk(), !count.is_empty(), "a number that nobody set is no promise");
     }
 }
 

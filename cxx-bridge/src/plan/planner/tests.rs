@@ -25,7 +25,7 @@ fn run() -> MadeFor {
 
 /// Makes the plan of a run of so many requests.
 fn write(requests: u64, target: &Target) {
-    make(&record(requests), run(), target, LAST_PATIENCE);
+    make(&record(requests), run(), target, LAST_PATIENCE, Instant::now() + LAST_OF_ALL);
 }
 
 /// Of how many requests the plan at this place is.
@@ -142,7 +142,7 @@ fn a_plan_of_a_runs_beginning_does_not_stay_where_no_plan_of_all_is_found_in_tim
         let target = Target::new(Place::named(folder.path().join("run.plan")));
         let _ = fs::remove_file(&target.place.path);
         write(early, &target);
-        make(search, run(), &target, Duration::ZERO);
+        make(search, run(), &target, Duration::ZERO, Instant::now());
         let text = fs::read_to_string(&target.place.path).unwrap();
         assert_eq!(Plan::read(&text).is_ok(), why.is_none(), "{early}: {text}");
         let found = NoPlan::read(&text, &run()).map(|it| it.unwrap().why);
