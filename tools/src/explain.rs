@@ -24,6 +24,8 @@ const LONGEST: u64 = 1 << 16;
 /// The most entries that are shown where no message was recognised.
 const MOST_NEAR: usize = 3;
 
+const UNREADABLE: &str = "standard input cannot be read";
+
 /// The text of the page.
 const PAGE: &str = include_str!("../../docs/troubleshooting.md");
 
@@ -46,11 +48,15 @@ pub fn run(args: &cli::Explain) -> Result<ExitCode> {
             Ok(())
         })?;
         is_known
-    } else if io::stdin().is_terminal() {
-        output::print_with(|to| list(&page, to))?;
-        true
     } else {
-        log(&page, io::stdin().lock())?
+        let mut from = io::stdin().lock();
+        // Where nobody types, as in a container, there is no log either.
+        if from.is_terminal() || from.fill_buf().context(UNREADABLE)?.is_empty() {
+            output::print_with(|to| list(&page, to))?;
+            true
+        } else {
+            log(&page, from)?
+        }
     };
     Ok(output::ends(is_known))
 }
@@ -104,7 +110,7 @@ fn log(page: &Page, mut from: impl BufRead) -> Result<bool> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        let part = from.by_ref().take(LONGEST).read_until(b'\n', &mut line).context("standard input cannot be read")?;
+        let part = from.by_ref().take(LONGEST).read_until(b'\n', &mut line).context(UNREADABLE)?;
         if part == 0 {
             break;
         }

@@ -124,6 +124,8 @@ fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
     let (code, said) = explained(&["the of xyzzy"], "");
     assert_eq!(code, Some(1));
     assert!(said.starts_with("Nothing is known of that."), "{said}");
+    let (code, said) = explained(&[], "");
+    assert!(code == Some(0) && said.starts_with("Symptoms:\n"), "{said}");
     let (code, said) = explained(&[], "epoch 1\n");
     assert_eq!(code, Some(1));
     assert!(said.starts_with("No message of pinbuddy's"), "{said}");
