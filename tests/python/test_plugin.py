@@ -96,6 +96,11 @@ def test_programs_that_ask_go_on_where_it_does_not_serve(run, tmp_path, kind, va
     assert kind or (outcome.stderr, version) == ("", distribution("pinbuddy").version)
 
 
+def test_who_asks_before_the_library_is_loaded_is_answered_by_it_afterwards(run):
+    program = "before = pinbuddy.enabled()\nfrom pinbuddy import _plugin\nanswer(before, _plugin.autoload(), pinbuddy.enabled())"
+    assert run(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0").value == [False, None, True]
+
+
 def test_a_torch_without_cuda_is_nothing_to_warn_of(tmp_path):
     (tmp_path / "version.py").write_text("__version__ = '2.15.0+cpu'\ncuda: Optional[str] = None\n")
     match = _match.of_folder(tmp_path)
