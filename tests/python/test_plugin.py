@@ -176,7 +176,8 @@ def test_an_unpacked_libtorch_is_known_by_its_version_and_header(tmp_path):
 
 
 @pytest.mark.parametrize("kind, variables, why, to_do", [
-    (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, "is off", "^unset TORCH_DEVICE_BACKEND_AUTOLOAD$"),
+    (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, "switches autoloading off", "^unset TORCH_DEVICE_BACKEND_AUTOLOAD$"),
+    (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "true"}, "='true' switches autoloading off", "^unset TORCH_DEVICE_BACKEND_AUTOLOAD$"),
     ("library", {}, "^the plug-in's library is damaged$", "reinstall"),
     ("version", {}, r"2\.7\.0\+cu126", r"pip install pinbuddy-\*\.whl"),
     ("no manifest", {}, "not a pinbuddy fork", ""),

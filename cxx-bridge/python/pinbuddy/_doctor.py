@@ -12,7 +12,6 @@ from typing import Any
 
 from pinbuddy import _library, _match, _read
 
-_OFF = ("0", "false", "no", "off")
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 # As the library reads it.
 _SITE = "PINBUDDY_SITE"
@@ -219,8 +218,9 @@ def _not_loaded(report: Report, match: _match.Match, plugin: dict[str, Any] | No
     reinstall = "reinstall the plug-in: pip install --force-reinstall pinbuddy-*.whl"
     listed = (plugin or {"libraries": []})["libraries"]
     hashes = {it["torch"]: it["sha256"] for it in listed}
-    if os.environ.get(_AUTOLOAD, "1").strip().lower() in _OFF:
-        report.why, report.to_do = f"{_AUTOLOAD} is off", f"unset {_AUTOLOAD}"
+    # As torch compares it.
+    if (value := os.environ.get(_AUTOLOAD, "1")) != "1":
+        report.why, report.to_do = f"{_AUTOLOAD}={value!r} switches autoloading off, as all but 1 does", f"unset {_AUTOLOAD}"
     elif not report.entry_point:
         report.why, report.to_do = "torch does not find the plug-in's entry point", reinstall
     elif match.library and _match.sha256(match.library) != hashes.get(report.torch):
