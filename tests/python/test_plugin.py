@@ -179,6 +179,8 @@ def test_an_unpacked_libtorch_is_known_by_its_version_and_header(tmp_path):
     (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, "switches autoloading off", "^unset TORCH_DEVICE_BACKEND_AUTOLOAD$"),
     (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "true"}, "='true' switches autoloading off", "^unset TORCH_DEVICE_BACKEND_AUTOLOAD$"),
     ("library", {}, "^the plug-in's library is damaged$", "reinstall"),
+    ("no library", {}, "is missing$", "^reinstall the plug-in: pip install --force-reinstall"),
+    ("header", {}, "is not the one of the official torch", "^reinstall that torch .* --force-reinstall --no-deps torch==2"),
     ("version", {}, r"2\.7\.0\+cu126", r"pip install pinbuddy-\*\.whl"),
     ("no manifest", {}, "not a pinbuddy fork", ""),
 ])

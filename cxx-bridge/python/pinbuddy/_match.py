@@ -32,6 +32,8 @@ class Match:
     """Why none fits, as a sentence without a period; empty if one does."""
     expected: bool = False
     """Whether no library is expected: a PyTorch without CUDA pins no memory."""
+    damaged: bool = False
+    """Whether the plug-in has lost the library that fits."""
     header: Path | None = None
     """The header that was compared."""
 
@@ -95,7 +97,7 @@ def _match(folder: Path, version: str, cuda: str | None, imported: bool = False)
         return Match("none", None, why, header=header)
     library = _PACKAGE / fitting[0]["file"]
     if not library.exists():
-        return Match("none", None, f"the plug-in's {library} is missing", header=header)
+        return Match("none", None, f"the plug-in's {library} is missing", damaged=True, header=header)
     return Match("plug-in", library, "", header=header)
 
 
