@@ -190,6 +190,12 @@ def test_the_doctor_names_what_is_wrong(tmp_path, kind, variables, why, to_do):
     assert re.search(why, said["why"]) and re.search(to_do, said["to_do"]), said
 
 
+def test_the_doctor_names_a_zip_file(tmp_path):
+    copy(tmp_path / "it")
+    said = report(PYTHONPATH=shutil.make_archive(tmp_path / "it", "zip", tmp_path / "it"))
+    assert "lies in a zip file" in said["why"] and said["fits"], said
+
+
 def test_the_doctor_without_an_entry_point_and_without_torch(run, tmp_path):
     copy(tmp_path)
     (next(tmp_path.glob("*.dist-info")) / "entry_points.txt").write_text("")
