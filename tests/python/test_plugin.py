@@ -96,6 +96,12 @@ def test_programs_that_ask_go_on_where_it_does_not_serve(run, tmp_path, kind, va
     assert kind or (outcome.stderr, version) == ("", distribution("pinbuddy").version)
 
 
+def test_torch_is_imported_where_pip_has_removed_the_package_with_the_fork(run, tmp_path):
+    (copy(tmp_path) / "_plugin.py").unlink()
+    (line,) = run("import torch; print(torch.__version__)", PYTHONPATH=tmp_path).warnings
+    assert "pip install --force-reinstall --no-deps pinbuddy-*.whl" in line
+
+
 def test_who_asks_before_the_library_is_loaded_is_answered_by_it_afterwards(run):
     program = "before = pinbuddy.enabled()\nfrom pinbuddy import _plugin\nanswer(before, _plugin.autoload(), pinbuddy.enabled())"
     assert run(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0").value == [False, None, True]

@@ -1,4 +1,4 @@
-"""The entry point for PyTorch, ``torch.backends``, which ``import torch`` calls: loads the plug-in's library.
+"""What the entry point for PyTorch calls at the end of ``import torch``: loads the plug-in's library.
 
 Invariant: whatever fails, torch is imported all the same, and one line says why.
 """
