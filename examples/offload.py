@@ -27,9 +27,9 @@ MIB = 1 << 20
 
 def main() -> None:
     parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False)
-    parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--layers", type=int, default=32)
-    parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--steps", type=count, default=8)
+    parser.add_argument("--layers", type=count, default=32)
+    parser.add_argument("--width", type=count, default=2048)
     parser.add_argument("--loading", type=float, default=0.5, help="seconds before the first step, in which a program loads its model")
     parser.add_argument("--beside-stock", action="store_true", help="run the same with stock first, in a process of its own")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
@@ -44,6 +44,12 @@ def main() -> None:
     if options.beside_stock and not serves():
         raise SystemExit("pinbuddy does not serve here, so there is nothing to see beside stock. Why, and what to do: python -m pinbuddy doctor")
     print(json.dumps(runs) if options.json else table(runs))
+
+
+def count(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text}")
+    return int(text)
 
 
 def serves() -> bool:

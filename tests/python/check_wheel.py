@@ -111,12 +111,12 @@ def check_additions(fork, official):
     """What is new is ours: headers, library, program, package, licences, provenance, bill of materials."""
     _, added = ours(fork, official)
     info = fork.dist_info
-    allowed = ("torch/include/pinbuddy/", "pinbuddy/", f"{info}/licenses/pinbuddy/", f"{info}/sboms/pinbuddy.",
+    allowed = ("torch/include/pinbuddy/", "torch/_pinbuddy.py", "pinbuddy/", f"{info}/licenses/pinbuddy/", f"{info}/sboms/pinbuddy.",
                f"{info}/pinbuddy.json", f"torch/lib/{LIBRARY}", DEFAULTS, "torch/include/ATen/core/",
                f"{info}/entry_points.txt")
     strangers = [name for name in added if not name.startswith(allowed)]
     assert not strangers, strangers
-    for name in ("pinbuddy/__init__.py", f"torch/lib/{LIBRARY}", PROGRAM, f"{info}/licenses/pinbuddy/LICENSE",
+    for name in ("pinbuddy/__init__.py", "torch/_pinbuddy.py", f"torch/lib/{LIBRARY}", PROGRAM, f"{info}/licenses/pinbuddy/LICENSE",
                  f"{info}/licenses/pinbuddy/NOTICE", f"{info}/sboms/pinbuddy.cdx.json"):
         assert name in added, f"{name} is missing"
     assert any(name.startswith("torch/include/pinbuddy/") for name in added), "no headers of ours"
@@ -126,7 +126,7 @@ def check_additions(fork, official):
     before = official.by_name.get(f"{official.dist_info}/entry_points.txt")
     lines = official.zip.read(before).decode().rstrip().splitlines() if before else ["[console_scripts]"]
     # A command, and what torch calls at the end of its import.
-    script, backend = "pinbuddy = pinbuddy.__main__:main", "pinbuddy = pinbuddy._plugin:autoload"
+    script, backend = "pinbuddy = pinbuddy.__main__:main", "pinbuddy = torch._pinbuddy:autoload"
     found = fork.text(path).splitlines()
     assert found[-3:] == ["", "[torch.backends]", backend], found
     found = found[:-3]

@@ -205,6 +205,7 @@ def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
     message = capsys.readouterr().err
     assert "this build of pinbuddy has no pinbuddy-tools" in message and "pip install pinbuddy-*.whl" in message
     _tools.PROGRAM.write_text("not a program")
+    monkeypatch.setattr("sys.stdout", None)  # as with >&-
     assert main(["advise", "x"]) == 1
     assert "cannot be started: Permission denied; to do: chmod +x" in capsys.readouterr().err
 
@@ -240,6 +241,7 @@ def test_without_torch_a_command_says_where_to_look_and_a_plug_in_its_own_versio
 def test_the_example_says_what_is_not_there(monkeypatch, capsys, tmp_path):
     done = command_line("try", **NO_GPU)
     assert done.returncode == 1 and done.stderr.startswith("there is no GPU here. Run it on a machine with one") and done.stderr.count("\n") == 1
+    assert "argument --steps: expected a number of 1 or more, found 0" in command_line("try", "--steps", "0").stderr
     assert str(_try.PROGRAM) in command_line("try", "--help", COLUMNS="400").stdout
     with monkeypatch.context() as no_torch:
         no_torch.setattr(_try.importlib.util, "find_spec", lambda name: None)

@@ -96,6 +96,17 @@ def test_programs_that_ask_go_on_where_it_does_not_serve(run, tmp_path, kind, va
     assert kind or (outcome.stderr, version) == ("", distribution("pinbuddy").version)
 
 
+def test_torch_is_imported_where_pip_has_removed_the_package_with_the_fork(run, tmp_path):
+    (copy(tmp_path) / "_plugin.py").unlink()
+    (line,) = run("import torch; print(torch.__version__)", PYTHONPATH=tmp_path).warnings
+    assert "pip install --force-reinstall --no-deps pinbuddy-*.whl" in line
+
+
+def test_who_asks_before_the_library_is_loaded_is_answered_by_it_afterwards(run):
+    program = "before = pinbuddy.enabled()\nfrom pinbuddy import _plugin\nanswer(before, _plugin.autoload(), pinbuddy.enabled())"
+    assert run(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0").value == [False, None, True]
+
+
 def test_a_torch_without_cuda_is_nothing_to_warn_of(tmp_path):
     (tmp_path / "version.py").write_text("__version__ = '2.15.0+cpu'\ncuda: Optional[str] = None\n")
     match = _match.of_folder(tmp_path)
@@ -171,8 +182,11 @@ def test_an_unpacked_libtorch_is_known_by_its_version_and_header(tmp_path):
 
 
 @pytest.mark.parametrize("kind, variables, why, to_do", [
-    (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, "is off", "^unset TORCH_DEVICE_BACKEND_AUTOLOAD$"),
+    (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, "switches autoloading off", "^unset TORCH_DEVICE_BACKEND_AUTOLOAD$"),
+    (None, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "true"}, "='true' switches autoloading off", "^unset TORCH_DEVICE_BACKEND_AUTOLOAD$"),
     ("library", {}, "^the plug-in's library is damaged$", "reinstall"),
+    ("no library", {}, "is missing$", "^reinstall the plug-in: pip install --force-reinstall"),
+    ("header", {}, "is not the one of the official torch", "^reinstall that torch .* --force-reinstall --no-deps torch==2"),
     ("version", {}, r"2\.7\.0\+cu126", r"pip install pinbuddy-\*\.whl"),
     ("no manifest", {}, "not a pinbuddy fork", ""),
 ])
@@ -180,6 +194,12 @@ def test_the_doctor_names_what_is_wrong(tmp_path, kind, variables, why, to_do):
     SPOILT[kind](copy(tmp_path))
     said = report(PYTHONPATH=tmp_path, **variables)
     assert re.search(why, said["why"]) and re.search(to_do, said["to_do"]), said
+
+
+def test_the_doctor_names_a_zip_file(tmp_path):
+    copy(tmp_path / "it")
+    said = report(PYTHONPATH=shutil.make_archive(tmp_path / "it", "zip", tmp_path / "it"))
+    assert "lies in a zip file" in said["why"] and said["fits"], said
 
 
 def test_the_doctor_without_an_entry_point_and_without_torch(run, tmp_path):

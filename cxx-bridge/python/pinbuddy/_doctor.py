@@ -12,10 +12,10 @@ from typing import Any
 
 from pinbuddy import _library, _match, _read
 
-_OFF = ("0", "false", "no", "off")
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 # As the library reads it.
 _SITE = "PINBUDDY_SITE"
+_REINSTALL = "reinstall the plug-in: pip install --force-reinstall pinbuddy-*.whl"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 # Releases whose own allocator may serve a request with a shorter cached block (pytorch/pytorch#192722), with their patch
 # releases: later ones compare sizes, earlier ones round all of them. A test compares it with `cpp/upstream.h`.
@@ -136,7 +136,7 @@ def examine() -> Report:
     report.header = match.header and str(match.header)
     if match.library is None:
         report.why = match.why
-        report.to_do = _remedy(match, plugin)
+        report.to_do = _remedy(report.torch, match, plugin)
         report.notes = _notes(report)
         return report
     library = _library.load()
@@ -203,11 +203,20 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def _remedy(match: _match.Match, plugin: dict[str, Any] | None) -> str:
+def _remedy(torch: str, match: _match.Match, plugin: dict[str, Any] | None) -> str:
     if match.expected:
         return "install the CUDA build of torch"
     if plugin is None:
         return "install a wheel from your index or a release: pip install pinbuddy-*.whl, the plug-in, or torch-*pinbuddy*.whl, the fork"
+    if match.damaged:
+        return _REINSTALL
+    if any(it["torch"] == torch for it in plugin["libraries"]):
+        # pip's own version of it, which an index may have without CUDA's.
+        version = importlib.metadata.version("torch") if _is_installed("torch") else torch
+        return (
+            "reinstall that torch from its index, and keep its headers where an image is slimmed: "
+            f"pip install --force-reinstall --no-deps torch=={version}"
+        )
     return (
         "install one of the torch versions above, or from your index or a release a plug-in whose version names yours: "
         "pip install pinbuddy-*.whl"
@@ -216,15 +225,15 @@ def _remedy(match: _match.Match, plugin: dict[str, Any] | None) -> str:
 
 def _not_loaded(report: Report, match: _match.Match, plugin: dict[str, Any] | None) -> None:
     """Why torch was imported without a library that fits."""
-    reinstall = "reinstall the plug-in: pip install --force-reinstall pinbuddy-*.whl"
     listed = (plugin or {"libraries": []})["libraries"]
     hashes = {it["torch"]: it["sha256"] for it in listed}
-    if os.environ.get(_AUTOLOAD, "1").strip().lower() in _OFF:
-        report.why, report.to_do = f"{_AUTOLOAD} is off", f"unset {_AUTOLOAD}"
+    # As torch compares it.
+    if (value := os.environ.get(_AUTOLOAD, "1")) != "1":
+        report.why, report.to_do = f"{_AUTOLOAD}={value!r} switches autoloading off, as all but 1 does", f"unset {_AUTOLOAD}"
     elif not report.entry_point:
-        report.why, report.to_do = "torch does not find the plug-in's entry point", reinstall
+        report.why, report.to_do = "torch does not find the plug-in's entry point", _REINSTALL
     elif match.library and _match.sha256(match.library) != hashes.get(report.torch):
-        report.why, report.to_do = "the plug-in's library is damaged", reinstall
+        report.why, report.to_do = "the plug-in's library is damaged", _REINSTALL
     else:
         report.why = "the library could not be loaded, and standard error says why"
-        report.to_do = f"what that line names is missing or of another release; if it is pinbuddy's, {reinstall}"
+        report.to_do = f"what that line names is missing or of another release; if it is pinbuddy's, {_REINSTALL}"

@@ -32,6 +32,8 @@ class Match:
     """Why none fits, as a sentence without a period; empty if one does."""
     expected: bool = False
     """Whether no library is expected: a PyTorch without CUDA pins no memory."""
+    damaged: bool = False
+    """Whether the plug-in has lost the library that fits."""
     header: Path | None = None
     """The header that was compared."""
 
@@ -60,9 +62,12 @@ def of_folder(folder: Path) -> Match:
 
 def manifest() -> dict[str, Any] | None:
     """What the plug-in has libraries for; ``None`` where this package came in a fork wheel."""
-    if not _MANIFEST.exists():
+    try:
+        # Also from a zip file on the path.
+        text = __spec__.loader.get_data(str(_MANIFEST))
+    except FileNotFoundError:
         return None
-    listed: dict[str, Any] = json.loads(_MANIFEST.read_text(encoding="utf-8"))
+    listed: dict[str, Any] = json.loads(text)
     return listed
 
 
@@ -95,7 +100,8 @@ def _match(folder: Path, version: str, cuda: str | None, imported: bool = False)
         return Match("none", None, why, header=header)
     library = _PACKAGE / fitting[0]["file"]
     if not library.exists():
-        return Match("none", None, f"the plug-in's {library} is missing", header=header)
+        found = "is missing" if _PACKAGE.is_dir() else "lies in a zip file, which is to be installed and taken off the path"
+        return Match("none", None, f"the plug-in's {library} {found}", damaged=True, header=header)
     return Match("plug-in", library, "", header=header)
 
 

@@ -1,4 +1,4 @@
-"""The entry point for PyTorch, ``torch.backends``, which ``import torch`` calls: loads the plug-in's library.
+"""What the entry point for PyTorch calls at the end of ``import torch``: loads the plug-in's library.
 
 Invariant: whatever fails, torch is imported all the same, and one line says why.
 """
@@ -7,7 +7,7 @@ import ctypes
 import os
 import sys
 
-from pinbuddy import _early, _match
+from pinbuddy import _early, _library, _match
 
 # As the library reads its switches.
 _ON = ("1", "true", "yes", "on")
@@ -43,6 +43,8 @@ def _load() -> str:
     match = _match.of_import(torch)
     if match.form == "plug-in":
         ctypes.CDLL(str(match.library), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        # Another package's entry point may have asked before there was a library.
+        _library.load.cache_clear()
     elif match.form != "fork":
         return "" if match.expected else match.why
     _early.prepare(torch)

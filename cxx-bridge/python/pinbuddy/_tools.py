@@ -35,7 +35,8 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     ``typed``. Returns only if that fails, with the exit status."""
     if not PROGRAM.is_file():
         return _output.lacks(PROGRAM.name)
-    sys.stdout.flush()
+    # Where standard output is closed there is nothing to flush.
+    print(end="", flush=True)
     try:
         os.execv(PROGRAM, [typed, *_with_torch(list(arguments))])
     except OSError as error:

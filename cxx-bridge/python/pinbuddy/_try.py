@@ -42,5 +42,6 @@ def become(arguments: Sequence[str], typed: str = "pinbuddy") -> int:
     variables = dict(os.environ)
     if options.plan is not None:
         variables["BUDDY_PLAN"] = options.plan
-    sys.stdout.flush()
+    # Where standard output is closed there is nothing to flush.
+    print(end="", flush=True)
     os.execve(sys.executable, [sys.executable, os.fspath(PROGRAM), "--beside-stock", *rest], variables)

@@ -86,7 +86,7 @@ impl Fork<'_> {
         let old = format!("{}.dist-info", base.stem);
         let new = format!("{stem}.dist-info");
         let texts = format!("{new}/licenses/pinbuddy");
-        let mut files = contents::ours(root, ("torch/include/pinbuddy", &texts))?;
+        let mut files = contents::ours(root, ("torch/include/pinbuddy", &texts, contents::FORK_ENTRY))?;
         let licences = contents::licences(&files, &new);
         files.extend(self.made.clone());
         let mut add = |path: String, file: NewFile| files.insert(path, file);
@@ -107,7 +107,8 @@ impl Fork<'_> {
             is_there.then(|| base.text(&path)).transpose()
         };
         if self.has_program() {
-            let entries = contents::entry_points(listed("entry_points.txt")?.unwrap_or_default());
+            let before = listed("entry_points.txt")?.unwrap_or_default();
+            let entries = contents::entry_points(before, contents::FORK_ENTRY);
             add(format!("{new}/entry_points.txt"), NewFile::text(entries));
         }
         if let Some(list) = listed("top_level.txt")? {

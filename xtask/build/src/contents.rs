@@ -13,20 +13,27 @@ use xtask_wheel::writer::NewFile;
 
 /// The command `pinbuddy`, as entry_points.txt has it.
 const SCRIPT: &str = "pinbuddy = pinbuddy.__main__:main";
-/// What torch calls at the end of its import, in the group [`BACKENDS`].
-const AUTOLOAD: &str = "pinbuddy = pinbuddy._plugin:autoload";
+/// What torch calls at the end of its import, in the group [`BACKENDS`]. Each form has a file of its own for it, since pip
+/// removes the package, which both have, with either.
+const ENTRY: &str = "cxx-bridge/python/entry.py";
+/// Its path in a fork.
+pub const FORK_ENTRY: &str = "torch/_pinbuddy.py";
+/// Its path in the plug-in.
+pub const PLUGIN_ENTRY: &str = "pinbuddy/_entry.py";
 /// The group of entry points that torch calls.
 const BACKENDS: &str = "torch.backends";
 
 /// The example that `pinbuddy try` runs: its path here, and in a wheel (`_try.py`).
 pub const EXAMPLE: (&str, &str) = ("examples/offload.py", "pinbuddy/examples/offload.py");
 
-/// The files of a wheel of ours by their path there. `places` are the folders of our headers and of the licences.
-pub fn ours(root: &Path, places: (&str, &str)) -> Result<BTreeMap<String, NewFile>> {
-    let (headers, texts) = places;
+/// The files of a wheel of ours by their path there. `places` are the folders of our headers and of the licences, and
+/// the file of the entry point.
+pub fn ours(root: &Path, places: (&str, &str, &str)) -> Result<BTreeMap<String, NewFile>> {
+    let (headers, texts, entry) = places;
     let moves = [
         ("cxx-bridge/include/pinbuddy", headers),
         ("cxx-bridge/python/pinbuddy", "pinbuddy"),
+        (ENTRY, entry),
         EXAMPLE,
         ("LICENSE", &format!("{texts}/LICENSE")),
         ("NOTICE", &format!("{texts}/NOTICE")),
@@ -53,9 +60,10 @@ pub fn licences(files: &BTreeMap<String, NewFile>, dist_info: &str) -> Vec<Strin
     found.map(str::to_owned).collect()
 }
 
-/// entry_points.txt with our command, and with what torch calls at the end of its import.
-pub fn entry_points(mut text: String) -> String {
-    for (group, entry) in [("console_scripts", SCRIPT), (BACKENDS, AUTOLOAD)] {
+/// entry_points.txt with our command, and with what torch calls at the end of its import, in that file.
+pub fn entry_points(mut text: String, file: &str) -> String {
+    let autoload = format!("pinbuddy = {}:autoload", file.trim_end_matches(".py").replace('/', "."));
+    for (group, entry) in [("console_scripts", SCRIPT), (BACKENDS, autoload.as_str())] {
         if let Some(more) = metadata::add_entry_point(&text, group, entry) {
             text = more;
         }

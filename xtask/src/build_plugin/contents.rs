@@ -49,7 +49,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &[u8]) -> Resu
     let dist_info = format!("{stem}.dist-info");
     let root = paths::root();
     let texts = format!("{dist_info}/licenses");
-    let mut files = contents::ours(root, ("pinbuddy/include/pinbuddy", &texts))?;
+    let mut files = contents::ours(root, ("pinbuddy/include/pinbuddy", &texts, contents::PLUGIN_ENTRY))?;
     let licences = contents::licences(&files, &dist_info);
     let ours = NewFile::library(program.to_vec());
     files.insert(program::IN_WHEEL.to_owned(), ours);
@@ -71,7 +71,7 @@ pub fn contents(name: &WheelName, libraries: &[Library], program: &[u8]) -> Resu
         "program_sha256": Digest::of(program).hex(),
     });
     let metadata = metadata(name, libraries, &licences)?;
-    let entries = contents::entry_points(String::new());
+    let entries = contents::entry_points(String::new(), contents::PLUGIN_ENTRY);
     let manifest = manifest(&name.version, libraries);
     files.insert(MANIFEST.to_owned(), NewFile::json(&manifest)?);
     for (name, file) in [

@@ -76,11 +76,11 @@ fn the_tag_is_true_for_all_and_the_papers_list_each() {
     let package = "pinbuddy/lib/2.8.0+cu128/libtorch_pinbuddy.so";
     assert!(contents.files[package].executable);
     assert!(contents.files["pinbuddy/bin/pinbuddy-tools"].executable);
-    assert!(contents.files.contains_key("pinbuddy/_plugin.py"));
+    assert!(contents.files.contains_key("pinbuddy/_entry.py"));
     assert_eq!(
         text(&format!("{info}/entry_points.txt")),
         "[console_scripts]\npinbuddy = pinbuddy.__main__:main\n\n\
-         [torch.backends]\npinbuddy = pinbuddy._plugin:autoload\n"
+         [torch.backends]\npinbuddy = pinbuddy._entry:autoload\n"
     );
     let example = fs::read_to_string(paths::root().join("examples/offload.py")).unwrap();
     assert_eq!(text("pinbuddy/examples/offload.py"), example);
