@@ -217,3 +217,6 @@ impl BuddyTree {
 }
 
 mod walk;
+
+#[cfg(test)]
+mod tests;
