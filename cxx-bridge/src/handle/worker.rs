@@ -225,8 +225,8 @@ impl<M: Memory> Handle<M> {
             let mut provisioner = self.cell.provisioner()?;
             (provisioner.limit(most), provisioner.progress().pinned)
         };
-        // Nobody has set the number else: it is as much as there may be.
-        if most < wanted && self.settings.count.is_some() {
+        // A number that nobody has set is as many as there may be, unless that is none.
+        if most < wanted && (most == 0 || self.settings.count.is_some()) {
             self.say_shrunk(most, wanted);
         }
         Some((wanted, before))
