@@ -331,6 +331,7 @@ mod ffi {
         fn lacks(self: &StreamPlan, region: usize) -> bool;
         fn reserved(self: &StreamPlan, region: usize, base: usize, held: usize, is_oversize: bool);
         fn region_refused(self: &StreamPlan, device: i8, why: &str);
+        fn too_much_longer(self: &StreamPlan, device: i8, bytes: usize) -> bool;
         fn end_reserve(self: &StreamPlan, all: bool) -> Vec<IdleRegion>;
         fn give_back(self: &StreamPlan, why: GiveBack) -> Vec<IdleRegion>;
         fn take_dropped(self: &StreamPlan) -> Vec<IdleRegion>;

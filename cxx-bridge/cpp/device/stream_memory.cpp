@@ -12,7 +12,6 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/util/ScopeExit.h>
 
-#include <string>
 #include <vector>
 
 #include "../pending_blocks.h"
@@ -28,9 +27,6 @@ c10::cuda::CUDAStream stream_named(std::uint64_t name) {
   return c10::cuda::CUDAStream::unpack3(
       static_cast<std::int64_t>(name) >> 8, static_cast<c10::DeviceIndex>(name), c10::DeviceType::CUDA);
 }
-
-// Regions that `roundup_power2_divisions` lengthens by more are not taken: nobody can use the rest.
-constexpr std::size_t kMostRoundedUp = std::size_t{20} << 20;
 
 // Whether the allocator below has a segment of exactly this length here: to ask for that takes no list of all its blocks. It throws
 // for expandable segments.
@@ -81,11 +77,7 @@ StreamMemory::StreamMemory(const Around& around, Peaks& peaks, c10::cuda::CUDASt
     regions_[index].bytes = bytes;
     longer += round_up(bytes) - bytes;
   }
-  if (longer > kMostRoundedUp) {
-    plan_.region_refused(
-        stream.device_index(),
-        "roundup_power2_divisions makes its regions " + std::to_string(longer >> 20) +
-            " MiB longer; plan and run without it, a plan rounds nothing up");
+  if (plan_.too_much_longer(stream.device_index(), longer)) {
     drop();
   }
 }

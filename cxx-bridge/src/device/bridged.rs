@@ -1,5 +1,7 @@
 //! A stream's plan, and what PyTorch's allocator says that it does, as the bridge has them. Thin: translates.
 
+use pinbuddy_plan::device::SHARED;
+
 use super::Recording;
 use super::process::{device_refused, device_trace, on_record};
 use super::stream::StreamPlan;
@@ -29,6 +31,21 @@ impl StreamPlan {
 
     pub(crate) fn region_refused(&self, device: i8, why: &str) {
         device_refused(device, self.refused(), why);
+    }
+
+    /// Whether `roundup_power2_divisions` makes regions so many bytes longer, which nobody can use, that the plan is not used.
+    pub(crate) fn too_much_longer(&self, device: i8, bytes: usize) -> bool {
+        let is_too_much = bytes as u64 > SHARED;
+        if is_too_much {
+            let longer = bytes >> 20;
+            self.region_refused(
+                device,
+                &format!(
+                    "roundup_power2_divisions makes its regions {longer} MiB longer; plan and run without it, a plan rounds nothing up"
+                ),
+            );
+        }
+        is_too_much
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::MIB;
 use super::blocks::{Block, Id, Pool, State};
-use super::torch::Torch;
+use super::torch::{SHARED, Torch};
 
 /// Addresses of a range: enough for any program. PyTorch reserves 9/8 of the device's memory.
 const RANGE: u64 = 1 << 50;
@@ -16,7 +16,7 @@ impl Pool {
     fn page(self) -> u64 {
         match self {
             Self::Small => 2 * MIB,
-            Self::Large => 20 * MIB,
+            Self::Large => SHARED,
         }
     }
 }

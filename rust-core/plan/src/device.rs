@@ -16,7 +16,7 @@ mod tests;
 mod trial;
 
 pub use pinbuddy_device::planned::asked_for;
-pub use pinbuddy_device::{Act, Kind, LENT_FROM, Rival, allowance};
+pub use pinbuddy_device::{Act, Kind, LENT_FROM, Rival, SHARED, allowance};
 
 use crate::file::Plan;
 use crate::file::device::{DevicePlan, Stream};

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use pinbuddy_plan::Options;
-use pinbuddy_plan::device::{DeviceRecord, Rival, allowance};
+use pinbuddy_plan::device::{DeviceRecord, Rival, SHARED, allowance};
 use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Act, Device, Kind};
@@ -17,7 +17,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
 
 /// The longest segment that PyTorch makes of a request of less than 10 MiB.
-const SEGMENT: i64 = 20 << 20;
+const SEGMENT: i64 = SHARED as i64;
 
 const PROGRAMS: usize = 150;
 
