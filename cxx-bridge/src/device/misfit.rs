@@ -86,7 +86,7 @@ fn few(Served { served, asked }: Served) -> String {
 fn too_much(plan: &DevicePlan, Served { asked, .. }: Served) -> Option<String> {
     let recorded: u64 = plan.plans.iter().map(|(_, plan)| plan.facts.requests).sum();
     let regions: u64 = planned().map(|(_, plan)| plan.most()[0]).sum();
-    let without: u64 = planned().map(|(_, plan)| plan.most_beside()).sum::<Option<u64>>()?;
+    let without: u64 = planned().map(|(_, plan)| plan.most_without()).sum::<Option<u64>>()?;
     let is_more = asked as u64 * 2 >= recorded && regions > without + allowance(without);
     let [regions, without] = [regions, without].map(Bytes);
     is_more.then(|| {

@@ -44,14 +44,14 @@ impl From<Borrowed> for Placed {
     }
 }
 
-/// Acts on the slots; the default answer if there are none, or they are retired, which a panic does.
+/// Acts on the slots, or a model; the default answer if there are none, or they are retired, which a panic does.
 #[inline]
-fn caught<S, T: Default>(retired: &Cell<bool>, slots: Option<S>, act: impl FnOnce(S) -> T) -> T {
-    let Some(slots) = slots.filter(|_| !retired.get()) else {
+pub(super) fn caught<S, T: Default>(retired: &Cell<bool>, of: Option<S>, act: impl FnOnce(S) -> T) -> T {
+    let Some(of) = of.filter(|_| !retired.get()) else {
         return T::default();
     };
-    // Unwind safety: the slots are never used again.
-    catch_unwind(AssertUnwindSafe(|| act(slots))).unwrap_or_else(|_| {
+    // Unwind safety: they are never used again.
+    catch_unwind(AssertUnwindSafe(|| act(of))).unwrap_or_else(|_| {
         retired.set(true);
         T::default()
     })

@@ -19,11 +19,11 @@ use crate::lock::Lock;
 use crate::pending::PendingQueues;
 use crate::record::device::DeviceTrace;
 
-mod beside;
 mod events;
+mod model;
 mod regions;
 
-use beside::Beside;
+use model::Model;
 use regions::Region;
 
 /// PyTorch counts blocks as whole numbers of so many bytes.
@@ -60,7 +60,7 @@ struct State {
     counted: Counted,
     /// What [`Counted::most`] was before its peaks began anew.
     most: [u64; 2],
-    beside: Beside,
+    model: Model,
     /// Memory was short: so many requests are left to PyTorch's allocator before the regions are taken again.
     waits: usize,
     /// A request got memory here that was nowhere else: so do so many that follow.
@@ -83,8 +83,8 @@ enum Phase {
 struct Block {
     placed: Placed,
     length: Length,
-    /// Its number beside the plan.
-    beside: Option<u32>,
+    /// Its number in the model.
+    in_model: Option<u32>,
     /// Other streams.
     uses: Vec<u64>,
     /// Events that are outstanding.
@@ -106,7 +106,7 @@ impl StreamPlan {
             deferred: VecDeque::new(),
             counted: Counted::default(),
             most: [0; 2],
-            beside: Beside::default(),
+            model: Model::default(),
             waits: 0,
             borrows: 0,
             given_back: 0,
@@ -210,8 +210,8 @@ impl StreamPlan {
         if let Some(trace) = self.trace {
             trace.request(address, ask.rounded, self.stream, false);
         }
-        let beside = state.beside.came(bytes, &state.counted);
-        let block = Block { placed, length, beside, uses: Vec::new(), events: 0 };
+        let in_model = state.model.came(bytes, &state.counted);
+        let block = Block { placed, length, in_model, uses: Vec::new(), events: 0 };
         state.live.insert(address, block);
         Place { address, bytes }
     }
@@ -247,7 +247,7 @@ impl StreamPlan {
         if let Some(trace) = self.trace {
             trace.done(block.placed.address);
         }
-        state.beside.over(block.beside);
+        state.model.over(block.in_model);
         state.places.release(block.placed);
     }
 
@@ -291,9 +291,9 @@ impl StreamPlan {
     }
 
     /// What PyTorch's allocator would have reserved for the same requests, by those that were looked at; none if that is not known.
-    pub(crate) fn most_beside(&self) -> Option<u64> {
+    pub(crate) fn most_without(&self) -> Option<u64> {
         let state = self.state.lock();
-        state.beside.most(state.most()[1])
+        state.model.most(state.most()[1])
     }
 
     /// What the plan has counted, and how often regions were given back.

@@ -2,36 +2,24 @@
 //!
 //! Invariant: no panic leaves this file. After one nothing is known.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
 
 use pinbuddy_plan::device::Rival;
 
+use super::super::places::caught;
 use super::super::tally::Counted;
 
-#[derive(Debug)]
-pub(super) struct Beside {
-    /// None after a panic.
-    rival: Option<Rival>,
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    rival: Rival,
+    retired: Cell<bool>,
     /// The most bytes that blocks had when a request was looked at last.
     used: u64,
 }
 
-impl Default for Beside {
-    fn default() -> Self {
-        Self { rival: Some(Rival::default()), used: 0 }
-    }
-}
-
-impl Beside {
+impl Model {
     fn change<T: Default>(&mut self, act: impl FnOnce(&mut Rival) -> T) -> T {
-        let Some(rival) = &mut self.rival else {
-            return T::default();
-        };
-        // Unwind safety: the model is never used again.
-        catch_unwind(AssertUnwindSafe(|| act(rival))).unwrap_or_else(|_| {
-            self.rival = None;
-            T::default()
-        })
+        caught(&self.retired, Some(&mut self.rival), act)
     }
 
     /// A block was handed out, which is counted; its number here.
@@ -58,6 +46,7 @@ impl Beside {
     /// What PyTorch's allocator would have reserved in a whole run whose blocks had so many bytes at most: as much more than what was
     /// seen as these are.
     pub(super) fn most(&self, used: u64) -> Option<u64> {
-        Some(self.rival.as_ref()?.peak() + used.saturating_sub(self.used))
+        let peak = self.rival.peak() + used.saturating_sub(self.used);
+        (!self.retired.get()).then_some(peak)
     }
 }
