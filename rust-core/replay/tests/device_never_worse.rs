@@ -133,7 +133,7 @@ fn runs_that_differ_gain_on_average_and_few_lose_more_than_a_segment() {
     // When other streams are done decides no more about a plan than a few programs.
     assert!(delayed.planned * 20 >= changed.planned * 19, "{all:?}");
     for fate in all {
-        assert!(fate.worse * 5 <= PROGRAMS && fate.mean() < -0.02, "{all:?}");
+        assert!(fate.worse * 14 <= PROGRAMS && fate.mean() < -0.05, "{all:?}");
     }
 }
 
@@ -151,11 +151,12 @@ fn data_parallel(acts: impl Fn(&Ddp, usize, &mut Chance) -> Vec<Act>) -> Fate {
 }
 
 /// None should be worse off; 12 of 150 were while a lane took for its place what other streams were done with, and 6 before plans were
-/// tried with frees in other orders.
+/// tried with frees in other orders. Six more have no plan since what a longer phase loses may be no more than a segment or three
+/// percent; all together reserve less since then.
 #[test]
 fn data_parallel_trainings_gain_whenever_other_streams_are_done() {
     let fate = data_parallel(Ddp::acts);
-    assert!(fate.planned * 20 >= PROGRAMS * 17, "{fate:?}");
+    assert!(fate.planned * 20 >= PROGRAMS * 16, "{fate:?}");
     assert!(fate.mean() < -0.06, "{fate:?}");
 }
 

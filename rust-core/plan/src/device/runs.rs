@@ -1,5 +1,5 @@
 //! What plans are tried on: the record, what a longer run would do, other orders of iterations and of frees where the record's looks
-//! like chance, and phases that last longer.
+//! like chance, and what a program does that goes on: phases last longer, or all comes again.
 
 use std::cell::OnceCell;
 
@@ -8,6 +8,7 @@ use pinbuddy_device::replay::Replay;
 use pinbuddy_device::{Act, Kind, SHARED, allowance};
 
 use super::acts::most_and_whether_let_go;
+use super::lives::Lives;
 use super::longer::longer;
 use super::orders::Iterations;
 use super::trial::{Reserved, above};
@@ -32,6 +33,8 @@ pub(super) struct Others<'t> {
     /// Whether there is no more time: some may be missing then, and nothing is replayed any more.
     is_over: &'t dyn Fn() -> bool,
     made: OnceCell<Differing>,
+    /// All of it again, with what is reserved then without a plan; none if there is no time.
+    again: OnceCell<Option<(Vec<Act>, u64)>>,
 }
 
 /// Each with what is reserved in it without a plan.
@@ -44,12 +47,18 @@ struct Differing {
 
 impl<'t> Others<'t> {
     pub(super) fn of(own: &'t OneDevice, behind: Option<Kind>, is_over: &'t dyn Fn() -> bool) -> Self {
-        Self { own, behind, is_over, made: OnceCell::new() }
+        Self { own, behind, is_over, made: OnceCell::new(), again: OnceCell::new() }
     }
 
     fn differing(&self) -> &Differing {
-        let Self { own, behind, is_over, ref made } = *self;
+        let Self { own, behind, is_over, ref made, .. } = *self;
         made.get_or_init(|| Differing::of(own, behind, is_over))
+    }
+
+    fn again(&self) -> Option<&(Vec<Act>, u64)> {
+        let front = Front { behind: self.behind, is_over: self.is_over };
+        let of = || front.without(again(&self.own.acts().collect::<Vec<Act>>()));
+        self.again.get_or_init(of).as_ref()
     }
 }
 
@@ -95,6 +104,8 @@ pub(super) struct Runs<'t> {
     runs: Vec<Vec<Act>>,
     /// How many acts of the first run are the record's.
     record: usize,
+    /// Whether most of the record is one loop.
+    is_loop: bool,
     others: &'t Others<'t>,
     /// The record up to the last clear behind which a large pool is made, in pieces that each end with such a clear.
     looks: Vec<Vec<Act>>,
@@ -122,6 +133,8 @@ impl<'t> Runs<'t> {
             let at = |moment| stream.act_at(moment).unwrap_or(acts.len());
             Some((at(before.start)..at(before.end), at(last.start)..at(last.end)))
         });
+        let count = main.map_or(0, |(_, it)| it.how().iterations());
+        let is_loop = last.as_ref().is_some_and(|(_, last)| last.len() * count * 2 > acts.len());
         let longer = last.map(|(before, last)| (last.end, longer(&acts, before, last)));
         // Of a loop that goes on: another one would need more and more.
         let in_use = |acts: &[Act]| most_and_whether_let_go(acts.iter().copied()).0;
@@ -137,7 +150,7 @@ impl<'t> Runs<'t> {
             None => vec![acts],
         };
         let front = Front { behind, is_over: others.is_over };
-        let mut all = Self { runs, record, others, looks, may_hold: Vec::new(), front };
+        let mut all = Self { runs, record, is_loop, others, looks, may_hold: Vec::new(), front };
         all.may_hold = all.held(&none()).into_iter().map(|it| it + most / SEEN).collect();
         all
     }
@@ -181,16 +194,16 @@ impl<'t> Runs<'t> {
         Some(most)
     }
 
-    /// Whether more is reserved with these plans in another order than without; or, where phases last longer, so much more that it is
-    /// not worth their gain in the other runs: as much, and the [`allowance`].
-    pub(super) fn needs_order(&self, plans: &Planned, gain: u64) -> bool {
+    /// Whether more is reserved with these plans in another order than without; or, where the program goes on, more than the
+    /// [`allowance`].
+    pub(super) fn needs_order(&self, plans: &Planned) -> bool {
         let Differing { orders, phases } = self.others.differing();
-        let last_longer = phases.as_ref().is_some_and(|(run, without)| {
-            let most = without + gain + allowance(*without);
-            self.front.is_above(run, plans, most)
-        });
+        let all = || if self.is_loop { None } else { self.others.again() };
+        let goes_on = phases.as_ref().or_else(all).map(|(run, without)| (run, without + allowance(*without)));
         // Once there is no more time some are missing.
-        last_longer || orders.iter().any(|it| self.front.is_above(&it.0, plans, it.1)) || self.is_over()
+        goes_on.is_some_and(|(run, most)| self.front.is_above(run, plans, most))
+            || orders.iter().any(|it| self.front.is_above(&it.0, plans, it.1))
+            || self.is_over()
     }
 
     /// Whether nothing is replayed any more.
@@ -241,6 +254,13 @@ impl Front<'_> {
         }
         Some(())
     }
+}
+
+/// The acts twice, with what is never freed made once.
+fn again(acts: &[Act]) -> Vec<Act> {
+    let lives = Lives::of(acts);
+    let passes = (0..acts.len()).filter(|at| !lives.stays(*at));
+    acts.iter().copied().chain(passes.map(|at| acts[at])).collect()
 }
 
 /// The acts up to the last clear behind which a large pool is made, in pieces that each end with such a clear.

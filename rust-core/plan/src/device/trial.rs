@@ -22,6 +22,9 @@ const WORTH_IT: u64 = 500;
 /// A plan is better than another only by more than one part in so many; else the one that was tried first is as good.
 const AS_GOOD: u64 = 1000;
 
+/// Regions that can be given back may take more by one part in so many: half of what a plan may lose to the best there is.
+const APART: u64 = 400;
+
 /// So many times a search for places asks whether to stop, before it does: a second or some. For few requests it asks more often.
 const MOST_QUESTIONS: usize = 1 << 10;
 const MOST_OF_FEW: usize = 1 << 14;
@@ -199,7 +202,7 @@ impl<'t> Trial<'t> {
             if self.chosen_for(stream).is_none() {
                 self.winners[stream] = None;
             }
-            let most = above(self.of(self.best), AS_GOOD).min(is_worth_it(self));
+            let most = above(self.of(self.best), APART).min(is_worth_it(self));
             self.search(stream, false, most);
         }
     }
@@ -292,9 +295,8 @@ impl<'t> Trial<'t> {
         let came = self.runs.came(&plans)?;
         let tried = Tried { stream: own.number, how: candidate.how(), reserved: came.reserved };
         self.tried.push(tried);
-        let gain = self.of(self.without).saturating_sub(self.of(tried.reserved));
-        let is_better = gain > 0;
-        if is_better && self.runs.needs_order(&plans, gain) {
+        let is_better = self.of(tried.reserved) < self.of(self.without);
+        if is_better && self.runs.needs_order(&plans) {
             // What was not replayed to its end says nothing of orders.
             self.needs_order += usize::from(!self.runs.is_over());
             return None;

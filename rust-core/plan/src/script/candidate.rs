@@ -27,6 +27,15 @@ pub enum How {
     Iterations(usize),
 }
 
+impl How {
+    pub(crate) fn iterations(self) -> usize {
+        match self {
+            Self::Whole => 1,
+            Self::Iterations(count) => count,
+        }
+    }
+}
+
 /// So many that are steady are tried; and after the whole record, so many that are not.
 const MOST_STEADY: usize = 2;
 const MOST_UNSTEADY: usize = 3;
