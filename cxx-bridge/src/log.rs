@@ -14,7 +14,7 @@ use crate::lock;
 use pinbuddy_store::launcher;
 
 /// Behind the first warning.
-const EXPLAINED: &str = " (see: pinbuddy explain)";
+const EXPLAINED: &str = " (see: pinbuddy explain MESSAGE)";
 
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Warn as u8);
 

@@ -42,7 +42,7 @@ def overhead(machine: Machine, results: Results) -> None:
 TRAININGS = ["gpt2", "gpt2-for-each", "gpt2-recompute", "gpt2-accumulated", "resnet50", "resnet50-large"]
 EFFICIENCY, OFF = 0.99, 1.0  # the least of what a plan reserves that is in use at most; percent that the model may be off
 PATIENCE = "20"  # seconds in which a plan is looked for
-DEVICE_GB = "80"  # of which none of them needs so much
+DEVICE_MB = "80000"  # of which none of them needs so much
 
 
 def trainings(machine: Machine, results: Results) -> None:
@@ -97,4 +97,4 @@ def _training(machine: Machine, name: str, folder: Path, results: Results) -> tu
 def _train(machine: Machine, name: str, fork: bool, more: dict, snapshot: Path | None = None) -> list:
     """The most that was reserved, what was at the end, and the most that was requested at once."""
     command = [machine.python(fork), ROOT / "tests/programs/device_trainings.py", name, *([snapshot] if snapshot else [])]
-    return printed(command, {**machine.environ, **more, "PINBUDDY_SIM_DEVICE_GB": DEVICE_GB})
+    return printed(command, {**machine.environ, **more, "PINBUDDY_SIM_DEVICE_MB": DEVICE_MB})

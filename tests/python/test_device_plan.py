@@ -84,7 +84,9 @@ def test_a_plan_of_another_world_size_is_not_used_and_can_be_made_anew(run, plan
     assert "is not used" in warning and "2" in warning, warning
     (warning,) = run(TRAINING, **named, BUDDY_PLAN_UPDATE="1").warnings
     assert "made anew" in warning, warning
-    again = run(TRAINING, **named).quiet.value
+    again = run(TRAINING, **named, BUDDY_LOG="info")
+    assert f"has places as the plan in {ranked} says" in again.stderr
+    again = again.value
     assert again["device"][0]["hits"] == again["asked"]
 
 

@@ -199,6 +199,7 @@ def test_a_plan_has_a_row_and_its_regions_are_counted():
     segments = [segment("planned", GIB, 0, 0), *STATS["segments"]]
     table = _summary.summary(STATS | {"plan": counts, "segments": segments})
     assert cells(table, "Segments by kind")[0].startswith("1 planned, 1 large")
+    assert cells(table, "Largest free block") == ["1 GiB outside the plan"]
     text = " ".join(it.strip("| ") for it in table.splitlines()[-6:])
     assert "98.7 % of 1000 requests got their place; 3 found it taken, 10 not in the plan, 2 times out of step" in text
     assert "1 time back in step, 1 time given up" in text

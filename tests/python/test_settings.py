@@ -19,7 +19,7 @@ def test_settings_are_reported_when_torch_is_imported(run):
     bad, unknown = sorted(run(ONLY_IMPORTED, BUDDY_THRESHOLD_MB="much", BUDDY_TYPO="1", PINBUDDY_SIM_DEVICES="0").warnings)
     assert "BUDDY_THRESHOLD_MB" in bad and "BUDDY_TYPO is no setting" in unknown
     # The first one says where messages are explained.
-    assert (bad + unknown).count("(see: pinbuddy explain)") == 1
+    assert (bad + unknown).count("(see: pinbuddy explain MESSAGE)") == 1
 
 
 @pytest.mark.parametrize("quiet", [{"BUDDY_DISABLE": "1"}, {"BUDDY_LOG": "off"}])

@@ -82,6 +82,9 @@ fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
     if near.is_empty() && defined.is_none() {
         return elsewhere(asked, out);
     }
+    if !near.is_empty() {
+        writeln!(out, "No message of pinbuddy's has these words. What comes nearest:\n")?;
+    }
     near.iter().take(MOST_NEAR).try_for_each(|it| it.write(out))?;
     Ok(true)
 }

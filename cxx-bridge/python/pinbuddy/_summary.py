@@ -98,8 +98,9 @@ def _counts(engine: Counters) -> list[str]:
 
 
 def _facts(stats: Stats, engine: Counters) -> list[str]:
+    is_planned = any(it["kind"] == "planned" for it in stats["segments"])
     facts = {
-        "Largest free block": _short(engine["largest_free_run_bytes"]),
+        "Largest free block": _short(engine["largest_free_run_bytes"]) + (" outside the plan" if is_planned else ""),
         "Fragmentation": f"{100 * fragmentation(stats['segments']):.1f} %",
         "Hit rate": _hit_rate(engine),
         "Segments by kind": _kinds(stats["segments"]),

@@ -31,6 +31,7 @@ use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_store::Memory;
 
 use crate::config::Config;
+use crate::log;
 use crate::plan::{self, Choice, Decided, Place};
 
 pub use record::Recording;
@@ -60,6 +61,13 @@ fn choose_at(place: &Place, config: &Config, torch: &str) -> (Choice<DevicePlan>
         // Of a run of few requests in which nothing came again, perhaps since it failed in its first step. It plans nothing, so this
         // one may be the first.
         Choice::Use(none) if none.plans.is_empty() => plan::to_be_recorded(place, run, said),
+        Choice::Use(plan) => {
+            // The line of `auto` names the file.
+            if !place.is_kept() {
+                log::info(|| format!("device memory has places as the plan in {} says", place.path.display()));
+            }
+            (Choice::Use(plan), said)
+        }
         choice => (choice, said),
     }
 }

@@ -200,6 +200,7 @@ fn standing(of: &Stats, pinned: u64) -> String {
     match (pinned, idle) {
         (0, _) => " (nothing is pinned)".to_owned(),
         (_, 0) => format!(" ({} are pinned, none of it idle)", Bytes(pinned)),
+        _ if run == 0 => format!(" ({} are pinned, {} of it idle, in the plan's places)", Bytes(pinned), Bytes(idle)),
         _ => {
             format!(" ({} are pinned, {} of it idle, at most {} in one piece)", Bytes(pinned), Bytes(idle), Bytes(run))
         }
@@ -219,5 +220,7 @@ mod tests {
         (of.idle_bytes, of.largest_free_run_bytes) = (3 << 20, 1 << 20);
         let expected = " (5 MiB are pinned, 3 MiB of it idle, at most 1 MiB in one piece)";
         assert_eq!(standing(&of, pinned), expected);
+        of.largest_free_run_bytes = 0;
+        assert_eq!(standing(&of, pinned), " (5 MiB are pinned, 3 MiB of it idle, in the plan's places)");
     }
 }

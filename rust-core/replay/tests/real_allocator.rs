@@ -98,7 +98,7 @@ fn run(name: &str, kind: Kind, arguments: &[&str]) -> (History, [u64; 2]) {
     let library = simulator.join("libpinbuddy_cuda_sim.so");
     let mut command = Command::new(python);
     let script = command.arg(folder.join(arguments[0])).args(&arguments[1..]);
-    script.arg(&path).env("PINBUDDY_SIM_DEVICE_GB", "80");
+    script.arg(&path).env("PINBUDDY_SIM_DEVICE_MB", "80000");
     script.env("LD_PRELOAD", library).env("LD_LIBRARY_PATH", &simulator);
     script.env("PYTORCH_CUDA_ALLOC_CONF", setting).env("PINBUDDY_SIM_QUIET", "1");
     let output = command.output().expect("the program starts");
