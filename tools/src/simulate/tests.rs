@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use pinbuddy_replay::workload::Workload;
+use table::Table;
 use tempfile::NamedTempFile;
 
 use super::*;
@@ -37,8 +38,6 @@ fn tables() {
         insta::assert_snapshot!(name, Table(&comparison, &Kind::ALL).to_string());
     }
 }
-
-use table::Table;
 
 #[test]
 fn json() {
@@ -100,7 +99,8 @@ fn a_file_is_replayed_as_what_it_was_written_from() {
 }
 
 #[test]
-fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused() {
+fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused_as_is_what_is_no_file_and_no_workload() {
+    insta::assert_snapshot!("missing", open("no/such").err().unwrap().to_string());
     let mut file = NamedTempFile::new().unwrap();
     let device = r#"{"format":"pinbuddy-trace","version":4,"memory":"both"}
 {"t":1,"op":"alloc","id":1,"bytes":20,"device":0,"stream":0}"#;
@@ -110,12 +110,6 @@ fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused() {
     assert!(refused.contains("pinbuddy plan is for those"), "{refused}");
     writeln!(file, r#"{{"t":2,"op":"alloc","id":2,"bytes":5000}}"#).unwrap();
     assert_eq!(comparison(&[&path]).policies["stock"].allocations, 1);
-}
-
-#[test]
-fn what_is_no_file_and_no_workload_is_said() {
-    let error = open("no/such").err().unwrap();
-    insta::assert_snapshot!("missing", error.to_string());
 }
 
 /// The run saw late that the stream was done, which another allocator would have seen in time.
