@@ -44,11 +44,9 @@ enum Act {
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
-        6 => (0..6_u32, 1..20_usize)
-            .prop_map(|(thread, granules)| Act::Request { thread, granules }),
+        6 => (0..6_u32, 1..20_usize).prop_map(|(thread, granules)| Act::Request { thread, granules }),
         2 => (1..40_usize).prop_map(|granules| Act::Borrow { granules }),
-        2 => (0..6_u32, 1..40_usize)
-            .prop_map(|(thread, granules)| Act::Lend { thread, granules }),
+        2 => (0..6_u32, 1..40_usize).prop_map(|(thread, granules)| Act::Lend { thread, granules }),
         6 => any::<usize>().prop_map(|which| Act::Free { which }),
         1 => (0..6_u32).prop_map(|thread| Act::Iteration { thread }),
         1 => (0..6_u32).prop_map(|thread| Act::Ended { thread }),
@@ -119,23 +117,21 @@ proptest! {
                         prop_assert!(it.address % BASE + it.bytes <= layout.regions[region]);
                         model.take(it.address, it.bytes, Held::Borrowed(it));
                     }
-                    Some(Lent::Needs(Some(slot), region)) => {
-                        prop_assert_eq!(slots.serve_needed(slot), None);
+                    Some(Lent::Needs(slot, region)) => {
+                        prop_assert_eq!(slot.and_then(|it| slots.serve_needed(it)), None);
                         prop_assert!(gone.contains(&region));
                         gone.retain(|&it| it != region);
                         slots.pinned(region, BASE * (region + 1));
-                        let before = slots.counts();
-                        let it = slots.serve_needed(slot).unwrap();
-                        let after = slots.counts();
-                        prop_assert_eq!(before.misses + before.unplanned, after.misses + after.unplanned + 1);
-                        model.take(it.address, slots.bytes_of(slot), Held::Slot(slot));
-                    }
-                    Some(Lent::Needs(None, region)) => {
-                        prop_assert!(gone.contains(&region));
-                        gone.retain(|&it| it != region);
-                        slots.pinned(region, BASE * (region + 1));
-                        let it = slots.lend_any(granules * GRANULE).unwrap();
-                        model.take(it.address, it.bytes, Held::Borrowed(it));
+                        if let Some(slot) = slot {
+                            let before = slots.counts();
+                            let it = slots.serve_needed(slot).unwrap();
+                            let after = slots.counts();
+                            prop_assert_eq!(before.misses + before.unplanned, after.misses + after.unplanned + 1);
+                            model.take(it.address, slots.bytes_of(slot), Held::Slot(slot));
+                        } else {
+                            let it = slots.lend_any(granules * GRANULE).unwrap();
+                            model.take(it.address, it.bytes, Held::Borrowed(it));
+                        }
                     }
                     None => {}
                 },
@@ -236,13 +232,11 @@ fn requests_that_differ_at_random_cost_little() {
 fn an_iteration_mark_puts_the_lane_back() {
     let sizes = [5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5, 6];
     let mut slots = pinned(&row(&sizes));
-    let first: Vec<_> = (0..3).map(|at| slots.request(0, sizes[at] * GRANULE)).collect();
-    for taken in first.iter().flatten() {
-        slots.release(taken.slot);
-    }
+    let three = |slots: &mut Slots| [0, 1, 2].map(|at| slots.request(0, sizes[at] * GRANULE));
+    let first = three(&mut slots);
+    assert!(first.iter().flatten().all(|it| slots.release(it.slot)));
     slots.iteration(0);
-    let again: Vec<_> = (0..3).map(|at| slots.request(0, sizes[at] * GRANULE)).collect();
-    assert_eq!(first, again);
+    assert_eq!(first, three(&mut slots));
     assert_eq!(slots.counts().resyncs, 1);
 }
 
@@ -264,19 +258,17 @@ fn what_the_plan_leaves_idle_is_lent_and_comes_back() {
 
 #[test]
 fn layouts_that_cannot_be_are_refused() {
-    let good = row(&[1, 2]);
-    let with = |change: &dyn Fn(&mut Layout)| {
-        let mut layout = good.clone();
-        change(&mut layout);
-        Slots::new(&layout).err().map(|it| it.to_string())
-    };
-    assert_eq!(with(&|_| {}), None);
-    let wrong = [
-        with(&|it| it.slots[1].bytes = 5),
-        with(&|it| it.slots[1].bytes = 0),
-        with(&|it| it.slots[1].offset = usize::MAX - 4095),
-        with(&|it| it.slots[0].region = 1),
-        with(&|it| it.lanes[0].period[1] = 2),
+    let wrong: [fn(&mut Layout); 5] = [
+        |it| it.slots[1].bytes = 5,
+        |it| it.slots[1].bytes = 0,
+        |it| it.slots[1].offset = usize::MAX - 4095,
+        |it| it.slots[0].region = 1,
+        |it| it.lanes[0].period[1] = 2,
     ];
-    assert!(wrong.iter().all(Option::is_some), "{wrong:?}");
+    for change in wrong {
+        let mut layout = row(&[1, 2]);
+        assert!(Slots::new(&layout).is_ok());
+        change(&mut layout);
+        assert!(Slots::new(&layout).is_err(), "{layout:?}");
+    }
 }
