@@ -19,34 +19,22 @@ use std::process::Command;
 
 use bindgen::callbacks::{EnumVariantCustomBehavior, EnumVariantValue, ParseCallbacks};
 
-/// What to take from the headers, by kind.
+/// What to take from the headers, by kind: names, between spaces.
 struct Selection {
-    newtype_enums: &'static [&'static str],
-    types: &'static [&'static str],
-    constants: &'static [&'static str],
+    newtype_enums: &'static str,
+    types: &'static str,
+    constants: &'static str,
 }
 
 const CUDA13: Selection = Selection {
-    newtype_enums: &[
-        "cudaDeviceAttr",
-        "cudaDriverEntryPointQueryResult",
-        "cudaError",
-        "cudaMemcpyKind",
-        "cudaMemoryType",
-        "cudaStreamCaptureMode",
-        "cudaStreamCaptureStatus",
-    ],
-    types: &["cudaDeviceProp", "cudaFuncAttributes", "cudaLaunchConfig_st", "dim3"],
-    constants: &[
-        "CUDART_VERSION",
-        "cudaEvent(DisableTiming|Interprocess)",
-        "cudaEventRecordExternal",
-        "cudaEventWaitExternal",
-        "cudaStreamNonBlocking",
-    ],
+    newtype_enums: "cudaDeviceAttr cudaDriverEntryPointQueryResult cudaError cudaMemcpyKind cudaMemoryType \
+                    cudaStreamCaptureMode cudaStreamCaptureStatus",
+    types: "cudaDeviceProp cudaFuncAttributes cudaLaunchConfig_st dim3",
+    constants: "CUDART_VERSION cudaEvent(DisableTiming|Interprocess) cudaEventRecordExternal cudaEventWaitExternal \
+                cudaStreamNonBlocking",
 };
 
-const CUDA12: Selection = Selection { newtype_enums: &[], types: &["cudaDeviceProp"], constants: &["CUDART_VERSION"] };
+const CUDA12: Selection = Selection { newtype_enums: "", types: "cudaDeviceProp", constants: "CUDART_VERSION" };
 
 #[test]
 #[ignore = "needs LIBCLANG_PATH and PINBUDDY_CUDA_INCLUDE, which `cargo xtask test` sets"]
@@ -96,13 +84,13 @@ fn generate(include: &str, selection: &Selection) -> String {
         .merge_extern_blocks(true)
         .prepend_enum_name(false)
         .allowlist_recursively(true);
-    for name in selection.newtype_enums {
+    for name in selection.newtype_enums.split_whitespace() {
         builder = builder.newtype_enum(name).allowlist_type(name);
     }
-    for name in selection.types {
+    for name in selection.types.split_whitespace() {
         builder = builder.allowlist_type(name);
     }
-    for name in selection.constants {
+    for name in selection.constants.split_whitespace() {
         builder = builder.allowlist_var(name);
     }
     builder
