@@ -9,4 +9,3 @@ mod never_worse;
 mod other_inputs;
 mod plans;
 mod real_allocator;
-mod rounds_threads;

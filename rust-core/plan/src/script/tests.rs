@@ -1,5 +1,4 @@
 //! What is placed, compared with what the record says: no two requests that lived at once overlap.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
 
