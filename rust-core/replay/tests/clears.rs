@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
-use pinbuddy_plan::{Options, Record, plan};
+use pinbuddy_plan::{Options, plan};
 use pinbuddy_replay::workload::Workload;
 use pinbuddy_slots::Slots;
+
+use crate::programs::record;
 
 /// What a run asks for. A block may be used again as soon as it is freed: streams are done by then.
 fn events(steps: u32) -> Vec<Op> {
@@ -54,10 +56,7 @@ fn second_run(events: &[Op], mut slots: Slots) -> (u32, Vec<(u64, u64)>) {
 fn nothing_is_pinned_after_the_warm_up_and_a_last_clear_returns_all_that_is_idle() {
     // Steps of the run that is recorded, and of the other: as many, more, fewer, and an end while a state is staged.
     for (recorded, steps) in [(25, 25), (25, 55), (40, 30), (25, 52)] {
-        let mut record = Record::new(u32::MAX);
-        for event in events(recorded) {
-            assert!(record.push(event));
-        }
+        let record = record(&events(recorded));
         let plan = plan(&record, &Options::default(), &|| false);
         // Batches that lie apart cost a megabyte.
         assert!(plan.reserved() <= record.peak() + record.peak() / 1000);

@@ -6,14 +6,12 @@ use pinbuddy_events::Op;
 use pinbuddy_plan::{Options, Record, Tried, plan, try_out};
 use pinbuddy_replay::workload::Workload;
 
+use crate::programs::record;
+
 /// A run with these inputs.
-fn record(workload: &Workload, steps: u32, seed: u64) -> Record {
-    let mut record = Record::new(u32::MAX);
+fn run(workload: &Workload, steps: u32, seed: u64) -> Record {
     let events = workload.events(seed, steps).map(|it| it.op);
-    for event in events.filter(|it| *it != Op::Iteration) {
-        record.push(event);
-    }
-    record
+    record(&events.filter(|it| *it != Op::Iteration).collect::<Vec<_>>())
 }
 
 /// Of runs with all of these seeds, each with the plans of all: the most pinned and the most pins.
@@ -21,11 +19,11 @@ fn most(name: &str, steps: u32, seeds: std::ops::Range<u64>) -> (f64, u64) {
     let workload = Workload::named(name).unwrap();
     let mut most = (0.0_f64, 0);
     for first in seeds.clone() {
-        let made = record(workload, steps, first);
+        let made = run(workload, steps, first);
         let plan = plan(&made, &Options::default(), &|| true);
         assert!(plan.slots.is_empty());
         for second in seeds.clone().filter(|it| *it != first) {
-            let run = record(workload, steps, second);
+            let run = run(workload, steps, second);
             let Tried { pins, pinned, .. } = try_out(&run, &plan);
             let pinned = pinned as f64 / run.peak() as f64;
             println!("{name}: planned with {first}, run with {second}: {pinned:.3}, {pins} pins");

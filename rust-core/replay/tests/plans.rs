@@ -6,9 +6,7 @@ use pinbuddy_replay::policy::stock::Stock;
 use pinbuddy_replay::replay::{Replay, Run as _};
 use pinbuddy_replay::step::Step;
 
-#[path = "../../plan/tests/programs/mod.rs"]
-mod programs;
-use programs::{Random, Training, added, changed, planned, record, repeated};
+use crate::programs::{Random, Training, added, changed, planned, record, repeated};
 
 /// How much of what stock pins is not requested, where it needs most.
 fn stock_fragmentation(events: &[Op]) -> f64 {

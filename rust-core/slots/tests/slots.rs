@@ -8,26 +8,22 @@ use proptest::prelude::*;
 
 use crate::layouts::{BASE, learning, pinned, row, slot};
 
-/// Any layout: slots lie where they like.
-fn layouts() -> impl Strategy<Value = Layout> {
-    let places = (1..20_usize, 0..2_u32, 0..100_usize);
-    // Some plans are of a run that comes once.
-    let period = prop_oneof![2 => vec(0..40_u32, 0..40), 1 => Just(Vec::new())];
-    (vec(places, 1..40), vec((vec(0..40_u32, 0..20), period), 0..4)).prop_map(|(slots, lanes)| {
-        let regions = vec![GRANULE * 120; 2];
-        let slots: Vec<Slot> =
-            slots.into_iter().map(|(granules, region, at)| Slot { region, ..slot(granules, at) }).collect();
+prop_compose! {
+    /// Any layout: slots lie where they like. Some plans are of a run that comes once.
+    fn layouts()(
+        places in vec((1..20_usize, 0..2_u32, 0..100_usize), 1..40),
+        lanes in vec((vec(0..40_u32, 0..20), prop_oneof![2 => vec(0..40_u32, 0..40), 1 => Just(Vec::new())]), 0..4),
+    ) -> Layout {
+        let slot = |&(granules, region, at): &(usize, u32, usize)| Slot { region, ..slot(granules, at) };
+        let slots: Vec<Slot> = places.iter().map(slot).collect();
         let most = slots.len() as u32;
-        let steps = |steps: Vec<u32>| steps.into_iter().map(|slot| slot % most).collect();
-        let lane = |(prologue, period)| Lane {
-            prologue: steps(prologue),
-            period: steps(period),
-            turns: most % 4,
-            clears: (0..most).step_by(2).collect(),
+        let steps = |steps: &[u32]| steps.iter().map(|slot| slot % most).collect();
+        let clears: Vec<u32> = (0..most).step_by(2).collect();
+        let lane = |(prologue, period): &(Vec<u32>, Vec<u32>)| Lane {
+            prologue: steps(prologue), period: steps(period), turns: most % 4, clears: clears.clone(),
         };
-        let lanes = lanes.into_iter().map(lane).collect();
-        Layout { regions, slots, lanes }
-    })
+        Layout { regions: vec![GRANULE * 120; 2], lanes: lanes.iter().map(lane).collect(), slots }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -153,21 +153,16 @@ fn pinbuddy_unpins_what_is_idle_and_has_it_again_when_demand_shows() {
     pinbuddy.audit().unwrap();
 }
 
-fn settings() -> impl Strategy<Value = Settings> {
-    (
-        1..8_u64,
-        prop::option::of(0..4_u64),
-        0..3_u64,
-        prop_oneof![Just(WarmUp::Background), Just(WarmUp::Sync), Just(WarmUp::Off)],
-        prop_oneof![Just(Growth::Segment), Just(Growth::Exact)],
-    )
-        .prop_map(|(block, count, threshold, warm_up, growth)| Settings {
-            block_bytes: block * 4 * MIB,
-            block_count: count,
-            threshold_bytes: threshold * MIB,
-            warm_up,
-            growth,
-        })
+prop_compose! {
+    fn settings()(
+        block in 1..8_u64,
+        block_count in prop::option::of(0..4_u64),
+        threshold in 0..3_u64,
+        warm_up in prop_oneof![Just(WarmUp::Background), Just(WarmUp::Sync), Just(WarmUp::Off)],
+        growth in prop_oneof![Just(Growth::Segment), Just(Growth::Exact)],
+    ) -> Settings {
+        Settings { block_bytes: block * 4 * MIB, block_count, threshold_bytes: threshold * MIB, warm_up, growth }
+    }
 }
 
 proptest! {
