@@ -261,7 +261,9 @@ fn a_trace_without_waits_says_whether_it_would_have_them() {
 }
 
 /// A line for each block and for each thing that happened.
-fn as_other_programs_get(name: &str, more: &[&str]) -> String {
+fn as_other_programs_get(file: &str) -> String {
+    let words: Vec<&str> = file.split(' ').collect();
+    let (name, more) = (words[0], &words[1..]);
     let path = format!("{}/tests/old/{name}", env!("CARGO_MANIFEST_DIR"));
     let report = |format| told(&[&["report", &path, "--format", format, "-o", "-"], more].concat());
     let events: Value = serde_json::from_str(&report("perfetto")).unwrap();
@@ -273,18 +275,8 @@ fn as_other_programs_get(name: &str, more: &[&str]) -> String {
 /// Traces of all versions, a snapshot and a table of events: what is read of them stays.
 #[test]
 fn files_of_earlier_releases_read_as_they_did() {
-    let files: [(&str, &[&str]); 10] = [
-        ("version1.jsonl", &[]),
-        ("version2.jsonl", &[]),
-        ("version3.jsonl", &[]),
-        ("version4.jsonl", &[]),
-        ("version4.jsonl", &["--device", "0"]),
-        ("version5.jsonl", &[]),
-        ("version6.jsonl", &[]),
-        ("snapshot.pickle", &[]),
-        ("table.csv", &[]),
-        ("table.csv", &["--device", "1"]),
-    ];
-    let all: Vec<String> = files.iter().map(|(name, more)| as_other_programs_get(name, more)).collect();
+    let files = "version1.jsonl, version2.jsonl, version3.jsonl, version4.jsonl, version4.jsonl --device 0, version5.jsonl, \
+                 version6.jsonl, snapshot.pickle, table.csv, table.csv --device 1";
+    let all: Vec<String> = files.split(", ").map(as_other_programs_get).collect();
     insta::assert_snapshot!(all.join("\n"));
 }

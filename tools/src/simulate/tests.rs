@@ -87,15 +87,10 @@ fn the_document_explains_policies_and_keys() {
 fn a_file_is_replayed_as_what_it_was_written_from() {
     let mut file = NamedTempFile::new().unwrap();
     let mut writer = pinbuddy_events::trace::Writer::new(file.as_file_mut()).unwrap();
-    for event in Workload::named("kv-cache").unwrap().events(1, 50) {
-        writer.write(&event).unwrap();
-    }
+    Workload::named("kv-cache").unwrap().events(1, 50).for_each(|it| writer.write(&it).unwrap());
     writer.finish().unwrap();
-    let path = file.path().display().to_string();
-    let from_file = comparison(&[&path]);
-    let made = comparison(&["kv-cache", "--steps", "50"]);
-    assert_eq!(from_file.policies, made.policies);
-    assert_eq!(from_file.events, made.events);
+    let [from_file, made] = [&[file.path().to_str().unwrap()][..], &["kv-cache", "--steps", "50"]].map(comparison);
+    assert_eq!((from_file.policies, from_file.events), (made.policies, made.events));
 }
 
 #[test]

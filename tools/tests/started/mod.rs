@@ -1,5 +1,4 @@
 //! Starts the program as a user does, for all tests of it; traces of workloads for it to read.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -81,9 +80,7 @@ pub(crate) fn trace_of(folder: &TempDir, name: &str, steps: u32, header: &Header
     let path = folder.path().join(format!("{name}.jsonl"));
     let file = BufWriter::new(File::create(&path).unwrap());
     let mut writer = Writer::with_header(file, header).unwrap();
-    for event in Workload::named(name).unwrap().events(1, steps) {
-        writer.write(&event).unwrap();
-    }
+    Workload::named(name).unwrap().events(1, steps).for_each(|it| writer.write(&it).unwrap());
     writer.finish().unwrap();
     path.display().to_string()
 }
