@@ -13,14 +13,11 @@ fn made_for() -> MadeFor {
 }
 
 fn small() -> Plan {
+    let [peak, lower_bound] = [16 * GRANULE; 2];
     Plan {
         made_for: made_for(),
         regions: vec![16 * GRANULE, 5 * GRANULE],
-        slots: vec![
-            Slot::from((3 * GRANULE, 0, 0)),
-            Slot::from((GRANULE, 0, 2 * GRANULE)),
-            Slot::from((16 * GRANULE, 0, 0)),
-        ],
+        slots: [(3, 0), (1, 2), (16, 0)].map(|(bytes, at)| Slot::from((bytes * GRANULE, 0, at * GRANULE))).to_vec(),
         lanes: vec![
             Lane { prologue: vec![2], period: vec![0, 1, 0], ..Lane::default() },
             Lane { prologue: vec![], period: vec![1, 1], turns: 2, clears: vec![1] },
@@ -29,8 +26,8 @@ fn small() -> Plan {
         facts: Facts {
             requests: 9,
             iterations: 2,
-            peak: 16 * GRANULE,
-            lower_bound: 16 * GRANULE,
+            peak,
+            lower_bound,
             gap_percent: 0.125,
             efficiency: 0.762,
             seconds: 1.5,

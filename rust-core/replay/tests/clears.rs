@@ -37,10 +37,7 @@ fn second_run(events: &[Op], mut slots: Slots) -> (u32, Vec<(u64, u64)>) {
             }
             Op::Free { id, .. } => assert!(slots.release(live.remove(&id).unwrap().0)),
             Op::Clear => {
-                drop(match slots.foresees_a_clear() {
-                    true => slots.take_unwanted(),
-                    false => slots.take_idle(),
-                });
+                drop(if slots.foresees_a_clear() { slots.take_unwanted() } else { slots.take_idle() });
                 let missing: usize = slots.missing().map(|it| it.1).sum();
                 let pinned = slots.lengths().iter().sum::<usize>() - missing;
                 let bytes = live.values().map(|it| it.1).sum();

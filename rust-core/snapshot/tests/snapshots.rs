@@ -150,7 +150,6 @@ fn classes_and_calls_are_refused_by_their_names() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn what_makes_no_sense_is_refused_with_its_place() {
     let deep = b"(".repeat((1 << 20) + 1);
     let many = b"N".repeat((1 << 20) + 1);

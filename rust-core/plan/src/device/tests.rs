@@ -1,6 +1,6 @@
 //! What is planned of which records, by hand-made programs.
 
-use pinbuddy_device::{planned, replay};
+use pinbuddy_device::replay::Replay;
 
 use super::*;
 
@@ -246,12 +246,9 @@ fn server(pool: &[u64], serve: impl Fn(&mut Program, u64), ends: bool) -> (Devic
     it.free(weights);
     it.ask(3);
     let plans = it.record.plan(&Options::default(), &|| ends);
-    let layout = plans.plans.first().map(|it| it.1.layout(it.1.regions.len()));
-    let held = [None, layout].map(|layout| {
-        let model = planned::Planned::new(Kind::Torch.model(), plans.threshold(), &[layout]);
-        let mut replay = replay::Replay::new(model.unwrap());
-        let acts = it.record.acts(0).take(until_it_looks);
-        acts.for_each(|act| replay.step(act));
+    let held = [&DevicePlan::default(), &plans].map(|plans| {
+        let mut replay = Replay::new(plans.before(0, Kind::Torch.model()).unwrap());
+        it.record.acts(0).take(until_it_looks).for_each(|act| replay.step(act));
         replay.outcome().reserved_at_end / MIB
     });
     (plans, held)
@@ -355,10 +352,8 @@ fn a_model_that_is_gone_leaves_no_region_to_a_batch_that_stays() {
     it.record.behind(Kind::Torch);
     let ends = trainings(&mut it, 384, &[(4, 5), (16, 8), (8, 4), (8, 6), (16, 5)]);
     let plans = it.record.plan(&Options::default(), &|| false);
-    let [(_, plan)] = &*plans.plans else { panic!("one stream has a plan") };
-    let layout = plan.layout(plan.regions.len());
-    let model = planned::Planned::new(Kind::Torch.model(), plans.threshold(), &[Some(layout)]);
-    let mut replay = replay::Replay::new(model.unwrap());
+    assert_eq!(plans.plans.len(), 1, "one stream has a plan");
+    let mut replay = Replay::new(plans.before(0, Kind::Torch.model()).unwrap());
     for (at, act) in (1..).zip(it.record.acts(0)) {
         replay.step(act);
         let held = replay.outcome().reserved_at_end;
