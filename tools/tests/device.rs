@@ -18,7 +18,7 @@ fn alloc(lines: &mut Lines, (t, id): (u64, u64), bytes: u64, (device, stream): (
 }
 
 /// Two streams of a device that ask for the same in each of ten steps, and one request for another device's.
-fn trace(folder: &TempDir) -> String {
+fn trace() -> (TempDir, String) {
     let mut lines = Lines::with_head(HEAD);
     alloc(&mut lines, (1, 1), 9 << 20, (1, 0));
     lines.put(1, "segment_alloc", &[("device", 0), ("bytes", 20 << 20)]);
@@ -31,13 +31,14 @@ fn trace(folder: &TempDir) -> String {
         (10 * step..10 * step + 3).for_each(|id| lines.free(1, id));
         lines.iter(1);
     }
-    file(folder, "device.jsonl", lines.0)
+    let folder = tempfile::tempdir().unwrap();
+    let trace = file(&folder, "device.jsonl", lines.0);
+    (folder, trace)
 }
 
 #[test]
 fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
+    let (folder, trace) = trace();
     let out = folder.path().join("device.plan");
     let said = json(&["plan", &trace, "--json", "--out", out.to_str().unwrap()]);
     let plans = DevicePlan::read(&fs::read_to_string(&out).unwrap()).unwrap();
@@ -130,8 +131,8 @@ fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
 
 #[test]
 fn what_private_pools_have_is_said_beside_what_the_run_reserved() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut lines = Lines(fs::read_to_string(trace(&folder)).unwrap());
+    let (folder, trace) = trace();
+    let mut lines = Lines(fs::read_to_string(trace).unwrap());
     let pool = |lines: &mut Lines, id| {
         let of = [("bytes", 64 << 20), ("private", 1), ("device", 0), ("stream", 4)];
         lines.put(1, "alloc", &[&[("id", id)], &of[..]].concat());
@@ -149,8 +150,7 @@ fn what_private_pools_have_is_said_beside_what_the_run_reserved() {
 
 #[test]
 fn where_no_stream_has_a_plan_none_is_offered() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
+    let (_folder, trace) = trace();
     let [page, said] = [data(&trace, &["--device", "1"]), json(&["plan", &trace, "--device", "1", "--json"])];
     shows_what_plan_says(&page, &said);
     let said = told(&["plan", &trace, "--device", "1"]);
@@ -161,8 +161,7 @@ fn where_no_stream_has_a_plan_none_is_offered() {
 
 #[test]
 fn of_device_memory_what_cannot_be_planned_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
+    let (folder, trace) = trace();
     let table = |name, rows: &str| file(&folder, name, format!("action,addr,size,stream\n{rows}"));
     // The second is of a history of the state alone.
     let (none, state) = (table("none.csv", ""), table("state.csv", "snapshot,0,0,0\n"));
@@ -181,8 +180,8 @@ fn of_device_memory_what_cannot_be_planned_is_refused() {
 
 #[test]
 fn advice_on_device_memory_is_about_pieces_and_a_plan() {
-    let folder = tempfile::tempdir().unwrap();
-    let said = told(&["advise", &trace(&folder)]);
+    let (folder, trace) = trace();
+    let said = told(&["advise", &trace]);
     says(&said, "export BUDDY_DEVICE_PLAN=device.plan");
     assert!(!said.contains("--torch"), "{said}");
     let table = file(&folder, "step.csv", format!("\u{feff}{}", table()));

@@ -5,35 +5,24 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use crate::started;
-use started::{Lines, command, fed, file, says, told, tools};
+use started::{Lines, command, fed, file, says, told};
 
 /// As the wheel's command is called, whatever the program's file is.
 #[test]
-fn what_cannot_be_understood_is_said_of_the_command_that_was_typed() {
-    for (arguments, part) in [
-        (&["plan", "--help"][..], "Usage: pinbuddy plan"),
-        (&["report", "x", "--bogus"], "Usage: pinbuddy report"),
-        (&["top", "train.py"], "to start a program, --launch CMD"),
-        (&["report", "x", "--time-limit", "-1"], "expected a number of seconds, 0 or more"),
+fn help_and_what_cannot_be_understood_are_said_of_the_command_that_was_typed() {
+    let own = env!("CARGO_BIN_EXE_pinbuddy-tools");
+    for (started_as, arguments, part) in [
+        (own, &["plan", "--help"][..], "Usage: pinbuddy plan "),
+        (own, &["report", "x", "--bogus"], "Usage: pinbuddy report"),
+        (own, &["top", "train.py"], "to start a program, --launch CMD"),
+        (own, &["report", "x", "--time-limit", "-1"], "expected a number of seconds, 0 or more"),
+        ("python -m pinbuddy", &["plan", "--help"], "Usage: python -m pinbuddy plan "),
+        ("/opt/bin/pinbuddy", &["plan", "--help"], "Usage: pinbuddy plan "),
     ] {
-        let output = tools(arguments);
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8(said).unwrap();
+        let output = command().arg0(started_as).args(arguments).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         says(&said, part);
         assert!(!said.contains("pinbuddy-tools"), "{said}");
-    }
-}
-
-#[test]
-fn help_is_of_the_name_that_was_typed() {
-    for (started_as, part) in [
-        ("python -m pinbuddy", "Usage: python -m pinbuddy plan "),
-        ("/opt/bin/pinbuddy", "Usage: pinbuddy plan "),
-        ("target/debug/pinbuddy-tools", "Usage: pinbuddy plan "),
-    ] {
-        let output = command().arg0(started_as).args(["plan", "--help"]).output();
-        let said = String::from_utf8(output.unwrap().stdout).unwrap();
-        says(&said, part);
     }
 }
 

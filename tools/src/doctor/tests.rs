@@ -72,16 +72,11 @@ fn drivers_that_serve_nothing() {
     let files = ["vendor = 0x10de", "class = 0x030200", "numa_node = 0"];
     let root = root(&files.map(|it| format!("{device}/{it}\n")).concat());
     let mut lines = Vec::new();
-    for error in [
-        "CUDA_ERROR_NO_DEVICE",
-        "CUDA_ERROR_STUB_LIBRARY",
-        "CUDA_ERROR_SYSTEM_NOT_READY",
-        "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
-        "simulated",
-    ] {
+    for error in ["NO_DEVICE", "STUB_LIBRARY", "SYSTEM_NOT_READY", "SYSTEM_DRIVER_MISMATCH", "simulated"] {
         let mut asked = asked();
         asked.simulated = (error == "simulated").then_some(2);
-        asked.driver = Driver::Refuses { error: error.into() };
+        let error = if error == "simulated" { error.to_owned() } else { format!("CUDA_ERROR_{error}") };
+        asked.driver = Driver::Refuses { error };
         let machine = Machine::read(root.path(), asked);
         let finding = &machine.gpus.findings(machine.setting, None, 1)[0];
         let command = finding.fixes.first().map_or("", |it| it.command.as_str());
