@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::process::Command;
 
+use pinbuddy_events::trace::{Header, Writer};
 use pinbuddy_events::{Event, Op, Whose};
 use pinbuddy_snapshot::Snapshot;
 use serde_json::Value;
@@ -40,7 +41,10 @@ fn a_page_is_one_file_beside_the_trace() {
 #[test]
 fn limits_and_nodes_of_the_run_are_there_where_the_trace_has_them() {
     let folder = TempDir::new().unwrap();
-    let mut lines = Lines::with_head(r#""version":6,"group_limit":4294967296,"settings":{"BUDDY_MAX_MB":3000}"#);
+    let settings = [("BUDDY_MAX_MB".to_owned(), 3000.into())].into_iter().collect();
+    let head = Header { group_limit: Some(4 << 30), settings, ..Header::default() };
+    let head = Writer::with_header(Vec::new(), &head).unwrap().finish().unwrap();
+    let mut lines = Lines(String::from_utf8(head).unwrap());
     lines.alloc(1, 1, 9);
     for (at, node, pinned, used) in [(1, 1, 70, 9), (2, 0, 30, 30), (3, 1, 60, 20)] {
         let fields = [("node", node), ("pinned", pinned), ("used", used)];

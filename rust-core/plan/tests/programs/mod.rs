@@ -137,12 +137,15 @@ pub fn record(events: &[Op]) -> Record {
     record
 }
 
-/// A plan whose search asks so often whether to stop: no clock.
+/// A plan whose search asks so often whether to stop: no clock. It reads as it was written.
 pub fn planned(record: &Record, questions: usize) -> Plan {
     let asked = AtomicUsize::new(0);
     let stop = || asked.fetch_add(1, Relaxed) > questions;
     let made = plan(record, &Options::default(), &stop);
-    made.write(&mut Vec::new()).expect("a plan that can be written");
+    let mut text = Vec::new();
+    made.write(&mut text).expect("a plan that can be written");
+    let again = Plan::read(std::str::from_utf8(&text).expect("text")).expect("a plan that can be read");
+    assert_eq!((&again.slots, &again.lanes), (&made.slots, &made.lanes));
     made
 }
 
