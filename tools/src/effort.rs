@@ -176,17 +176,3 @@ pub fn threads(asked: Option<usize>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     asked.unwrap_or_else(cores).clamp(1, 256)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_ends_by_itself_is_optimal_only_if_nothing_better_is_possible() {
-        let limits = Limits::new(1e6);
-        assert_eq!(limits.ended(true), Ended::Optimal);
-        assert_eq!(limits.ended(false), Ended::Done);
-        assert_eq!(Limits::new(0.0).ended(false), Ended::TimeLimit);
-        assert_eq!(Limits::new(0.0).ended(true), Ended::Optimal);
-    }
-}

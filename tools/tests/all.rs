@@ -1,15 +1,12 @@
 //! The integration tests of this crate, in one program: each file is a module, and what they share is compiled and linked once.
 
 mod device;
-mod old_files;
 mod outputs;
 mod plans;
-mod private;
 mod program;
 mod report;
 mod search;
 mod started;
 mod top;
 mod trace_events;
-mod waits;
 mod words;

@@ -13,32 +13,32 @@ use started::{Lines, data, file, json, refused, says, told};
 
 const HEAD: &str = r#""version":4,"memory":"device","torch":"2.15.0+cu132""#;
 
+fn alloc(lines: &mut Lines, (t, id): (u64, u64), bytes: u64, (device, stream): (u64, u64)) {
+    lines.put(t, "alloc", &[("id", id), ("bytes", bytes), ("device", device), ("stream", stream)]);
+}
+
 /// Two streams of a device that ask for the same in each of ten steps, and one request for another device's.
-fn trace(folder: &TempDir) -> String {
+fn trace() -> (TempDir, String) {
     let mut lines = Lines::with_head(HEAD);
-    let alloc = |lines: &mut Lines, id, kib: u64, device, stream| {
-        let bytes = ("bytes", kib << 10);
-        let fields = [("id", id), bytes, ("device", device), ("stream", stream)];
-        lines.put(1, "alloc", &fields);
-    };
-    alloc(&mut lines, 1, 9 << 10, 1, 0);
+    alloc(&mut lines, (1, 1), 9 << 20, (1, 0));
     lines.put(1, "segment_alloc", &[("device", 0), ("bytes", 20 << 20)]);
     // Below the threshold: not the stream that a run counts first.
-    alloc(&mut lines, 2, 255, 0, 5);
+    alloc(&mut lines, (1, 2), 255 << 10, (0, 5));
     for step in 1..=10 {
         for (id, (mib, stream)) in (10 * step..).zip([(3, 4), (7, 4), (5, 2)]) {
-            alloc(&mut lines, id, mib << 10, 0, stream);
+            alloc(&mut lines, (1, id), mib << 20, (0, stream));
         }
         (10 * step..10 * step + 3).for_each(|id| lines.free(1, id));
         lines.iter(1);
     }
-    file(folder, "device.jsonl", lines.0)
+    let folder = tempfile::tempdir().unwrap();
+    let trace = file(&folder, "device.jsonl", lines.0);
+    (folder, trace)
 }
 
 #[test]
 fn a_device_plan_has_a_region_for_each_stream_that_reserves_less_with_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
+    let (folder, trace) = trace();
     let out = folder.path().join("device.plan");
     let said = json(&["plan", &trace, "--json", "--out", out.to_str().unwrap()]);
     let plans = DevicePlan::read(&fs::read_to_string(&out).unwrap()).unwrap();
@@ -113,9 +113,7 @@ fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
         // One page of 20 MiB holds what is long, as long as what is short, in segments of 2 MiB, is not beside it.
         for sizes in [&[21 << 9][..], &[&[13 << 10][..], &[1 << 10; 8]].concat()] {
             for (id, kib) in (1..).zip(sizes) {
-                let whose = [("device", 0), ("stream", 0)];
-                let what = [("id", id), ("bytes", kib << 10)];
-                lines.put(1, "alloc", &[what, whose].concat());
+                alloc(&mut lines, (1, id), kib << 10, (0, 0));
             }
             (1..=sizes.len() as u64).for_each(|id| lines.free(1, id));
         }
@@ -133,8 +131,8 @@ fn a_plan_says_in_front_of_which_allocator_it_is_worse_than_none() {
 
 #[test]
 fn what_private_pools_have_is_said_beside_what_the_run_reserved() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut lines = Lines(fs::read_to_string(trace(&folder)).unwrap());
+    let (folder, trace) = trace();
+    let mut lines = Lines(fs::read_to_string(trace).unwrap());
     let pool = |lines: &mut Lines, id| {
         let of = [("bytes", 64 << 20), ("private", 1), ("device", 0), ("stream", 4)];
         lines.put(1, "alloc", &[&[("id", id)], &of[..]].concat());
@@ -152,26 +150,18 @@ fn what_private_pools_have_is_said_beside_what_the_run_reserved() {
 
 #[test]
 fn where_no_stream_has_a_plan_none_is_offered() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
+    let (_folder, trace) = trace();
     let [page, said] = [data(&trace, &["--device", "1"]), json(&["plan", &trace, "--device", "1", "--json"])];
     shows_what_plan_says(&page, &said);
     let said = told(&["plan", &trace, "--device", "1"]);
-    assert!(
-        said.starts_with("1 request, of which plans have places for 0; peak 9.00 MiB; ")
-            && said.ends_with(
-                "No plan is made. To do: nothing: PyTorch's allocator as it comes has an efficiency of 0.450, and no plan is \
-                 better\n"
-            )
-            && !said.contains("To use it"),
-        "{said}"
-    );
+    let begins = "1 request, of which plans have places for 0; peak 9.00 MiB; ";
+    let ends = "No plan is made. To do: nothing: PyTorch's allocator as it comes has an efficiency of 0.450, and no plan is better\n";
+    assert!(said.starts_with(begins) && said.ends_with(ends) && !said.contains("To use it"), "{said}");
 }
 
 #[test]
 fn of_device_memory_what_cannot_be_planned_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
+    let (folder, trace) = trace();
     let table = |name, rows: &str| file(&folder, name, format!("action,addr,size,stream\n{rows}"));
     // The second is of a history of the state alone.
     let (none, state) = (table("none.csv", ""), table("state.csv", "snapshot,0,0,0\n"));
@@ -190,8 +180,8 @@ fn of_device_memory_what_cannot_be_planned_is_refused() {
 
 #[test]
 fn advice_on_device_memory_is_about_pieces_and_a_plan() {
-    let folder = tempfile::tempdir().unwrap();
-    let said = told(&["advise", &trace(&folder)]);
+    let (folder, trace) = trace();
+    let said = told(&["advise", &trace]);
     says(&said, "export BUDDY_DEVICE_PLAN=device.plan");
     assert!(!said.contains("--torch"), "{said}");
     let table = file(&folder, "step.csv", format!("\u{feff}{}", table()));
@@ -201,9 +191,9 @@ fn advice_on_device_memory_is_about_pieces_and_a_plan() {
     // Each step asks for another size, which no segment of the steps before fits.
     let mut lines = Lines::with_head(HEAD);
     for id in 1..=40 {
-        let (device, bytes) = (("device", 0), ("bytes", (20 + id) << 20));
-        lines.put(id, "segment_alloc", &[device, bytes]);
-        lines.put(id, "alloc", &[("id", id), bytes, device, ("stream", 1)]);
+        let bytes = (20 + id) << 20;
+        lines.put(id, "segment_alloc", &[("device", 0), ("bytes", bytes)]);
+        alloc(&mut lines, (id, id), bytes, (0, 1));
         lines.free(id, id);
     }
     let said = json(&["advise", &file(&folder, "pieces.jsonl", lines.0), "--json"]);

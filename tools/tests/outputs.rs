@@ -9,11 +9,15 @@ use pinbuddy_events::trace::Header;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{command, file, says, told, tools};
+use started::{command, fed, file, says, told, tools};
 
-fn trace(folder: &TempDir) -> String {
+/// A folder with a trace in it and a table of blocks.
+fn inputs() -> (TempDir, String, String) {
+    let folder = tempfile::tempdir().unwrap();
     let header = Header { torch: Some("2.15.0".to_owned()), ..Header::default() };
-    started::trace(folder.path(), "tensors-155", 2, &header)
+    let trace = started::trace_of(&folder, "tensors-155", 2, &header);
+    let table = file(&folder, "blocks.csv", "id,lower,upper,size\nfirst,0,3,4\nsecond,1,2,4\n");
+    (folder, trace, table)
 }
 
 /// Each command that has an output, for this file, without the output's name.
@@ -24,11 +28,6 @@ fn with_outputs<'a>(trace: &'a str, table: &'a str) -> [Vec<&'a str>; 4] {
         vec!["plan", trace, "--time-limit", "0", "--out"],
         vec!["plan", "--instance", table, "--time-limit", "0", "--out"],
     ]
-}
-
-fn table(folder: &TempDir) -> String {
-    let rows = "id,lower,upper,size\nfirst,0,3,4\nsecond,1,2,4\n";
-    file(folder, "blocks.csv", rows)
 }
 
 /// Starts a command with its standard output on `stdout`.
@@ -44,8 +43,7 @@ fn errors(output: &Output) -> String {
 
 #[test]
 fn pipes_and_devices_are_written_into_and_stay_what_they_are() {
-    let folder = tempfile::tempdir().unwrap();
-    let (trace, table) = (trace(&folder), table(&folder));
+    let (folder, trace, table) = inputs();
     let pipe = folder.path().join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
@@ -64,12 +62,11 @@ fn pipes_and_devices_are_written_into_and_stay_what_they_are() {
 
 #[test]
 fn standard_output_gets_the_file_alone_by_each_of_its_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let (trace, table) = (trace(&folder), table(&folder));
+    let (folder, trace, table) = inputs();
     for arguments in with_outputs(&trace, &table) {
-        let file = folder.path().join("wanted");
-        told(&[&arguments[..], &[file.to_str().unwrap()]].concat());
-        let begins = fs::read(&file).unwrap()[..8].to_vec();
+        let wanted = folder.path().join("wanted");
+        told(&[&arguments[..], &[wanted.to_str().unwrap()]].concat());
+        let begins = fs::read(&wanted).unwrap()[..8].to_vec();
         for name in ["-", "/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"] {
             let whole = [&arguments[..], &[name]].concat();
             // A pipe, and a file with something in it already.
@@ -84,30 +81,20 @@ fn standard_output_gets_the_file_alone_by_each_of_its_names() {
             let expected = [b"before\n", &begins[..]].concat();
             assert!(logged.starts_with(&expected), "{whole:?}");
         }
+        // A log that a shell has open for standard error keeps what it has, and what comes behind the output.
+        let log = file(&folder, "log", "before\n");
+        let open = OpenOptions::new().append(true).open(&log).unwrap();
+        assert!(command().args(arguments).arg("/dev/fd/2").stderr(open).output().unwrap().status.success());
+        let written = fs::read(&log).unwrap();
+        assert!(written.starts_with(b"before\n") && written.len() > b"before\n".len());
     }
     assert!(fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
 }
 
-/// A log that a shell has open for standard error keeps what it has, and what comes behind the output.
-#[test]
-fn an_open_file_is_written_behind_what_it_has() {
-    let folder = tempfile::tempdir().unwrap();
-    let (trace, table) = (trace(&folder), table(&folder));
-    for arguments in with_outputs(&trace, &table) {
-        let log = file(&folder, "log", "before\n");
-        let open = OpenOptions::new().append(true).open(&log).unwrap();
-        let mut started = command();
-        started.args(arguments).arg("/dev/fd/2").stderr(open);
-        assert!(started.output().unwrap().status.success());
-        let written = fs::read(&log).unwrap();
-        assert!(written.starts_with(b"before\n") && written.len() > b"before\n".len());
-    }
-}
-
 #[test]
 fn an_input_is_never_the_output() {
-    let folder = tempfile::tempdir().unwrap();
-    let (trace, table) = (&*trace(&folder), &*table(&folder));
+    let (folder, trace, table) = inputs();
+    let (trace, table) = (&*trace, &*table);
     let [link, hard] = ["link", "hard"].map(|it| folder.path().join(it));
     for (input, arguments) in [trace, trace, trace, table].into_iter().zip(with_outputs(trace, table)) {
         let _ = [&link, &hard].map(fs::remove_file);
@@ -144,9 +131,8 @@ fn printing(trace: &str) -> [Vec<&str>; 11] {
 }
 
 #[test]
-fn a_full_disk_is_an_error_in_one_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
+fn a_full_disk_is_an_error_in_one_line_and_a_reader_that_leaves_early_is_none() {
+    let (_folder, trace, _) = inputs();
     for arguments in printing(&trace) {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = onto(&arguments, full);
@@ -156,29 +142,20 @@ fn a_full_disk_is_an_error_in_one_line() {
         assert!(!said.contains("panicked"), "{arguments:?}: {said}");
         let lines = said.lines().filter(|it| !it.starts_with("  see  "));
         assert_eq!(lines.count(), 1, "{arguments:?}: {said}");
+
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let [usual, early] = [tools(&arguments), onto(&arguments, writer)];
+        assert_eq!(early.status.code(), usual.status.code(), "{arguments:?}");
+        assert_eq!(errors(&early).len(), errors(&usual).len(), "{arguments:?}");
     }
     let said = started::refused(&["report", &trace, "-o", "/dev/full"]);
     says(&said, "error: /dev/full cannot be written: No space left");
 }
 
-#[test]
-fn a_reader_that_leaves_early_is_no_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
-    for arguments in printing(&trace) {
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let usual = tools(&arguments);
-        let output = onto(&arguments, writer);
-        assert_eq!(output.status.code(), usual.status.code(), "{arguments:?}");
-        let (said, usual) = (errors(&output), errors(&usual));
-        assert_eq!(said.len(), usual.len(), "{said}");
-    }
-}
-
 /// What a command says of standard input, which is `stdin`.
 fn of(arguments: &[&str], stdin: impl Into<Stdio>) -> String {
-    let output = command().args(arguments).stdin(stdin).output().unwrap();
+    let output = fed(arguments, stdin);
     let said = errors(&output);
     assert!(output.status.success(), "{arguments:?}: {said}");
     String::from_utf8(output.stdout).unwrap()
@@ -192,8 +169,7 @@ fn piped(file: &str) -> Stdio {
 
 #[test]
 fn standard_input_is_read_from_pipes_and_files_by_each_of_its_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let (trace, table) = (trace(&folder), table(&folder));
+    let (folder, trace, table) = inputs();
     let csv = told(&["report", &trace, "--format", "csv", "-o", "-"]);
     for name in ["-", "/dev/stdin"] {
         // Without a name, what comes from a pipe goes into one.
@@ -213,14 +189,14 @@ fn standard_input_is_read_from_pipes_and_files_by_each_of_its_names() {
 }
 
 #[test]
-fn a_search_that_cannot_be_told_of_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder);
-    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+fn what_is_cut_off_is_used_up_to_there_and_said_and_a_search_that_cannot_be_told_of_goes_on() {
+    let (folder, trace, _) = inputs();
     let whole = fs::read(&trace).unwrap();
     let part = file(&folder, "part.jsonl", &whole[..whole.len() / 2]);
-    // Says on standard error that the file is cut off.
-    let mut asked = command();
-    asked.args(["plan", &part, "--time-limit", "0"]).stderr(full);
-    assert!(asked.output().unwrap().status.success());
+    let plan = ["plan", &part, "--time-limit", "0"];
+    let output = tools(&plan);
+    assert!(output.status.success());
+    says(&errors(&output), "part.jsonl is cut off at line ");
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    assert!(command().args(plan).stderr(full).output().unwrap().status.success());
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use pinbuddy_events::trace::Header;
 use pinbuddy_plan::Plan;
 use pinbuddy_store::{Disk, Folder, Key, Launch};
 
@@ -55,12 +54,7 @@ impl Place {
     }
 
     /// Keeps a plan of this run of the script; its name.
-    fn put(&self, batch: &str) -> String {
-        self.put_of(batch, None)
-    }
-
-    /// With a threshold.
-    fn put_of(&self, batch: &str, threshold_mb: Option<usize>) -> String {
+    fn put(&self, batch: &str, threshold_mb: Option<usize>) -> String {
         let script = self.0.path().join("train.py");
         let words = ["python", script.to_str().unwrap(), "--batch", batch].map(str::to_owned);
         let command = pinbuddy_store::Command::of(&words, &Disk).unwrap();
@@ -94,7 +88,7 @@ const WHY: [&str; 7] = ["why", "--torch", "2.15.0+cu132", "--", "python", "train
 #[test]
 fn why_finds_the_plan_that_a_run_has_made_or_says_what_differs() {
     let place = Place::new();
-    let name = place.put("8");
+    let name = place.put("8", None);
     let own = place.said(&[&WHY[..], &["8", "--seed", "3"]].concat());
     says(&own, "BUDDY_PLAN=auto: there is a plan");
     says(&own, &name);
@@ -114,10 +108,10 @@ fn why_finds_the_plan_that_a_run_has_made_or_says_what_differs() {
 }
 
 #[test]
-fn plans_are_listed_shown_removed_exported_and_imported() {
+fn plans_are_listed_shown_drawn_removed_exported_and_imported() {
     let place = Place::new();
     assert!(place.said(&["ls"]).starts_with("0 plans"));
-    let (one, two) = (place.put("8"), place.put("16"));
+    let (one, two) = (place.put("8", None), place.put("16", None));
     let listed = place.said(&["ls"]);
     says(&listed, &one);
     says(&listed, &two);
@@ -127,6 +121,9 @@ fn plans_are_listed_shown_removed_exported_and_imported() {
     says(&shown, "0 slots");
     let json: serde_json::Value = serde_json::from_str(&place.said(&["show", "--json", &one])).unwrap();
     assert_eq!(json["key"]["arguments"][1], "8");
+    let trace = started::trace(&place.0, "tensors-155", 1);
+    let drawn = started::data(&trace, &["--plan", place.file(&one).to_str().unwrap(), "--time-limit", "0"]);
+    assert!(drawn["allocators"].as_array().unwrap().iter().any(|it| it["name"] == "a plan"));
 
     let moved = place.0.path().join("moved.plan");
     let moved = moved.to_str().unwrap();
@@ -149,7 +146,7 @@ fn plans_are_listed_shown_removed_exported_and_imported() {
 #[test]
 fn what_a_site_or_a_wheel_sets_counts_as_in_a_run() {
     let place = Place::new();
-    let name = place.put_of("8", Some(2));
+    let name = place.put("8", Some(2));
     let at = |name: &str| place.0.path().join(name);
     let settings = format!("BUDDY_PLAN_DIR = '{}'\nBUDDY_THRESHOLD_MB = 2\n", at("plans").display());
     fs::write(at("libtorch_pinbuddy.toml"), settings).unwrap();
@@ -172,7 +169,7 @@ fn what_a_site_or_a_wheel_sets_counts_as_in_a_run() {
 #[test]
 fn what_has_no_plan_is_not_exported_and_what_is_damaged_is_removed_by_its_name() {
     let place = Place::new();
-    let name = place.put("8");
+    let name = place.put("8", None);
     let file = place.file(&name);
     let whole = fs::read_to_string(&file).unwrap();
     let head = whole.split_inclusive('\n').next().unwrap();
@@ -192,21 +189,10 @@ fn what_has_no_plan_is_not_exported_and_what_is_damaged_is_removed_by_its_name()
 }
 
 #[test]
-fn a_report_draws_a_kept_plan() {
+fn what_is_no_exported_plan_is_not_imported_and_nothing_into_a_folder_that_no_run_would_use() {
+    use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
-    let name = place.put("8");
-    let kept = place.file(&name);
-    let trace = started::trace(place.0.path(), "tensors-155", 1, &Header::default());
-    let kept = kept.to_str().unwrap();
-    let page = started::data(&trace, &["--plan", kept, "--time-limit", "0"]);
-    let allocators = page["allocators"].as_array().unwrap();
-    assert!(allocators.iter().any(|it| it["name"] == "a plan"));
-}
-
-#[test]
-fn what_is_no_exported_plan_is_not_imported() {
-    let place = Place::new();
-    let name = place.put("8");
+    let name = place.put("8", None);
     let whole = fs::read_to_string(place.file(&name)).unwrap();
     let head = whole.split_inclusive('\n').next().unwrap();
     let file = place.0.path().join("file");
@@ -215,19 +201,12 @@ fn what_is_no_exported_plan_is_not_imported() {
         fs::write(&file, text).unwrap();
         place.refused(&["import", file.to_str().unwrap()]);
     }
-    let plans = fs::read_dir(place.0.path().join("plans"));
-    assert_eq!(plans.unwrap().count(), 1);
-}
-
-#[test]
-fn nothing_is_imported_into_a_folder_that_no_run_would_use() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
-    let name = place.put("8");
+    let folder = place.0.path().join("plans");
+    let plans = || fs::read_dir(&folder).unwrap().count();
+    assert_eq!(plans(), 1);
     place.said(&["export", &name, "moved"]);
     place.said(&["rm", &name]);
-    let folder = place.0.path().join("plans");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
     says(&place.refused(&["import", "moved"]), "others may write it");
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(plans(), 0);
 }

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use pinbuddy_events::trace::Header;
@@ -11,17 +10,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{Lines, command, file, json, says, told, tools};
-
-/// Why it fails, with `folder` as FOLDER.
-fn refused(arguments: &[&str], folder: &Path) -> String {
-    started::refused(arguments).replace(&folder.display().to_string(), "FOLDER")
-}
+use started::{Lines, command, file, json, says, told};
 
 /// A workload as a trace of the second of two processes.
 fn trace(folder: &TempDir, name: &str, steps: u32) -> String {
     let header = Header { rank: Some(1), world_size: Some(2), ..Header::default() };
-    started::trace(folder.path(), name, steps, &header)
+    started::trace_of(folder, name, steps, &header)
 }
 
 #[test]
@@ -131,18 +125,6 @@ fn a_plan_is_compared_with_what_its_advice_names() {
 }
 
 #[test]
-fn what_is_cut_off_is_used_up_to_there_and_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = trace(&folder, "tensors-155", 3);
-    let whole = fs::read(&trace).unwrap();
-    let part = file(&folder, "part.jsonl", &whole[..whole.len() / 2]);
-    let output = tools(&["plan", &part, "--time-limit", "1"]);
-    assert!(output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
-    says(&said, "part.jsonl is cut off at line ");
-}
-
-#[test]
 fn what_cannot_be_used_is_refused_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let none = folder.path().join("none").display().to_string();
@@ -182,8 +164,8 @@ fn what_cannot_be_used_is_refused_with_its_place() {
         &["report", &small, "--compare", "/nowhere"],
         &["report", &small, "-o", "/nowhere/x.html"],
     ];
-    let said = commands.map(|it| refused(it, folder.path()));
-    insta::assert_snapshot!(said.join("\n"));
+    let said = commands.map(started::refused).join("\n");
+    insta::assert_snapshot!(said.replace(&folder.path().display().to_string(), "FOLDER"));
     assert!(!folder.path().join("small.report.html").exists());
 }
 
@@ -278,4 +260,31 @@ fn what_no_program_does_is_not_found_in_it() {
         let is_wrong = |it: &&Value| wrong.contains(&it["id"].as_str().unwrap());
         assert_eq!(found.iter().find(is_wrong), None, "{name}");
     }
+}
+
+/// Requests of private pools, as those of a graph's capture: no plan serves them, so each comparison has them on both sides or on none.
+/// Here: twenty steps of a block of 10 MiB, and of one of 100 MiB of a private pool.
+#[test]
+fn private_memory_counts_for_a_plan_as_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = Lines::with_head(r#""version":4,"torch":"2.15.0+cu132""#);
+    for step in 0..20_u64 {
+        let (t, own, private) = (step * 100, 2 * step, 2 * step + 1);
+        lines.alloc(t, own, 10 << 20);
+        let fields = [("id", private), ("bytes", 100 << 20), ("private", 1)];
+        lines.put(t, "alloc", &fields);
+        lines.free(t + 50, own);
+        lines.free(t + 50, private);
+        lines.iter(t + 60);
+    }
+    let file = &file(&folder, "run.jsonl", lines.0);
+    let advice = json(&["advise", file, "--json"]);
+    let choices = advice["choices"].as_array().unwrap();
+    let is_plan = |it: &&Value| it["name"].as_str().unwrap().contains("a plan of");
+    let plan = choices.iter().find(is_plan);
+    let pinned = plan.unwrap()["pinned"].as_u64().unwrap();
+    assert!(pinned >= 110 << 20, "{pinned}");
+    let planned = json(&["plan", file, "--json"]);
+    assert_eq!(planned["requests"], 20);
+    assert_eq!(planned["stock"]["peak"], 16 << 20);
 }

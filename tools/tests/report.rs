@@ -5,18 +5,14 @@ use std::fs::File;
 use std::io::BufReader;
 use std::process::Command;
 
-use pinbuddy_events::trace::Header;
+use pinbuddy_events::trace::{Header, Writer};
 use pinbuddy_events::{Event, Op, Whose};
 use pinbuddy_snapshot::Snapshot;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::started;
-use started::{Lines, data, report};
-
-fn trace(folder: &TempDir, name: &str, steps: u32) -> String {
-    started::trace(folder.path(), name, steps, &Header::default())
-}
+use started::{Lines, data, report, says, told, trace};
 
 fn numbers(it: &Value) -> Vec<i64> {
     serde_json::from_value(it.clone()).unwrap()
@@ -43,28 +39,21 @@ fn a_page_is_one_file_beside_the_trace() {
 }
 
 #[test]
-fn limits_of_the_run_are_in_its_report() {
+fn limits_and_nodes_of_the_run_are_there_where_the_trace_has_them() {
     let folder = TempDir::new().unwrap();
-    let settings = [("BUDDY_MAX_MB".to_owned(), 3000.into())];
-    let header = Header { group_limit: Some(4 << 30), settings: settings.into_iter().collect(), ..Header::default() };
-    let file = started::trace(folder.path(), "tensors-155", 1, &header);
-    let data = data(&file, &["--time-limit", "0"]);
-    assert_eq!(data["budget"], 3000_u64 << 20);
-    assert_eq!(data["group_limit"], 4_u64 << 30);
-}
-
-#[test]
-fn nodes_are_there_where_the_trace_has_them() {
-    let folder = TempDir::new().unwrap();
-    let mut lines = Lines::with_head("\"version\":6");
+    let settings = [("BUDDY_MAX_MB".to_owned(), 3000.into())].into_iter().collect();
+    let head = Header { group_limit: Some(4 << 30), settings, ..Header::default() };
+    let head = Writer::with_header(Vec::new(), &head).unwrap().finish().unwrap();
+    let mut lines = Lines(String::from_utf8(head).unwrap());
     lines.alloc(1, 1, 9);
     for (at, node, pinned, used) in [(1, 1, 70, 9), (2, 0, 30, 30), (3, 1, 60, 20)] {
         let fields = [("node", node), ("pinned", pinned), ("used", used)];
         lines.put(at, "node", &fields);
     }
     let file = started::file(&folder, "nodes.jsonl", lines.0);
-    let nodes = &data(&file, &["--time-limit", "0"])["nodes"];
-    insta::assert_snapshot!(nodes, @r#"[{"at_end":[30,30],"node":0,"peak_pinned":30,"peak_used":30},{"at_end":[60,20],"node":1,"peak_pinned":70,"peak_used":20}]"#);
+    let found = data(&file, &["--time-limit", "0"]);
+    assert_eq!((&found["budget"], &found["group_limit"]), (&(3000_u64 << 20).into(), &(4_u64 << 30).into()));
+    insta::assert_snapshot!(found["nodes"], @r#"[{"at_end":[30,30],"node":0,"peak_pinned":30,"peak_used":30},{"at_end":[60,20],"node":1,"peak_pinned":70,"peak_used":20}]"#);
     let other = data(&trace(&folder, "tensors-155", 1), &["--time-limit", "0"]);
     assert_eq!(other["nodes"], serde_json::json!([]));
 }
@@ -107,13 +96,9 @@ fn one_thread_does_all_where_no_other_starts() {
     let commands: [&[&str]; 3] =
         [&["report", &file, "--out", &out], &["plan", &file, "--torch", "2.15.0", "--out", &out], &["advise", &file]];
     for arguments in commands {
-        let mut command = started::command();
-        command.args(arguments);
         // No stack is that large.
-        let ended = command.env("RUST_MIN_STACK", (1_u64 << 60).to_string()).output();
-        let ended = ended.unwrap();
-        let errors = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{arguments:?}: {errors}");
+        let ended = started::command().args(arguments).env("RUST_MIN_STACK", (1_u64 << 60).to_string()).output();
+        assert!(ended.as_ref().unwrap().status.success(), "{ended:?}");
     }
 }
 
@@ -223,4 +208,79 @@ fn other_programs_get_stacks(file: &str) {
     let read: Vec<_> = read.map(|it| (it.function, it.file, it.line)).collect();
     let file = "/somewhere/model.py";
     assert_eq!(read, [("function_212", file, 212), ("alloc", file, 0)]);
+}
+
+/// A run whose first request waited 4 ms before anything else happened, and which waited again in its second iteration.
+const WAITED: &str = r#"{"t":5000000,"op":"alloc","id":1,"bytes":8388608,"thread":2}
+{"t":5000000,"op":"wait","id":1,"took":4000000,"thread":2}
+{"t":6000000,"op":"iter"}
+{"t":7000000,"op":"alloc","id":2,"bytes":1048576,"thread":0}
+{"t":9000000,"op":"alloc","id":3,"bytes":2097152,"thread":0}
+{"t":9000000,"op":"wait","id":3,"took":1500000,"thread":0}
+{"t":9000000,"op":"free","id":1,"thread":0}
+{"t":9500000,"op":"clear"}
+{"t":9900000,"op":"wait","took":300000,"thread":1}
+"#;
+
+/// The run's trace, as of this version.
+fn waited(folder: &TempDir, name: &str, version: u64, events: &str) -> String {
+    let fields = format!(r#""version":{version},"unit":"ns","torch":"2.15.0""#);
+    started::file(folder, name, Lines::with_head(&fields).0 + events)
+}
+
+#[test]
+fn where_the_run_waited_for_the_driver_is_told() {
+    let folder = TempDir::new().unwrap();
+    let file = waited(&folder, "waited.jsonl", 5, WAITED);
+    let said = told(&["report", &file, "--format", "json", "--time-limit", "0"]);
+    let sum = "the run itself waited 3 times for the driver, 5.80 ms in all";
+    assert!(said.trim_end().ends_with(sum), "{said}");
+    let advice = told(&["advise", &file]);
+    says(&advice, "The run itself waited 3 times for the driver, 5.80 ms in all.");
+
+    let data = data(&file, &["--time-limit", "0"]);
+    // Begins from that of the first wait on, each as the difference to the one before.
+    insta::assert_snapshot!(
+        data["waits"],
+        @r#"{"bytes":[8388608,2097152,0],"count":3,"from":[0,6500,2100],"later":{"count":2,"total":1800},"thread":[2,0,1],"took":[4000,1500,300],"total":5800}"#
+    );
+    let stock = &data["allocators"][0];
+    let others = [&data["end"], &data["iterations"][0], &stock["name"], &stock["waited"]];
+    assert_eq!(serde_json::json!(others), serde_json::json!([8900, 5000, "stock", 3]));
+}
+
+#[test]
+fn a_trace_without_waits_says_whether_it_would_have_them() {
+    let folder = TempDir::new().unwrap();
+    let without: Vec<&str> = WAITED.lines().filter(|it| !it.contains("wait")).collect();
+    let without = without.join("\n") + "\n";
+    for (version, expected) in [(5, serde_json::json!({"count": 0, "total": 0})), (4, Value::Null)] {
+        let file = waited(&folder, "without.jsonl", version, &without);
+        let data = data(&file, &["--time-limit", "0", "--compare", &file]);
+        assert_eq!(data["waits"]["count"], expected["count"]);
+        assert_eq!(data["compare"]["waits"], expected);
+        let said = told(&["report", &file, "--format", "csv"]);
+        assert_eq!(said.contains("never waited for the driver"), version == 5);
+    }
+}
+
+/// A line for each block and for each thing that happened.
+fn as_other_programs_get(file: &str) -> String {
+    let words: Vec<&str> = file.split(' ').collect();
+    let (name, more) = (words[0], &words[1..]);
+    let path = format!("{}/tests/old/{name}", env!("CARGO_MANIFEST_DIR"));
+    let report = |format| told(&[&["report", &path, "--format", format, "-o", "-"], more].concat());
+    let events: Value = serde_json::from_str(&report("perfetto")).unwrap();
+    let events = events["traceEvents"].as_array().unwrap();
+    let events: Vec<String> = events.iter().map(ToString::to_string).collect();
+    format!("{name} {}\n{}{}\n", more.join(" "), report("csv"), events.join("\n"))
+}
+
+/// Traces of all versions, a snapshot and a table of events: what is read of them stays.
+#[test]
+fn files_of_earlier_releases_read_as_they_did() {
+    let files = "version1.jsonl, version2.jsonl, version3.jsonl, version4.jsonl, version4.jsonl --device 0, version5.jsonl, \
+                 version6.jsonl, snapshot.pickle, table.csv, table.csv --device 1";
+    let all: Vec<String> = files.split(", ").map(as_other_programs_get).collect();
+    insta::assert_snapshot!(all.join("\n"));
 }

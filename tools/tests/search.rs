@@ -3,13 +3,12 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use pinbuddy_events::trace::Header;
 use pinbuddy_plan::Block;
 use pinbuddy_replay::workload::Random;
 use serde_json::Value;
 
 use crate::started;
-use started::{Lines, command, file, json};
+use started::{Lines, command, file, json, trace};
 
 /// Blocks of any lengths, too many to be searched exactly, and none of which leaves a gap that others fill: some per cent above the
 /// lower bound nothing better is found, and nothing says that there is none.
@@ -87,9 +86,14 @@ fn the_search_for_a_plan_of_a_trace_says_how_far_it_is_and_keeps_the_best_so_far
 #[test]
 fn what_ends_by_itself_is_optimal_only_if_no_plan_pins_less() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, steps, ended) in [("variable-lengths", 6, "done"), ("fixed-129.5mib", 1, "optimal")] {
-        let trace = started::trace(folder.path(), name, steps, &Header::default());
-        let said = json(&["plan", &trace, "--json", "--time-limit", "500"]);
+    for (name, steps, limit, ended) in [
+        ("variable-lengths", 6, "500", "done"),
+        ("variable-lengths", 6, "0", "time_limit"),
+        ("fixed-129.5mib", 1, "500", "optimal"),
+        ("fixed-129.5mib", 1, "0", "optimal"),
+    ] {
+        let trace = trace(&folder, name, steps);
+        let said = json(&["plan", &trace, "--json", "--time-limit", limit]);
         assert_eq!(said["ended"], ended, "{said}");
         let is_full = said["efficiency"].as_f64() == Some(1.0);
         assert_eq!(is_full, ended == "optimal", "{said}");

@@ -11,12 +11,14 @@ use tempfile::TempDir;
 use crate::started;
 use started::{says, tools};
 
-fn top(arguments: &[&str]) -> Output {
-    tools(&[&["top"], arguments].concat())
+/// Its status, what it prints, and what it says on standard error.
+fn came_to(output: Output) -> (i32, String, String) {
+    let [printed, said] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    (output.status.code().unwrap(), printed, said)
 }
 
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
+fn top(arguments: &[&str]) -> (i32, String, String) {
+    came_to(tools(&[&["top"], arguments].concat()))
 }
 
 /// This process shows a page until the result is dropped.
@@ -37,15 +39,12 @@ fn shown() -> impl Sized {
 #[test]
 fn a_table_is_printed_once_where_there_is_no_terminal() {
     let _page = shown();
-    let own = std::process::id().to_string();
-    let output = top(&[&own]);
-    assert!(output.status.success());
-    let table = text(&output.stdout);
+    let (code, table, _) = top(&[&std::process::id().to_string()]);
+    assert_eq!(code, 0);
     for part in ["train.py", "3.00 MiB", "not refreshed for"] {
-        says(table, part);
+        says(&table, part);
     }
-    let output = top(&["--all", "--json"]);
-    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all: Value = serde_json::from_str(&top(&["--all", "--json"]).1).unwrap();
     let mut all = all["processes"].as_array().unwrap().iter();
     let mine = all.find(|it| it["pid"] == std::process::id()).unwrap();
     let shown = ["pinned_bytes", "live_bytes", "state", "budget_bytes"].map(|key| &mine[key]);
@@ -54,25 +53,21 @@ fn a_table_is_printed_once_where_there_is_no_terminal() {
 
 #[test]
 fn a_process_that_is_gone_has_a_row_that_says_so() {
-    let output = top(&["--once", "4294967295"]);
-    assert_eq!(output.status.code(), Some(1));
-    says(text(&output.stdout), "4294967295: there is no such process");
-    let output = top(&["--json", "4294967295"]);
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (code, table, _) = top(&["--once", "4294967295"]);
+    assert_eq!(code, 1);
+    says(&table, "4294967295: there is no such process");
+    let value: Value = serde_json::from_str(&top(&["--json", "4294967295"]).1).unwrap();
     assert_eq!(value["processes"][0]["state"], "ended");
 }
 
 #[test]
 fn a_command_is_started_and_its_status_passed_on() {
-    let output = top(&["--launch", "sh", "-c", "echo $BUDDY_LIVE; exit 7", "--json"]);
-    let came_to = (output.status.code(), text(&output.stdout));
-    assert_eq!(came_to, (Some(7), "1\n"));
-    says(text(&output.stderr), "no process has pinned memory yet");
-    let output = top(&["--launch", "sh", "-c", "kill -9 $$"]);
-    assert_eq!(output.status.code(), Some(137));
-    let output = top(&["--launch", "/there/is/no/such/program"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("/there/is/no/such/program cannot be started"));
+    let (code, printed, said) = top(&["--launch", "sh", "-c", "echo $BUDDY_LIVE; exit 7", "--json"]);
+    assert_eq!((code, &*printed), (7, "1\n"));
+    says(&said, "no process has pinned memory yet");
+    for (script, status) in [("exit 0", 0), ("kill -9 $$", 137)] {
+        assert_eq!(top(&["--launch", "sh", "-c", script]).0, status, "{script}");
+    }
 }
 
 /// As a scheduler ends a job, whatever its input is; and what it tells others has no process that has ended.
@@ -84,9 +79,8 @@ fn a_signal_to_top_is_the_programs() {
         let mut session = std::process::Command::new("setsid");
         session.args(["--wait", env!("CARGO_BIN_EXE_pinbuddy-tools")]);
         let output = session.args(["top", "--launch", "sh", "-c", &script]).output();
-        let output = output.unwrap();
-        let code = output.status.code();
-        assert_eq!(code, Some(status), "{}", text(&output.stderr));
+        let (code, _, said) = came_to(output.unwrap());
+        assert_eq!(code, status, "{said}");
     }
 }
 
@@ -96,23 +90,26 @@ fn samples_are_a_file_that_is_replaced() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("pinbuddy.prom");
     let (own, name) = (std::process::id().to_string(), file.display().to_string());
-    let output = top(&["--once", "--prometheus", &name, &own]);
-    assert!(output.status.success() && output.stdout.is_empty());
+    let (code, printed, _) = top(&["--once", "--prometheus", &name, &own]);
+    assert_eq!((code, &*printed), (0, ""));
     let samples = fs::read_to_string(&file).unwrap();
     let labels = format!("{{pid=\"{own}\",program=\"train.py\",rank=\"\"}}");
     says(&samples, &format!("pinbuddy_pinned_bytes{labels} 3145728\n"));
     let left = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 1, "nothing else is left");
-    let output = top(&["--prometheus", "/tmp/pinbuddy.txt", &own]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("expected a name that ends with .prom"));
 }
 
 #[test]
-fn somebody_has_to_be_named() {
-    let output = top(&[]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("--all"));
-    let output = top(&["--once", "--interval", "0"]);
-    assert_eq!(output.status.code(), Some(2));
+fn what_cannot_be_done_is_refused() {
+    for (arguments, status, part) in [
+        (&["--launch", "/there/is/no/such/program"][..], 1, "/there/is/no/such/program cannot be started"),
+        (&["--prometheus", "/tmp/pinbuddy.txt", "1"], 1, "expected a name that ends with .prom"),
+        // Somebody has to be named.
+        (&[], 2, "--all"),
+        (&["--once", "--interval", "0"], 2, ""),
+    ] {
+        let (code, _, said) = top(arguments);
+        assert_eq!(code, status, "{arguments:?}");
+        says(&said, part);
+    }
 }

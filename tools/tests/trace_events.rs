@@ -4,17 +4,10 @@
 //! Perfetto's own trace_processor, which would read it, is in no package that tests could fetch.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use pinbuddy_events::trace::Header;
 use serde_json::Value;
 
 use crate::started;
-
-fn of_workload(folder: &Path, workload: &str) -> Value {
-    let path = started::trace(folder, workload, 20, &Header::default());
-    written(&path)
-}
 
 fn written(path: &str) -> Value {
     let (_, events) = started::report(path, &["--format", "perfetto"]);
@@ -73,7 +66,7 @@ fn checked(document: &Value) -> HashMap<String, usize> {
 fn events_are_as_the_document_of_the_format_wants_them() {
     let folder = tempfile::tempdir().unwrap();
     for workload in ["data-loader", "checkpoint"] {
-        let phases = checked(&of_workload(folder.path(), workload));
+        let phases = checked(&written(&started::trace(&folder, workload, 20)));
         for phase in ["C", "i", "b", "e"] {
             assert!(phases[phase] > 10, "{workload}: {phases:?}");
         }

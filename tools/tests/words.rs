@@ -5,35 +5,24 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use crate::started;
-use started::{Lines, command, file, says, told, tools};
+use started::{Lines, command, fed, file, says, told};
 
 /// As the wheel's command is called, whatever the program's file is.
 #[test]
-fn what_cannot_be_understood_is_said_of_the_command_that_was_typed() {
-    for (arguments, part) in [
-        (&["plan", "--help"][..], "Usage: pinbuddy plan"),
-        (&["report", "x", "--bogus"], "Usage: pinbuddy report"),
-        (&["top", "train.py"], "to start a program, --launch CMD"),
-        (&["report", "x", "--time-limit", "-1"], "expected a number of seconds, 0 or more"),
+fn help_and_what_cannot_be_understood_are_said_of_the_command_that_was_typed() {
+    let own = env!("CARGO_BIN_EXE_pinbuddy-tools");
+    for (started_as, arguments, part) in [
+        (own, &["plan", "--help"][..], "Usage: pinbuddy plan "),
+        (own, &["report", "x", "--bogus"], "Usage: pinbuddy report"),
+        (own, &["top", "train.py"], "to start a program, --launch CMD"),
+        (own, &["report", "x", "--time-limit", "-1"], "expected a number of seconds, 0 or more"),
+        ("python -m pinbuddy", &["plan", "--help"], "Usage: python -m pinbuddy plan "),
+        ("/opt/bin/pinbuddy", &["plan", "--help"], "Usage: pinbuddy plan "),
     ] {
-        let output = tools(arguments);
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8(said).unwrap();
+        let output = command().arg0(started_as).args(arguments).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         says(&said, part);
         assert!(!said.contains("pinbuddy-tools"), "{said}");
-    }
-}
-
-#[test]
-fn help_is_of_the_name_that_was_typed() {
-    for (started_as, part) in [
-        ("python -m pinbuddy", "Usage: python -m pinbuddy plan "),
-        ("/opt/bin/pinbuddy", "Usage: pinbuddy plan "),
-        ("target/debug/pinbuddy-tools", "Usage: pinbuddy plan "),
-    ] {
-        let output = command().arg0(started_as).args(["plan", "--help"]).output();
-        let said = String::from_utf8(output.unwrap().stdout).unwrap();
-        says(&said, part);
     }
 }
 
@@ -82,9 +71,7 @@ fn a_plan_of_all_sizes_names_no_smallest_one() {
 fn explained(arguments: &[&str], log: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let log = fs::File::open(file(&folder, "train.log", log)).unwrap();
-    let mut command = command();
-    let output = command.arg("explain").args(arguments).stdin(log).output();
-    let output = output.unwrap();
+    let output = fed(&[&["explain"], arguments].concat(), log);
     let said = String::from_utf8(output.stdout).unwrap();
     (output.status.code(), said)
 }
@@ -102,30 +89,29 @@ fn a_message_is_explained_by_itself_and_in_a_log() {
     assert!(!said.contains("somebody"), "{said}");
 }
 
+/// Of words: whether anything is known of them, and what is answered; `^` is the beginning.
+const ANSWERS: &[(&[&str], bool, &str)] = &[
+    (&["first", "step", "is", "slow"], true, "To do: call pinbuddy.warm_up()"),
+    (&["my slow First step!"], true, "To do: call pinbuddy.warm_up()"),
+    (&["budget"], true, "budget, quota\n  the most that the engine pins"),
+    (&["budget"], true, "would pass the budget of\n"),
+    (&["BUDDY_FORK=hide"], true, "BUDDY_FORK\n  what forked children"),
+    (&["no", "gpu"], true, "^there is no GPU here\n"),
+    // Headings come before texts.
+    (&["huge", "pages"], true, "^'huge pages' is in:\n  docs/deploy.md: Huge pages\n  "),
+    (&["HUGE", "pages"], true, "\nTo read a page: pinbuddy explain docs/deploy.md\n"),
+    (&["the of xyzzy"], false, "^Nothing is known of that."),
+    (&["the"], false, "^Nothing is known of that."),
+    (&[], true, "^Symptoms:\n"),
+];
+
 #[test]
 fn a_symptom_is_found_by_its_words_and_what_is_unknown_is_said() {
-    for words in [&["first", "step", "is", "slow"][..], &["my slow First step!"]] {
+    for (words, is_known, part) in ANSWERS {
         let (code, said) = explained(words, "");
-        assert_eq!(code, Some(0));
-        says(&said, "To do: call pinbuddy.warm_up()");
+        assert_eq!(code == Some(0), *is_known, "{words:?}: {said}");
+        says(&format!("^{said}"), part);
     }
-    let (code, said) = explained(&["budget"], "");
-    assert_eq!(code, Some(0));
-    says(&said, "budget, quota\n  the most that the engine pins");
-    says(&said, "would pass the budget of\n");
-    let (code, said) = explained(&["BUDDY_FORK=hide"], "");
-    assert_eq!(code, Some(0));
-    says(&said, "BUDDY_FORK\n  what forked children");
-    let (code, said) = explained(&["no", "gpu"], "");
-    assert!(code == Some(0) && said.starts_with("there is no GPU here\n"), "{said}");
-    let (code, said) = explained(&["huge", "pages"], "");
-    assert!(code == Some(0) && said.starts_with("'huge pages' is in:\n  docs/deploy.md: Huge pages\n"), "{said}");
-    says(&said, "\nTo read a page: pinbuddy explain docs/deploy.md\n");
-    let (code, said) = explained(&["the of xyzzy"], "");
-    assert_eq!(code, Some(1));
-    assert!(said.starts_with("Nothing is known of that."), "{said}");
-    let (code, said) = explained(&[], "");
-    assert!(code == Some(0) && said.starts_with("Symptoms:\n"), "{said}");
     let (code, said) = explained(&[], "epoch 1\n");
     assert_eq!(code, Some(1));
     assert!(said.starts_with("No message of pinbuddy's"), "{said}");

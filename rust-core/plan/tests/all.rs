@@ -3,8 +3,6 @@
 mod clears;
 mod exact;
 mod file;
-mod full;
-mod full_device;
 mod long;
 mod patience;
 mod placement;

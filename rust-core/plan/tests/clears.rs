@@ -1,18 +1,12 @@
 //! Plans of programs that empty the cache, in the hands of what serves requests: what a clear leaves.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashMap;
 
 use pinbuddy_events::Op;
-use pinbuddy_plan::{Options, Plan, plan};
+use pinbuddy_plan::Plan;
 use pinbuddy_slots::Slots;
 
-use crate::programs;
-use programs::record;
-
-fn planned(events: &[Op]) -> Plan {
-    plan(&record(events), &Options::default(), &|| true)
-}
+use crate::programs::{Tape, planned, record};
 
 /// Serves requests, each from its slot, until a clear ends the run: it is asked at each of them. Then says what is left.
 fn run(plan: &Plan, events: &[Op], mut ends: impl FnMut(&mut Slots) -> bool) -> Slots {
@@ -46,37 +40,27 @@ fn foreseen(plan: &Plan, events: &[Op]) -> (Vec<bool>, Slots) {
 }
 
 /// Batches that are loaded ahead, and a state that is staged and freed before the cache is emptied, if it is.
-fn staging(clears: bool) -> Vec<Op> {
-    let (mut events, mut next) = (Vec::new(), 0);
-    let mut ask = |events: &mut Vec<Op>, bytes| {
-        let id = next;
-        next += 1;
-        events.push(Op::request(id, bytes));
-        id
-    };
-    let mut ahead = ask(&mut events, 1 << 20);
+fn staging(clears: bool) -> Tape {
+    let mut tape = Tape::default();
+    let mut ahead = tape.ask(1 << 20);
     for _ in 0..20 {
-        let batch = std::mem::replace(&mut ahead, ask(&mut events, 1 << 20));
-        let staged: Vec<u64> = (0..10).map(|_| ask(&mut events, 64 << 20)).collect();
-        events.extend(staged.into_iter().map(Op::free));
-        events.push(Op::free(batch));
-        if clears {
-            events.push(Op::Clear);
-        }
+        let batch = std::mem::replace(&mut ahead, tape.ask(1 << 20));
+        let staged = [64 << 20; 10].map(|it| tape.ask(it));
+        tape.free(staged.into_iter().chain([batch]));
+        tape.events.extend(clears.then_some(Op::Clear));
     }
-    events
+    tape
 }
 
 #[test]
 fn what_lives_where_the_cache_is_emptied_has_regions_of_its_own() {
-    let of = |clears| planned(&staging(clears));
-    assert_eq!(of(false).regions, [642 << 20]);
-    let plan = of(true);
+    assert_eq!(planned(&staging(false).record(), 0).regions, [642 << 20]);
+    let plan = planned(&staging(true).record(), 0);
     assert_eq!(plan.regions, [1 << 20, 1 << 20, 640 << 20]);
     // Wherever it is emptied while nothing is staged, one batch is all that stays.
     for at in [0, 1, 7, 19] {
         let mut foreseen = Vec::new();
-        let mut slots = run(&plan, &staging(true), |slots| {
+        let mut slots = run(&plan, &staging(true).events, |slots| {
             foreseen.push(slots.foresees_a_clear());
             let ends = foreseen.len() > at;
             assert!(ends || slots.take_unwanted().is_empty());
@@ -91,10 +75,9 @@ fn what_lives_where_the_cache_is_emptied_has_regions_of_its_own() {
 #[test]
 fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
     let with = |clear: usize| {
-        let mut clears = 0..;
-        let mut events = staging(true);
-        events.retain(|it| !matches!(it, Op::Clear) || clears.next() == Some(clear));
-        planned(&events)
+        let (mut clears, mut tape) = (0.., staging(true));
+        tape.events.retain(|it| !matches!(it, Op::Clear) || clears.next() == Some(clear));
+        planned(&tape.record(), 0)
     };
     assert_eq!(with(9).lanes[0].clears, with(8).lanes[0].clears);
     assert_eq!(with(9).lanes[0].clears.len(), 1, "the next step of an iteration");
@@ -103,22 +86,19 @@ fn one_clear_of_the_loop_foresees_the_next_and_one_behind_it_does_not() {
 
 /// Epochs of thirteen batches, of which the last one is shorter; every five batches the cache is emptied.
 fn epochs(count: u64) -> Vec<Op> {
-    let (mut events, lane) = (Vec::new(), 0);
+    let mut events = Vec::new();
     for id in 0..13 * count {
         let bytes = if id % 13 == 12 { 5 << 20 } else { 8 << 20 };
-        events.push(Op::request(id, bytes).on_thread(lane));
-        let before = id.checked_sub(1);
-        events.extend(before.map(Op::free));
-        if id % 5 == 4 {
-            events.push(Op::Clear);
-        }
+        events.push(Op::request(id, bytes));
+        events.extend(id.checked_sub(1).map(Op::free));
+        events.extend((id % 5 == 4).then_some(Op::Clear));
     }
     events
 }
 
 #[test]
 fn clears_that_come_at_another_step_of_each_iteration_are_foreseen() {
-    let plan = planned(&epochs(4));
+    let plan = planned(&record(&epochs(4)), 0);
     let (foreseen, _) = foreseen(&plan, &epochs(8));
     assert_eq!(foreseen, [true; 20], "{:?}", plan.lanes[0].clears);
 }
@@ -126,14 +106,12 @@ fn clears_that_come_at_another_step_of_each_iteration_are_foreseen() {
 #[test]
 fn a_last_clear_behind_the_loop_returns_all_but_what_lives() {
     // A batch more is asked for than at the clears of the loop.
-    let mut events = staging(true);
-    let is_request = |it: &&Op| matches!(it, Op::Request { .. });
-    let id = events.iter().filter(is_request).count() as u64;
-    let (bytes, lane) = (1 << 20, 0);
-    events.extend([Op::request(id, bytes).on_thread(lane), Op::free(id - 11)]);
-    events.push(Op::Clear);
-    let plan = planned(&events);
-    let (foreseen, slots) = foreseen(&plan, &events);
+    let mut tape = staging(true);
+    let last = tape.ask(1 << 20);
+    tape.free([last - 11]);
+    tape.events.push(Op::Clear);
+    let plan = planned(&tape.record(), 0);
+    let (foreseen, slots) = foreseen(&plan, &tape.events);
     let (last, before) = foreseen.split_last().unwrap();
     assert!(!last && before.iter().all(|it| *it), "{foreseen:?}");
     assert_eq!(plan.reserved() as usize - slots.idle_bytes(), 1 << 20);

@@ -1,40 +1,13 @@
 //! Programs that repeat themselves get a place for every request, and pin their largest live set exactly.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pinbuddy_events::Op;
 use pinbuddy_plan::{Options, Plan, Record, plan, try_out};
 
-use crate::programs;
-use programs::record;
+use crate::programs::{Random, Tape, at_random};
 
 const MIB: u64 = 1 << 20;
-
-/// A program without marks.
-#[derive(Default)]
-struct Program {
-    events: Vec<Op>,
-    next: u64,
-}
-
-impl Program {
-    fn ask(&mut self, bytes: u64) -> u64 {
-        self.next += 1;
-        let id = self.next;
-        self.events.push(Op::request(id, bytes));
-        id
-    }
-
-    fn over(&mut self, id: u64) {
-        self.events.push(Op::free(id));
-    }
-
-    fn record(&self) -> Record {
-        record(&self.events)
-    }
-}
 
 /// A plan whose search is stopped only where it would never end.
 fn planned(record: &Record) -> Plan {
@@ -56,27 +29,25 @@ fn assert_exact(record: &Record) -> Plan {
 fn layers_of_equal_sizes_are_no_iteration() {
     let layer = [8, 12, 8, 8, 28].map(|it| it * MIB);
     // All of a step lives until its end: a checkpoint.
-    let mut program = Program::default();
+    let mut program = Tape::default();
     for _ in 0..6 {
-        let step: Vec<u64> = (0..31).flat_map(|_| layer).collect();
-        let step: Vec<u64> = step.into_iter().map(|it| program.ask(it)).collect();
-        step.into_iter().for_each(|id| program.over(id));
+        let step: Vec<u64> = layer.repeat(31).into_iter().map(|it| program.ask(it)).collect();
+        program.free(step);
     }
     let made = assert_exact(&program.record());
     assert_eq!(made.lanes[0].period.len(), 155);
 
     // A pipeline stage: the last batches are not followed by others.
-    let mut program = Program::default();
+    let mut program = Tape::default();
     for _ in 0..5 {
         let mut open = VecDeque::new();
         for batch in 0..12 + 4 {
             if batch >= 4 {
                 let ids: Vec<u64> = open.pop_front().unwrap();
-                ids.into_iter().rev().for_each(|id| program.over(id));
+                program.free(ids.into_iter().rev());
             }
             if batch < 12 {
-                let batch: Vec<u64> = (0..6).flat_map(|_| layer).collect();
-                open.push_back(batch.into_iter().map(|it| program.ask(it)).collect());
+                open.push_back(layer.repeat(6).into_iter().map(|it| program.ask(it)).collect());
             }
         }
     }
@@ -87,14 +58,13 @@ fn layers_of_equal_sizes_are_no_iteration() {
 #[test]
 fn batches_take_turns_where_their_number_is_no_multiple_of_those_that_live_at_once() {
     for (batches, ahead) in [(626, 3), (100, 3), (101, 4), (96, 5)] {
-        let mut program = Program::default();
-        let mut open = VecDeque::new();
+        let (mut program, mut open) = (Tape::default(), VecDeque::new());
         // Epochs; the last batch of each is shorter. The program ends within one.
         for at in 0..batches * 5 / 2 {
             let is_last = at % batches == batches - 1;
             open.push_back(program.ask(if is_last { 87 * MIB } else { 147 * MIB }));
             if open.len() == ahead {
-                program.over(open.pop_front().unwrap());
+                program.free(open.pop_front());
             }
         }
         let made = assert_exact(&program.record());
@@ -104,21 +74,20 @@ fn batches_take_turns_where_their_number_is_no_multiple_of_those_that_live_at_on
 
 #[test]
 fn what_is_never_freed_needs_no_room() {
-    let mut program = Program::default();
+    let mut program = Tape::default();
     let sizes = (0..40).map(|at| (100 + at * at % 37) * MIB);
     let ids: Vec<u64> = sizes.map(|it| program.ask(it)).collect();
-    ids.into_iter().for_each(|id| program.over(id));
+    program.free(ids);
     let made = planned(&program.record());
     assert_eq!(made.reserved(), program.record().peak());
     // Room for what comes and goes only: a part of 512 MiB, not of all.
-    let mut mixed = Program::default();
-    let mut random = programs::Random::new(5);
+    let (mut mixed, mut random) = (Tape::default(), Random::new(5));
     for _ in 0..60 {
         mixed.ask(random.below(400 * MIB) + MIB);
     }
     for _ in 0..60 {
         let passing = mixed.ask(random.below(511 * MIB) + MIB);
-        mixed.over(passing);
+        mixed.free([passing]);
     }
     let made = planned(&mixed.record());
     let room = made.reserved() - mixed.record().peak();
@@ -128,17 +97,16 @@ fn what_is_never_freed_needs_no_room() {
 /// The optimizer's state is made in the first iteration; the interpreter frees it at the end.
 #[test]
 fn what_is_freed_when_the_program_ends_is_kept_for_good() {
-    let mut program = Program::default();
-    let mut state = Vec::new();
+    let (mut program, mut state) = (Tape::default(), Vec::new());
     for iteration in 0..8 {
         let live = [5, 9, 6, 12].map(|mib| program.ask(mib * MIB));
-        live.into_iter().for_each(|id| program.over(id));
+        program.free(live);
         if iteration == 0 {
             state.extend([20, 31, 22].map(|mib| program.ask(mib * MIB)));
         }
     }
     assert_eq!(assert_exact(&program.record()).regions, [105 * MIB]);
-    state.into_iter().for_each(|id| program.over(id));
+    program.free(state);
     assert_eq!(assert_exact(&program.record()).regions, [105 * MIB]);
 }
 
@@ -147,18 +115,7 @@ fn requests_at_random_need_little_more_than_their_largest_set() {
     const SEEDS: u64 = 4;
     let mut sum = 0.0;
     for seed in 0..SEEDS {
-        let mut random = programs::Random::new(seed);
-        let (mut program, mut live) = (Program::default(), Vec::new());
-        for _ in 0..2000 {
-            // As many as there is room for, and any of them may be the next to go.
-            let bytes = (4 + random.below(200)) * MIB;
-            while live.iter().map(|it: &(u64, u64)| it.1).sum::<u64>() + bytes > 16 << 30 {
-                let (id, _) = live.swap_remove(random.below(live.len() as u64) as usize);
-                program.over(id);
-            }
-            live.push((program.ask(bytes), bytes));
-        }
-        let record = program.record();
+        let record = at_random(&mut Random::new(seed), 2000, 4 * MIB..204 * MIB, 16 << 30).record();
         let made = planned(&record);
         assert!(made.slots.is_empty());
         let ratio = made.reserved() as f64 / record.peak() as f64;

@@ -1,28 +1,15 @@
 //! Programs that have more than the longest region at once: no region is longer, and no block would straddle two.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 use pinbuddy_events::Op;
-use pinbuddy_plan::file::MOST_REGION;
+use pinbuddy_plan::file::{GRANULE, MOST_REGION};
 use pinbuddy_plan::{check_plan, try_out};
 
-use crate::programs::{Random, planned, record};
+use crate::programs::{Random, at_random, planned, record, repeated};
 
 const GIB: u64 = 1 << 30;
 
-/// Requests of random sizes, of which up to `live` bytes live at once.
 fn random(sizes: std::ops::Range<u64>, live: u64) -> Vec<Op> {
-    let mut random = Random::new(5);
-    let (mut events, mut there) = (Vec::new(), Vec::new());
-    for id in 0..60 {
-        let bytes = sizes.start + random.below(sizes.end - sizes.start);
-        while there.iter().map(|it: &(u64, u64)| it.1).sum::<u64>() + bytes > live {
-            let id = there.swap_remove(random.below(there.len() as u64) as usize).0;
-            events.push(Op::free(id));
-        }
-        there.push((id, bytes));
-        events.push(Op::request(id, bytes));
-    }
-    events
+    at_random(&mut Random::new(5), 60, sizes, live).events
 }
 
 #[test]
@@ -45,12 +32,8 @@ fn an_amount_above_the_longest_region_is_cut_into_equal_ones_that_serve_all() {
         let holding = longest.max().unwrap()..=MOST_REGION;
         assert!(holding.contains(&plan.regions[0]), "{:?}", plan.regions);
         let most = (plan.facts.peak as f64 * most) as u64;
-        assert!(
-            (plan.facts.peak..most).contains(&plan.reserved()),
-            "{sizes:?}: {} of {}",
-            plan.reserved(),
-            plan.facts.peak
-        );
+        let (reserved, peak) = (plan.reserved(), plan.facts.peak);
+        assert!((peak..most).contains(&reserved), "{sizes:?}: {reserved} of {peak}");
         assert_eq!(try_out(&record(&events), &plan).pins, 0, "{sizes:?}");
     }
 }
@@ -71,23 +54,14 @@ fn what_is_longer_than_any_region_is_in_no_amount() {
 fn places_lie_within_regions_none_of_which_is_too_long() {
     let mut random = Random::new(7);
     let sizes: Vec<u64> = (0..40).map(|_| (1 + random.below(12)) * GIB).collect();
-    let mut events = Vec::new();
-    for iteration in 0..5 {
-        let id = |at: usize| (iteration * sizes.len() + at) as u64;
-        for (at, &bytes) in sizes.iter().enumerate() {
-            let lane = 0;
-            events.push(Op::request(id(at), bytes).on_thread(lane));
-            // Each for a while of its own.
-            events.extend((0..at).filter(|it| it + it % 25 == at).map(|it| Op::free(id(it))));
-        }
-        let left = (0..sizes.len()).filter(|it| it + it % 25 >= sizes.len() || it % 25 == 0);
-        events.extend(left.map(|it| Op::free(id(it))));
-    }
-    let plan = planned(&record(&events), 0);
+    // Each for a while of its own.
+    let body = sizes.iter().enumerate().map(|(at, bytes)| (bytes / GRANULE, at % 25)).collect();
+    let record = record(&repeated(&[body], 5, &[0], false));
+    let plan = planned(&record, 0);
     assert!(plan.regions.len() > 1 && plan.facts.peak > MOST_REGION);
     assert!(plan.regions.iter().all(|it| *it <= MOST_REGION));
     // That each slot lies within its region was checked.
-    let replayed = check_plan(&record(&events), &plan);
+    let replayed = check_plan(&record, &plan);
     assert_eq!((replayed.hits, replayed.busy), (200, 0));
     assert!(plan.reserved() < plan.facts.peak * 5 / 4, "{} of {}", plan.reserved(), plan.facts.peak);
 }

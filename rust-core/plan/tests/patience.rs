@@ -1,4 +1,5 @@
-//! Searches that are asked to stop before they have a plan, and when they stop by themselves.
+//! Searches that are asked to stop before they have a plan, and when they stop by themselves; a plan that is made of a run on a full
+//! device reserves less than the run did, whatever it would have with more room.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -87,4 +88,34 @@ fn a_search_ends_once_a_plan_of_pinned_memory_is_good_enough() {
         made.reserved(),
         record.peak()
     );
+}
+
+/// What a plan reserves, in MiB, of a program for which PyTorch's allocator would have 160 with room enough, and has had `most`: with
+/// 30 given back and taken again, and the cache emptied there, or not.
+fn reserved(most: u64, empties: bool) -> u64 {
+    let mut record = DeviceRecord::new(u32::MAX);
+    record.took(0, most << 20);
+    for step in 0..31 {
+        if step == 20 {
+            record.gave(0, 30 << 20);
+            if empties {
+                record.emptied();
+            }
+            record.took(0, 30 << 20);
+        }
+        let sizes: &[u64] = if step < 30 { &[30, 16, 24] } else { &[90] };
+        for (id, mib) in (0..).zip(sizes) {
+            assert!(record.request((0, 0), id, mib << 20));
+        }
+        (0..3).for_each(|id| record.over(0, id));
+    }
+    record.plan(&Options::default(), &|| false).reserved() >> 20
+}
+
+#[test]
+fn a_plan_of_a_run_on_a_full_device_reserves_less_and_there_is_none_of_a_device_that_only_a_pool_uses() {
+    assert_eq!([(100, false), (90, false), (90, true)].map(|it| reserved(it.0, it.1)), [90, 0, 90]);
+    let mut record = DeviceRecord::new(u32::MAX);
+    record.took(1, 1 << 20);
+    assert!(record.plan(&Options::default(), &|| false).plans.is_empty());
 }

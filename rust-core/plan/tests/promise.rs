@@ -1,6 +1,5 @@
 //! What a plan of pinned memory promises on its own record: no pin beside it, and little more than the largest set. And what it is
 //! worth to another run of the same program, which draws other sizes.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
 use std::collections::VecDeque;
 
@@ -8,8 +7,7 @@ use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
 use pinbuddy_plan::try_out;
 
-use crate::programs;
-use programs::{Random, planned, record};
+use crate::programs::{Random, Tape, planned, record};
 
 #[derive(Clone, Copy, Debug)]
 enum Order {
@@ -55,38 +53,36 @@ impl Program {
         let bases: Vec<u64> =
             (0..self.tensors).map(|_| self.unit + sizes.below(16) * self.unit + sizes.below(2) * GRANULE).collect();
         let mut random = Random::new(self.seed + 1000 * draw);
-        let mut events = Vec::new();
-        let mut steps = VecDeque::new();
-        for step in 0..self.steps {
-            events.extend(self.marks.then_some(Op::Iteration));
+        let (mut tape, mut steps) = (Tape::default(), VecDeque::new());
+        for _ in 0..self.steps {
+            tape.events.extend(self.marks.then_some(Op::Iteration));
             let mut live = Vec::new();
-            for (at, base) in (0_u64..).zip(&bases) {
+            for base in &bases {
                 let percent = [100, 75, 50, 125, 150][random.below(self.factors) as usize];
-                let (id, bytes, lane) = (step * self.tensors + at, base * percent / 100, 0);
-                events.push(Op::request(id, bytes).on_thread(lane));
-                live.push(id);
+                live.push(tape.ask(base * percent / 100));
                 if self.halves == 1 && live.len() > bases.len() / 2 {
-                    events.push(self.over(&mut live, &mut random));
+                    tape.free([self.over(&mut live, &mut random)]);
                 }
             }
             steps.push_back(live);
             while steps.len() as u64 > self.halves.saturating_sub(2) {
                 let mut live = steps.pop_front().unwrap();
                 while !live.is_empty() {
-                    events.push(self.over(&mut live, &mut random));
+                    tape.free([self.over(&mut live, &mut random)]);
                 }
             }
         }
-        events
+        tape.events
     }
 
-    fn over(&self, live: &mut Vec<u64>, random: &mut Random) -> Op {
+    /// The block that is freed next.
+    fn over(&self, live: &mut Vec<u64>, random: &mut Random) -> u64 {
         let at = match self.order {
             Order::First => 0,
             Order::Last => live.len() - 1,
             Order::Any => random.below(live.len() as u64) as usize,
         };
-        Op::free(live.remove(at))
+        live.remove(at)
     }
 }
 

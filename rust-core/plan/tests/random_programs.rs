@@ -1,14 +1,13 @@
 //! Programs at random: every plan holds its invariants, and one of a program that repeats itself serves it.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use pinbuddy_events::Op;
 use pinbuddy_plan::file::GRANULE;
 use pinbuddy_plan::{Block, Plan, Record, check, check_plan, places};
 use proptest::prelude::*;
 
-use crate::programs::{planned, record};
+use crate::programs::{planned, record, repeated};
 
 /// That requests which live at once have no byte in common, moment by moment: shares nothing with what serves them.
 fn assert_apart(events: &[Op], record: &Record, plan: &Plan) {
@@ -54,37 +53,6 @@ fn event() -> impl Strategy<Value = Op> {
 /// A step of a lane's iteration: a request that is over so many of the lane's requests later.
 fn body() -> impl Strategy<Value = Vec<(u64, usize)>> {
     prop::collection::vec((1_u64..40, 0_usize..60), 1..30)
-}
-
-/// Iterations of lanes that do the same each time, one event of some lane after the other.
-fn repeated(bodies: &[Vec<(u64, usize)>], iterations: usize, turns: &[u8], marks: bool) -> Vec<Op> {
-    let mut lanes: Vec<VecDeque<Op>> = (0_u32..)
-        .zip(bodies)
-        .map(|(lane, body)| {
-            let mut events = VecDeque::new();
-            let total = body.len() * iterations;
-            let id = |at: usize| (u64::from(lane) << 32) + at as u64;
-            let mut ends: Vec<Vec<u64>> = vec![Vec::new(); total + 100];
-            for at in 0..total {
-                if marks && lane == 0 && at % body.len() == 0 {
-                    events.push_back(Op::Iteration);
-                }
-                let (granules, lives) = body[at % body.len()];
-                let lives = lives % (2 * body.len());
-                events.push_back(Op::request(id(at), granules * GRANULE).on_thread(lane));
-                ends[at + lives].push(id(at));
-                events.extend(ends[at].drain(..).map(Op::free));
-            }
-            events
-        })
-        .collect();
-    let mut events = Vec::new();
-    let mut turn = turns.iter().cycle();
-    while lanes.iter().any(|it| !it.is_empty()) {
-        let lane = usize::from(*turn.next().unwrap()) % lanes.len();
-        events.extend(lanes[lane].pop_front());
-    }
-    events
 }
 
 proptest! {

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_live_as_the_papers_say() {
+    fn each_goes_forward_once_and_back_once_and_as_many_are_live_as_the_papers_say() {
         let live = |passes: Vec<Pass>| {
             let mut live = 0_usize;
             let counts = passes.into_iter().map(|it| {
@@ -82,10 +82,6 @@ mod tests {
         assert_eq!(live(pipeline(4, 3, 1, 16)), 1);
         assert_eq!(live(pipeline(4, 0, 2, 16)), 11);
         assert_eq!(live(pipeline(1, 0, 1, 3)), 1);
-    }
-
-    #[test]
-    fn each_goes_forward_once_and_back_once() {
         let passes = pipeline(4, 1, 2, 8);
         for (at, pass) in passes.iter().enumerate().filter(|it| !it.1.forward) {
             let is_forward =

@@ -8,5 +8,6 @@ mod exact_lists;
 mod never_worse;
 mod other_inputs;
 mod plans;
+#[path = "../../plan/tests/programs/mod.rs"]
+mod programs;
 mod real_allocator;
-mod rounds_threads;

@@ -1,6 +1,5 @@
 //! Plans of device memory of random programs: with the plan of a run no more is reserved in it than without; and what becomes of
 //! runs that are longer, of records that were broken off, and of requests that differ.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::device_programs::{Chance, Ddp, Program, ddp, drawn, mixed, program};
 

@@ -1,5 +1,4 @@
 //! Generated trainings with a plan: what is reserved of device memory, beside PyTorch's allocator.
-#![allow(clippy::expect_used, reason = "tests")]
 
 use pinbuddy_replay::device::compare::{Comparison, Run, compare};
 use pinbuddy_replay::device::replay::Outcome;

@@ -9,61 +9,41 @@ use pinbuddy_replay::programs::{Case, Cell, Setting, Shape, Sizes, Verdict, draw
 use pinbuddy_replay::world::Machine;
 use pinbuddy_replay::{GIB, MIB};
 use proptest::prelude::*;
+use proptest::sample::select;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
 
-fn shapes() -> impl Strategy<Value = Shape> {
-    (
-        prop::sample::select(Sizes::ALL.to_vec()),
-        prop::sample::select(vec![GIB / 2, 2 * GIB, 8 * GIB, 16 * GIB]),
-        prop::sample::select(vec![1_u8, 1, 1, 2, 4]),
-        prop::sample::select(vec![0_u8, 0, 10, 50]),
-        prop::sample::select(vec![0_u8, 0, 0, 100, 10]),
-        prop::sample::select(vec![0_u32, 100, 3000, 20_000]),
-        streams(),
-    )
-        .prop_map(|(sizes, live, threads, holders, clears, computes, (streams, stuck, captures))| Shape {
-            sizes,
-            live,
-            threads,
-            holders,
-            clears,
-            computes,
-            streams,
-            stuck,
-            captures,
-        })
+prop_compose! {
+    fn shapes()(
+        sizes in select(Sizes::ALL.to_vec()),
+        live in select(vec![GIB / 2, 2 * GIB, 8 * GIB, 16 * GIB]),
+        threads in select(vec![1_u8, 1, 1, 2, 4]),
+        holders in select(vec![0_u8, 0, 10, 50]),
+        clears in select(vec![0_u8, 0, 0, 100, 10]),
+        computes in select(vec![0_u32, 100, 3000, 20_000]),
+        // How many streams there are, how often one is kept busy, and how often there is a capture.
+        (streams, stuck, captures) in
+            (select(vec![0_u8, 0, 1, 4]), select(vec![0_u8, 0, 60, 10]), select(vec![0_u8, 0, 0, 100, 10])),
+    ) -> Shape {
+        Shape { sizes, live, threads, holders, clears, computes, streams, stuck, captures }
+    }
 }
 
-/// How many streams there are, how often one is kept busy, and how often there is a capture.
-fn streams() -> impl Strategy<Value = (u8, u8, u8)> {
-    (
-        prop::sample::select(vec![0_u8, 0, 1, 4]),
-        prop::sample::select(vec![0_u8, 0, 60, 10]),
-        prop::sample::select(vec![0_u8, 0, 0, 100, 10]),
-    )
-}
-
-/// Nanoseconds a mebibyte, how many times slower the background is, and the budget: the bytes live at
-/// once divided by this number; `None` for no budget.
-fn machines() -> impl Strategy<Value = (u64, u32, Option<u64>)> {
-    (
-        prop::sample::select(vec![100_000_u64, 500_000]),
-        prop::sample::select(vec![1_u32, 3, 10, 100]),
-        prop::sample::select(vec![None, None, None, Some(1), Some(2), Some(u64::MAX)]),
-    )
-}
-
-fn cases() -> impl Strategy<Value = Case> {
-    (shapes(), prop::collection::vec(any::<Cell>(), 1..800), machines(), prop::sample::select(Setting::ALL.to_vec()))
-        .prop_map(|(shape, tape, (pace, behind, part), setting)| Case {
-            shape,
-            tape,
-            machine: Machine {
-                budget: part.map_or(u64::MAX, |part| shape.live / part),
-                ..Machine::paced(pace, behind)
-            },
-            setting,
-        })
+prop_compose! {
+    fn cases()(
+        shape in shapes(),
+        tape in prop::collection::vec(any::<Cell>(), 1..800),
+        // Nanoseconds a mebibyte, how many times slower the background is, and the budget: the bytes live at once divided by this number;
+        // `None` for no budget.
+        (pace, behind, part) in (
+            select(vec![100_000_u64, 500_000]),
+            select(vec![1_u32, 3, 10, 100]),
+            select(vec![None, None, None, Some(1), Some(2), Some(u64::MAX)]),
+        ),
+        setting in select(Setting::ALL.to_vec()),
+    ) -> Case {
+        let budget = part.map_or(u64::MAX, |part| shape.live / part);
+        Case { shape, tape, machine: Machine { budget, ..Machine::paced(pace, behind) }, setting }
+    }
 }
 
 /// The bound that a program breaks, if any. docs/worst.md says why some are wider than others.

@@ -1,31 +1,12 @@
 //! Plans of trainings: nearly nothing lies idle, beside stock on the same requests, and requests find their slots again.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
-
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinbuddy_events::{Checker, Event, Op};
-use pinbuddy_plan::{Options, Plan, Record, check_plan, plan, try_out};
+use pinbuddy_plan::{Plan, Record, check_plan, try_out};
 use pinbuddy_replay::policy::stock::Stock;
 use pinbuddy_replay::replay::{Replay, Run as _};
 use pinbuddy_replay::step::Step;
 
-#[path = "../../plan/tests/programs/mod.rs"]
-mod programs;
-use programs::{Random, Training, changed, record, shifted, twice};
-
-fn planned(record: &Record) -> Plan {
-    let options = Options { threads: 2, ..Options::default() };
-    // No clock: so many questions.
-    let asked = AtomicUsize::new(0);
-    let stop = || asked.fetch_add(1, Ordering::Relaxed) > 2_000;
-    let plan = plan(record, &options, &stop);
-    plan.check().unwrap();
-    let mut text = Vec::new();
-    plan.write(&mut text).unwrap();
-    let again = Plan::read(std::str::from_utf8(&text).unwrap()).unwrap();
-    assert_eq!((&again.slots, &again.lanes), (&plan.slots, &plan.lanes));
-    plan
-}
+use crate::programs::{Random, Training, added, changed, planned, record, repeated};
 
 /// How much of what stock pins is not requested, where it needs most.
 fn stock_fragmentation(events: &[Op]) -> f64 {
@@ -69,11 +50,12 @@ fn trainings_waste_nothing_and_requests_of_other_runs_find_their_slots() {
         change(&mut training);
         let events = training.events();
         let recorded = record(&events);
-        let plan = planned(&recorded);
+        let plan = planned(&recorded, 2_000);
         let (found, stock) = (plan.facts.efficiency, stock_fragmentation(&events));
         training.seed = 9;
         let again = training.events();
-        let other = [changed(&again, 50, 5), shifted(&again, 25, 3), twice(&again, 25, 3)];
+        let any = added(&again, 25, 3, |_, random| (4 << 20) + random.below(40 << 20));
+        let other = [changed(&again, 50, 5), any, added(&again, 25, 3, |bytes, _| bytes)];
         let own_hits = hits(&plan, &events);
         let hits = other.map(|it| hits(&plan, &it));
         println!(
@@ -94,31 +76,10 @@ fn trainings_waste_nothing_and_requests_of_other_runs_find_their_slots() {
 #[test]
 fn threads_with_no_order_between_them_do_not_share() {
     let mut random = Random::new(11);
-    let mut scripts: Vec<std::collections::VecDeque<Op>> = (0..3_u32)
-        .map(|lane| {
-            let mut own = std::collections::VecDeque::new();
-            for iteration in 0..6 {
-                for layer in 0..40_u64 {
-                    let id = (u64::from(lane) << 32) + iteration * 1000 + layer;
-                    let bytes = (5 + layer % 7 + u64::from(lane)) << 20;
-                    own.push_back(Op::request(id, bytes).on_thread(lane));
-                    if layer >= 2 {
-                        own.push_back(Op::free(id - 2));
-                    }
-                }
-                let last = (u64::from(lane) << 32) + iteration * 1000 + 38;
-                own.extend([Op::free(last), Op::free(last + 1)]);
-            }
-            own
-        })
-        .collect();
-    let mut events = Vec::new();
-    while scripts.iter().any(|it| !it.is_empty()) {
-        let lane = random.below(3) as usize;
-        events.extend(scripts[lane].pop_front());
-    }
-    let recorded = record(&events);
-    let plan = planned(&recorded);
+    let turns: Vec<u8> = (0..997).map(|_| random.below(3) as u8).collect();
+    let body = |lane: u64| (0..40).map(|layer| ((5 + layer % 7 + lane) * 256, 2)).collect();
+    let recorded = record(&repeated(&[0, 1, 2].map(body), 6, &turns, false));
+    let plan = planned(&recorded, 2_000);
     let replayed = check_plan(&recorded, &plan);
     assert_eq!(replayed.busy, 0);
     let (hits, all) = (replayed.hits as usize, recorded.len());
@@ -130,8 +91,7 @@ fn threads_with_no_order_between_them_do_not_share() {
 #[test]
 fn a_plan_is_there_at_once() {
     let recorded = record(&Training::default().events());
-    let plan = plan(&recorded, &Options::default(), &|| true);
-    plan.check().unwrap();
+    let plan = planned(&recorded, 0);
     let replayed = check_plan(&recorded, &plan);
     assert_eq!((replayed.busy, replayed.hits), (0, recorded.len() as u64));
     assert!(plan.facts.efficiency >= 0.78, "{}", plan.facts.efficiency);
@@ -144,7 +104,7 @@ fn a_full_record_takes_no_more_and_is_planned() {
     let taken = events.iter().take_while(|&&event| cut.push(event)).count();
     assert!(cut.is_full() && taken < events.len());
     assert!(!cut.push(events[taken]));
-    let plan = planned(&cut);
+    let plan = planned(&cut, 2_000);
     let replayed = check_plan(&record(&events), &plan);
     assert_eq!(replayed.hits, record(&events).len() as u64);
 }

@@ -21,27 +21,13 @@ use pinbuddy_snapshot::Snapshot;
 /// Acts of a program that is worth a comparison.
 const ACTS: usize = 1000;
 
-/// How many programs: so many, and with `PINBUDDY_TEST_ALL=1` all.
-fn seeds(ordinary: u32, all: u32) -> u32 {
-    match std::env::var("PINBUDDY_TEST_ALL").as_deref() {
-        Ok("1") => all,
-        _ => ordinary,
-    }
-}
-
 #[test]
 #[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
-fn a_training_reserves_what_the_model_reserves() {
-    for seed in 1..=seeds(1, 3) {
-        check("training", seed);
-    }
-}
-
-#[test]
-#[ignore = "needs PINBUDDY_STOCK_PYTHON and PINBUDDY_SIM_FOLDER, which `cargo xtask test` sets"]
-fn requests_in_any_order_reserve_what_the_model_reserves() {
-    for seed in 1..=seeds(2, 4) {
-        check("random", seed);
+fn a_training_and_requests_in_any_order_reserve_what_the_model_reserves() {
+    let all = std::env::var("PINBUDDY_TEST_ALL").is_ok_and(|it| it == "1");
+    // Programs of each kind, of which each has a seed.
+    for (program, ordinary, whole) in [("training", 1, 3), ("random", 2, 4)] {
+        (1..=if all { whole } else { ordinary }).for_each(|seed| check(program, seed));
     }
 }
 

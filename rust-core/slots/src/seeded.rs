@@ -1,14 +1,11 @@
-//! Defects that are put there on purpose, each in a process of its own: one that ends well fails the test.
+//! Defects that are put there on purpose: a program that ends well with one of them fails the test.
 //!
 //! Each leaves the state that wrong code would leave. The checks are those of every program: one that does as planned gets
 //! each request's own place, no two blocks share memory, and nothing is left in the end.
 
-use std::env;
-use std::process::{Command, Output};
+use std::panic::catch_unwind;
 
 use crate::{GRANULE, Lane, Layout, Slot, Slots, Taken};
-
-const VARIABLE: &str = "PINBUDDY_SEEDED";
 
 type Break = fn(&mut Slots, u32);
 
@@ -58,34 +55,17 @@ fn run(hoards: bool, granted: Break, released: Break) {
     assert_eq!(slots.take_idle().len(), 1, "not given back");
 }
 
-#[test]
-#[cfg_attr(miri, ignore = "starts processes")]
-fn each_defect_ends_its_process() {
-    for (name, _, _, said) in DEFECTS {
-        let output = child(name);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "nobody found {name}");
-        assert!(text.contains(said), "{name} was found as {text}");
-    }
-    assert!(child("none").status.success(), "without a defect");
+/// What is said of a program with this defect, if anything.
+fn found(granted: Break, released: Break) -> Option<String> {
+    let ended = catch_unwind(|| [true, false].map(|hoards| run(hoards, granted, released)));
+    ended.err().map(|why| *why.downcast().unwrap())
 }
 
-/// What a process of its own makes of it.
-fn child(name: &str) -> Output {
-    Command::new(env::current_exe().unwrap())
-        .args(["--exact", "seeded::programs", "--nocapture"])
-        .env(VARIABLE, name)
-        .output()
-        .unwrap()
-}
-
-/// With the defect that the variable names; a test by itself where there is none.
 #[test]
-fn programs() {
-    let name = env::var(VARIABLE).unwrap_or_default();
-    let found = DEFECTS.iter().find(|it| it.0 == name);
-    let (granted, released): (Break, Break) = found.map_or((|_, _| {}, |_, _| {}), |it| (it.1, it.2));
-    for hoards in [true, false] {
-        run(hoards, granted, released);
+fn each_defect_is_found() {
+    assert_eq!(found(|_, _| {}, |_, _| {}), None, "without a defect");
+    for (name, granted, released, said) in DEFECTS {
+        let why = found(granted, released);
+        assert!(why.as_ref().is_some_and(|it| it.contains(said)), "{name}: {why:?}");
     }
 }

@@ -4,6 +4,5 @@ mod clears;
 mod drift;
 mod layouts;
 mod learning;
-mod once;
 mod slots;
 mod threads;

@@ -1,5 +1,4 @@
 //! Lanes that learn how a program behaves, and what they lend.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};
 
@@ -48,6 +47,15 @@ fn begun(sizes: &[usize]) -> (Slots, Taken) {
     let moment = slots.request(0, GRANULE).unwrap();
     slots.release(moment.slot);
     (slots, first)
+}
+
+/// Where a request has a place between blocks.
+#[track_caller]
+fn lent(slots: &mut Slots, granules: usize) -> usize {
+    match slots.lend(0, granules * GRANULE) {
+        Some(Lent::Place(it)) => it.address,
+        other => panic!("{granules}: {other:?}"),
+    }
 }
 
 /// Layers are alike, so sizes do not say which one it is.
@@ -100,18 +108,14 @@ fn what_is_lent_is_not_wanted_for_as_long_as_it_lives() {
     let first = slots.request(0, 3 * GRANULE).unwrap();
     // In place of the moment's block, and longer: behind what the next steps want.
     assert_eq!(slots.request(0, 2 * GRANULE), None);
-    let Some(Lent::Place(long)) = slots.lend(0, 40 * GRANULE) else {
-        panic!("the second region has room");
-    };
-    assert_eq!(long.address / BASE, 2, "what no slot names comes first");
-    let Some(Lent::Place(other)) = slots.lend(0, 20 * GRANULE) else {
-        panic!("nothing is wanted for a moment but the next step");
-    };
-    assert_eq!(other.address / BASE, 1);
-    let place = (other.address - first.address) / GRANULE;
+    assert_eq!(lent(&mut slots, 40) / BASE, 2, "what no slot names comes first");
+    // Nothing is wanted for a moment but the next step.
+    let other = lent(&mut slots, 20);
+    assert_eq!(other / BASE, 1);
+    let place = (other - first.address) / GRANULE;
     assert!(place >= 7, "{place}: the next step's place");
     assert_eq!(slots.lend(0, 40 * GRANULE), None, "no region has room");
-    assert!(slots.give_back(other.address));
+    assert!(slots.give_back(other));
 }
 
 #[test]
@@ -119,8 +123,7 @@ fn a_smaller_request_gets_the_slot_of_the_one_that_it_stands_for() {
     assert_eq!(learning(&steps(&[8, 8, 8])).lend(0, GRANULE), None, "the thread has no lane yet");
     let (mut slots, whole) = begun(&[8, 8, 8]);
     assert_eq!(slots.request(0, 5 * GRANULE), None);
-    let filler = slots.lend(0, 50 * GRANULE);
-    assert!(matches!(filler, Some(Lent::Place(_))), "{filler:?}");
+    lent(&mut slots, 50);
     let before = slots.counts();
     let Some(Lent::Slot(taken)) = slots.lend(0, 5 * GRANULE) else {
         panic!("the second block's slot is free");
@@ -140,22 +143,16 @@ fn a_longer_request_takes_its_own_slot_and_a_bit_more() {
     // Nothing is left of the region without slots.
     assert!(slots.borrow(50 * GRANULE).is_some());
     assert_eq!(slots.request(0, 5 * GRANULE), None);
-    let Some(Lent::Place(longer)) = slots.lend(0, 5 * GRANULE) else {
-        panic!("its slot is idle, and one granule behind it");
-    };
-    assert_eq!(longer.address, first.address + 8 * GRANULE);
+    // Its slot is idle, and one granule behind it.
+    let longer = lent(&mut slots, 5);
+    assert_eq!(longer, first.address + 8 * GRANULE);
     // Whoever is in the way of that gets what is left.
     let mut places = Vec::new();
     for size in [1, 2] {
-        places.extend(match slots.request(0, size * GRANULE) {
-            Some(taken) => Some(taken.address),
-            None => match slots.lend(0, size * GRANULE) {
-                Some(Lent::Place(it)) => Some(it.address),
-                other => panic!("{size}: {other:?}"),
-            },
-        });
+        let taken = slots.request(0, size * GRANULE);
+        places.push(taken.map_or_else(|| lent(&mut slots, size), |it| it.address));
     }
-    assert!(places.iter().all(|&at| at >= longer.address + 5 * GRANULE), "{places:?}");
+    assert!(places.iter().all(|&at| at >= longer + 5 * GRANULE), "{places:?}");
 }
 
 /// What has to go elsewhere for a request may be as long as the request, and not many times as long.

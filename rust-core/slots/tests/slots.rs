@@ -8,26 +8,22 @@ use proptest::prelude::*;
 
 use crate::layouts::{BASE, learning, pinned, row, slot};
 
-/// Any layout: slots lie where they like.
-fn layouts() -> impl Strategy<Value = Layout> {
-    let places = (1..20_usize, 0..2_u32, 0..100_usize);
-    // Some plans are of a run that comes once.
-    let period = prop_oneof![2 => vec(0..40_u32, 0..40), 1 => Just(Vec::new())];
-    (vec(places, 1..40), vec((vec(0..40_u32, 0..20), period), 0..4)).prop_map(|(slots, lanes)| {
-        let regions = vec![GRANULE * 120; 2];
-        let slots: Vec<Slot> =
-            slots.into_iter().map(|(granules, region, at)| Slot { region, ..slot(granules, at) }).collect();
+prop_compose! {
+    /// Any layout: slots lie where they like. Some plans are of a run that comes once.
+    fn layouts()(
+        places in vec((1..20_usize, 0..2_u32, 0..100_usize), 1..40),
+        lanes in vec((vec(0..40_u32, 0..20), prop_oneof![2 => vec(0..40_u32, 0..40), 1 => Just(Vec::new())]), 0..4),
+    ) -> Layout {
+        let slot = |&(granules, region, at): &(usize, u32, usize)| Slot { region, ..slot(granules, at) };
+        let slots: Vec<Slot> = places.iter().map(slot).collect();
         let most = slots.len() as u32;
-        let steps = |steps: Vec<u32>| steps.into_iter().map(|slot| slot % most).collect();
-        let lane = |(prologue, period)| Lane {
-            prologue: steps(prologue),
-            period: steps(period),
-            turns: most % 4,
-            clears: (0..most).step_by(2).collect(),
+        let steps = |steps: &[u32]| steps.iter().map(|slot| slot % most).collect();
+        let clears: Vec<u32> = (0..most).step_by(2).collect();
+        let lane = |(prologue, period): &(Vec<u32>, Vec<u32>)| Lane {
+            prologue: steps(prologue), period: steps(period), turns: most % 4, clears: clears.clone(),
         };
-        let lanes = lanes.into_iter().map(lane).collect();
-        Layout { regions, slots, lanes }
-    })
+        Layout { regions: vec![GRANULE * 120; 2], lanes: lanes.iter().map(lane).collect(), slots }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -44,11 +40,9 @@ enum Act {
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
-        6 => (0..6_u32, 1..20_usize)
-            .prop_map(|(thread, granules)| Act::Request { thread, granules }),
+        6 => (0..6_u32, 1..20_usize).prop_map(|(thread, granules)| Act::Request { thread, granules }),
         2 => (1..40_usize).prop_map(|granules| Act::Borrow { granules }),
-        2 => (0..6_u32, 1..40_usize)
-            .prop_map(|(thread, granules)| Act::Lend { thread, granules }),
+        2 => (0..6_u32, 1..40_usize).prop_map(|(thread, granules)| Act::Lend { thread, granules }),
         6 => any::<usize>().prop_map(|which| Act::Free { which }),
         1 => (0..6_u32).prop_map(|thread| Act::Iteration { thread }),
         1 => (0..6_u32).prop_map(|thread| Act::Ended { thread }),
@@ -119,23 +113,21 @@ proptest! {
                         prop_assert!(it.address % BASE + it.bytes <= layout.regions[region]);
                         model.take(it.address, it.bytes, Held::Borrowed(it));
                     }
-                    Some(Lent::Needs(Some(slot), region)) => {
-                        prop_assert_eq!(slots.serve_needed(slot), None);
+                    Some(Lent::Needs(slot, region)) => {
+                        prop_assert_eq!(slot.and_then(|it| slots.serve_needed(it)), None);
                         prop_assert!(gone.contains(&region));
                         gone.retain(|&it| it != region);
                         slots.pinned(region, BASE * (region + 1));
-                        let before = slots.counts();
-                        let it = slots.serve_needed(slot).unwrap();
-                        let after = slots.counts();
-                        prop_assert_eq!(before.misses + before.unplanned, after.misses + after.unplanned + 1);
-                        model.take(it.address, slots.bytes_of(slot), Held::Slot(slot));
-                    }
-                    Some(Lent::Needs(None, region)) => {
-                        prop_assert!(gone.contains(&region));
-                        gone.retain(|&it| it != region);
-                        slots.pinned(region, BASE * (region + 1));
-                        let it = slots.lend_any(granules * GRANULE).unwrap();
-                        model.take(it.address, it.bytes, Held::Borrowed(it));
+                        if let Some(slot) = slot {
+                            let before = slots.counts();
+                            let it = slots.serve_needed(slot).unwrap();
+                            let after = slots.counts();
+                            prop_assert_eq!(before.misses + before.unplanned, after.misses + after.unplanned + 1);
+                            model.take(it.address, slots.bytes_of(slot), Held::Slot(slot));
+                        } else {
+                            let it = slots.lend_any(granules * GRANULE).unwrap();
+                            model.take(it.address, it.bytes, Held::Borrowed(it));
+                        }
                     }
                     None => {}
                 },
@@ -236,13 +228,11 @@ fn requests_that_differ_at_random_cost_little() {
 fn an_iteration_mark_puts_the_lane_back() {
     let sizes = [5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5, 6];
     let mut slots = pinned(&row(&sizes));
-    let first: Vec<_> = (0..3).map(|at| slots.request(0, sizes[at] * GRANULE)).collect();
-    for taken in first.iter().flatten() {
-        slots.release(taken.slot);
-    }
+    let three = |slots: &mut Slots| [0, 1, 2].map(|at| slots.request(0, sizes[at] * GRANULE));
+    let first = three(&mut slots);
+    assert!(first.iter().flatten().all(|it| slots.release(it.slot)));
     slots.iteration(0);
-    let again: Vec<_> = (0..3).map(|at| slots.request(0, sizes[at] * GRANULE)).collect();
-    assert_eq!(first, again);
+    assert_eq!(first, three(&mut slots));
     assert_eq!(slots.counts().resyncs, 1);
 }
 
@@ -264,19 +254,17 @@ fn what_the_plan_leaves_idle_is_lent_and_comes_back() {
 
 #[test]
 fn layouts_that_cannot_be_are_refused() {
-    let good = row(&[1, 2]);
-    let with = |change: &dyn Fn(&mut Layout)| {
-        let mut layout = good.clone();
-        change(&mut layout);
-        Slots::new(&layout).err().map(|it| it.to_string())
-    };
-    assert_eq!(with(&|_| {}), None);
-    let wrong = [
-        with(&|it| it.slots[1].bytes = 5),
-        with(&|it| it.slots[1].bytes = 0),
-        with(&|it| it.slots[1].offset = usize::MAX - 4095),
-        with(&|it| it.slots[0].region = 1),
-        with(&|it| it.lanes[0].period[1] = 2),
+    let wrong: [fn(&mut Layout); 5] = [
+        |it| it.slots[1].bytes = 5,
+        |it| it.slots[1].bytes = 0,
+        |it| it.slots[1].offset = usize::MAX - 4095,
+        |it| it.slots[0].region = 1,
+        |it| it.lanes[0].period[1] = 2,
     ];
-    assert!(wrong.iter().all(Option::is_some), "{wrong:?}");
+    for change in wrong {
+        let mut layout = row(&[1, 2]);
+        assert!(Slots::new(&layout).is_ok());
+        change(&mut layout);
+        assert!(Slots::new(&layout).is_err(), "{layout:?}");
+    }
 }

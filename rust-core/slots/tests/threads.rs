@@ -21,10 +21,6 @@ fn layout(lanes: &[&[usize]]) -> Layout {
     layout
 }
 
-fn slots(lanes: &[&[usize]]) -> Slots {
-    pinned(&layout(lanes))
-}
-
 /// A thread asks for these sizes in granules and frees each block at once: the slots it got.
 fn runs(slots: &mut Slots, thread: u32, sizes: &[usize]) -> Vec<Option<u32>> {
     let sizes = sizes.iter();
@@ -90,7 +86,7 @@ fn which_lane_a_thread_has_and_where_it_begins() {
 
 #[test]
 fn what_a_thread_leaves_behind_stays_its_users() {
-    let mut slots = slots(&[&[1, 2]]);
+    let mut slots = pinned(&layout(&[&[1, 2]]));
     let left = slots.request(0, GRANULE).unwrap();
     slots.thread_ended(0);
     assert_eq!(slots.request(1, GRANULE), None, "somebody has it");
@@ -99,18 +95,7 @@ fn what_a_thread_leaves_behind_stays_its_users() {
 }
 
 #[test]
-fn a_lane_that_was_given_up_is_another_threads_from_the_beginning() {
-    let mut slots = pinned(&row(&[1, 2]));
-    runs(&mut slots, 0, &[1]);
-    runs(&mut slots, 0, &[7; 20_000]);
-    assert!(slots.has_given_up());
-    slots.thread_ended(0);
-    runs(&mut slots, 1, &[1]);
-    assert!(!slots.has_given_up());
-}
-
-#[test]
-fn a_thread_that_has_ended_foresees_no_clear() {
+fn a_thread_that_has_ended_foresees_no_clear_and_a_lane_that_was_given_up_is_anothers_from_the_beginning() {
     let mut layout = row(&[1]);
     layout.lanes[0].clears = vec![0];
     let mut slots = pinned(&layout);
@@ -120,6 +105,11 @@ fn a_thread_that_has_ended_foresees_no_clear() {
     assert!(!slots.foresees_a_clear(), "all that is idle goes");
     runs(&mut slots, 1, &[1]);
     assert!(slots.foresees_a_clear());
+    runs(&mut slots, 1, &[7; 20_000]);
+    assert!(slots.has_given_up());
+    slots.thread_ended(1);
+    runs(&mut slots, 2, &[1]);
+    assert!(!slots.has_given_up());
 }
 
 /// All lanes wait for a thread that suits them: whoever asks is compared with each, while others wait for the lock.
@@ -127,7 +117,7 @@ fn a_thread_that_has_ended_foresees_no_clear() {
 fn a_thread_that_no_lane_suits_is_turned_away_as_soon_by_long_lanes() {
     let fastest = |steps: usize| {
         let sizes: Vec<usize> = (0..steps).map(|step| 1 + step % 50).collect();
-        let mut slots = slots(&[&sizes[..]; 64]);
+        let mut slots = pinned(&layout(&[&sizes[..]; 64]));
         for thread in 0..64 {
             runs(&mut slots, thread, &[1]);
         }

@@ -59,10 +59,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_product_waits_its_turn_on_the_handles_stream() {
+    fn a_product_waits_its_turn_on_the_handles_stream_which_has_to_be_one() {
         const HELD: Duration = Duration::from_millis(500);
         let stream = stream::create(cudaStreamNonBlocking, 0).unwrap();
         let handle = create().unwrap();
+        assert_eq!(set_stream(handle, 0xbad), Err(Error::cudaErrorInvalidResourceHandle));
         set_stream(handle, stream).unwrap();
         let stream = stream::resolve(stream).unwrap();
         let start = Instant::now();
@@ -74,12 +75,5 @@ mod tests {
         assert!(start.elapsed() >= HELD);
         destroy(handle).unwrap();
         assert!(compute("cublasSgemm_v2", handle).is_err());
-    }
-
-    #[test]
-    fn a_handle_refuses_a_stream_that_is_none() {
-        let handle = create().unwrap();
-        assert_eq!(set_stream(handle, 0xbad), Err(Error::cudaErrorInvalidResourceHandle));
-        destroy(handle).unwrap();
     }
 }

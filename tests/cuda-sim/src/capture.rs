@@ -193,22 +193,17 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::cudaStreamNonBlocking;
     use crate::event;
-    use crate::stream;
+    use crate::stream::{self, apart};
     use crate::waiting;
     use crate::work::Work;
 
     // Relaxed, because other tests pin memory meanwhile.
     const MODE: Mode = Mode::cudaStreamCaptureModeRelaxed;
 
-    fn new_stream() -> Arc<Stream> {
-        stream::resolve(stream::create(cudaStreamNonBlocking, 0).unwrap()).unwrap()
-    }
-
     #[test]
-    fn work_is_recorded_and_not_done() {
-        let stream = new_stream();
+    fn work_is_recorded_and_not_done_and_asking_for_a_captured_stream_spoils_the_capture() {
+        let stream = apart();
         begin(&stream, MODE).unwrap();
         assert_eq!(begin(&stream, MODE), Err(Error::cudaErrorIllegalState));
         assert!(stream::submit(&stream, Work::Kernel).unwrap().is_none());
@@ -218,11 +213,7 @@ mod tests {
         assert_eq!(nodes[1].depends_on, [nodes[0].handle]);
         assert_eq!(end(&stream), Err(Error::cudaErrorIllegalState));
         assert_eq!(waiting::query(&stream), Ok(()));
-    }
 
-    #[test]
-    fn asking_for_a_captured_stream_spoils_the_capture() {
-        let stream = new_stream();
         begin(&stream, MODE).unwrap();
         assert_eq!(waiting::query(&stream), Err(Error::cudaErrorStreamCaptureUnsupported));
         let spoiled = Err(Error::cudaErrorStreamCaptureInvalidated);
@@ -234,7 +225,7 @@ mod tests {
     #[test]
     fn a_stream_that_forked_off_has_to_join_again() {
         for (joins, verdict) in [(true, Ok(())), (false, Err(Error::cudaErrorStreamCaptureUnjoined))] {
-            let (origin, side) = (new_stream(), new_stream());
+            let (origin, side) = (apart(), apart());
             let event = event::resolve(event::create(2).unwrap()).unwrap();
             begin(&origin, MODE).unwrap();
             event::record(&event, &origin, 0).unwrap();
@@ -251,7 +242,7 @@ mod tests {
 
     #[test]
     fn work_outside_cannot_be_waited_for_inside() {
-        let (captured, outside) = (new_stream(), new_stream());
+        let (captured, outside) = (apart(), apart());
         let event = event::resolve(event::create(2).unwrap()).unwrap();
         event::record(&event, &outside, 0).unwrap();
         begin(&captured, MODE).unwrap();

@@ -67,19 +67,14 @@ mod tests {
 
     #[test]
     fn modes_prohibit_what_cuda_says() {
-        let [global, local, relaxed] = [
+        let modes = [
             Mode::cudaStreamCaptureModeGlobal,
             Mode::cudaStreamCaptureModeThreadLocal,
             Mode::cudaStreamCaptureModeRelaxed,
         ];
-        // (the thread's mode, the capture's mode) where the capture is the thread's own.
-        let own = |thread, capture| prohibits(thread, capture, true);
-        assert!(own(global, global) && own(global, local) && !own(global, relaxed));
-        assert!(own(local, global) && own(local, local) && !own(local, relaxed));
-        assert!(!own(relaxed, global) && !own(relaxed, local) && !own(relaxed, relaxed));
-        // The same where it is another thread's.
-        let other = |thread, capture| prohibits(thread, capture, false);
-        assert!(other(global, global) && !other(global, local) && !other(global, relaxed));
-        assert!(!other(local, global) && !other(relaxed, global));
+        // A row for the thread's mode, a column for the capture's: where the capture is the thread's own, and another's.
+        let of = |own| modes.map(|thread| modes.map(|capture| prohibits(thread, capture, own)));
+        assert_eq!(of(true), [[true, true, false], [true, true, false], [false; 3]]);
+        assert_eq!(of(false), [[true, false, false], [false; 3], [false; 3]]);
     }
 }

@@ -101,10 +101,7 @@ mod tests {
         assert_eq!(config.fail_pin_after, Some(3 * MIB));
         assert!(!config.log && !config.quiet && !config.integrated && !config.coherent);
         assert!(config.lock_pages && config.pin_ms_per_gib.is_none() && !config.shares);
-    }
-
-    #[test]
-    fn locking_is_turned_off_by_a_zero_alone() {
+        // Locking is turned off by a zero alone.
         for (value, locks) in [("0", false), ("1", true), ("", true), ("no", true)] {
             let read = |name: &str| (name == "PINBUDDY_SIM_LOCK").then(|| value.to_owned());
             assert_eq!(Config::read(read).lock_pages, locks, "{value}");

@@ -154,22 +154,20 @@ pub(crate) fn elapsed(start: &Event, end: &Event) -> Status<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::cudaStreamNonBlocking;
+    use crate::stream::apart;
     use crate::waiting;
-
-    fn new_stream() -> Arc<Stream> {
-        stream::resolve(stream::create(cudaStreamNonBlocking, 0).unwrap()).unwrap()
-    }
 
     fn new_event(flags: u32) -> Arc<Event> {
         resolve(create(flags).unwrap()).unwrap()
     }
 
     #[test]
-    fn an_event_is_ready_when_the_queue_reaches_it() {
-        let (stream, start, end) = (new_stream(), new_event(0), new_event(0));
-        assert_eq!(query(&start), Ok(()));
+    fn an_event_is_ready_when_the_queue_reaches_it_and_timing_needs_events_that_time() {
+        let (stream, start, end, untimed) = (apart(), new_event(0), new_event(0), new_event(2));
+        let refused = Err(Error::cudaErrorInvalidResourceHandle);
+        assert_eq!((query(&start), elapsed(&start, &start)), (Ok(()), refused));
         record(&start, &stream, 0).unwrap();
+        record(&untimed, &stream, 0).unwrap();
         stream::submit(&stream, Work::Hold(Duration::from_millis(500))).unwrap();
         record(&end, &stream, 0).unwrap();
         assert_eq!(query(&end), Err(Error::cudaErrorNotReady));
@@ -178,27 +176,17 @@ mod tests {
         assert_eq!(query(&end), Ok(()));
         assert!(elapsed(&start, &end).unwrap() >= 500.0);
         assert!(elapsed(&end, &start).unwrap() <= -500.0);
+        assert_eq!(elapsed(&start, &untimed), refused);
     }
 
     #[test]
     fn another_stream_waits_for_an_event() {
-        let (first, second, event) = (new_stream(), new_stream(), new_event(2));
+        let (first, second, event) = (apart(), apart(), new_event(2));
         stream::submit(&first, Work::Hold(Duration::from_millis(500))).unwrap();
         record(&event, &first, 0).unwrap();
         wait(&second, &event, 0).unwrap();
         assert_eq!(waiting::query(&second), Err(Error::cudaErrorNotReady));
         waiting::synchronize(&second).unwrap();
         assert_eq!(query(&event), Ok(()));
-    }
-
-    #[test]
-    fn timing_needs_events_that_time() {
-        let (stream, timed, untimed) = (new_stream(), new_event(0), new_event(2));
-        let refused = Err(Error::cudaErrorInvalidResourceHandle);
-        assert_eq!(elapsed(&timed, &timed), refused);
-        record(&timed, &stream, 0).unwrap();
-        record(&untimed, &stream, 0).unwrap();
-        waiting::synchronize(&stream).unwrap();
-        assert_eq!(elapsed(&timed, &untimed), refused);
     }
 }

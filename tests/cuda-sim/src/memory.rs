@@ -106,17 +106,13 @@ mod tests {
     use crate::host_memory::{host_free, host_register};
 
     #[test]
-    fn device_memory_is_never_page_locked() {
+    fn device_memory_is_never_page_locked_and_has_an_end() {
         let address = device_alloc(100).unwrap();
         assert_eq!(cover(address, 4096), Cover::Device(0));
         assert_eq!(host_register(address, 10), Err(Error::cudaErrorInvalidValue));
         assert_eq!(host_free(address), Err(Error::cudaErrorInvalidValue));
         assert_eq!(device_free(address + 1), Err(Error::cudaErrorInvalidValue));
         device_free(address).unwrap();
-    }
-
-    #[test]
-    fn a_device_runs_out_of_memory() {
         assert_eq!(device_alloc(1 << 50), Err(Error::cudaErrorMemoryAllocation));
     }
 }

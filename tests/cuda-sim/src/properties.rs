@@ -159,15 +159,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_layouts_say_the_same() {
+    fn both_layouts_say_the_same_and_an_attribute_that_is_none_is_refused() {
         let (new, old) = (cuda13(1), cuda12(1));
         assert_eq!(new.name, old.name);
         assert_eq!((new.major, new.pciBusID), (old.major, old.pciBusID));
         assert_eq!(attribute(Attr::cudaDevAttrPciBusId, 1), Ok(new.pciBusID));
-    }
-
-    #[test]
-    fn an_attribute_that_is_none_is_refused() {
         assert_eq!(attribute(Attr(0), 0), Err(Error::cudaErrorInvalidValue));
         assert_eq!(attribute(Attr::cudaDevAttrMax, 0), Err(Error::cudaErrorInvalidValue));
         assert_eq!(attribute(Attr::cudaDevAttrIntegrated, 0), Ok(0));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_queue_reaches_an_event_at_the_call_and_a_busy_one_later() {
+    fn an_idle_queue_reaches_an_event_at_the_call_and_a_busy_one_later_and_a_thread_that_left_is_replaced() {
         let queue = Arc::new(Queue::default());
         let (early, late) = (Arc::<Completion>::default(), Arc::<Completion>::default());
         queue.push(Work::Reach(Arc::clone(&early))).unwrap();
@@ -143,16 +143,9 @@ mod tests {
         assert!(late.at().is_none());
         queue.wait(ticket);
         assert!(late.at().is_some());
-    }
-
-    #[test]
-    fn a_thread_that_left_is_replaced() {
-        let queue = Arc::new(Queue::default());
-        let nap = || Work::Hold(Duration::from_millis(1));
-        queue.wait(queue.push(nap()).unwrap());
         std::thread::sleep(PATIENCE * 2);
         assert!(!lock(&queue.state).has_thread);
-        queue.wait(queue.push(nap()).unwrap());
+        queue.wait(queue.push(Work::Hold(Duration::from_millis(1))).unwrap());
         assert!(queue.is_idle());
     }
 }

@@ -162,10 +162,21 @@ mod tests {
         Region { base, bytes, kind, device: 0 }
     }
 
-    #[test]
-    fn overlaps_are_refused_and_neighbours_are_not() {
+    /// Regions of ten bytes each, one behind the other.
+    fn row(base: usize, kinds: &[Kind]) -> Registry {
         let mut registry = Registry::new();
-        registry.insert(region(100, 10, Kind::Registered)).unwrap();
+        for (base, kind) in (base..).step_by(10).zip(kinds) {
+            registry.insert(region(base, 10, *kind)).unwrap();
+        }
+        registry
+    }
+
+    #[test]
+    fn interior_addresses_are_found_overlaps_are_refused_and_neighbours_are_not() {
+        let mut registry = row(100, &[Kind::Registered]);
+        assert!(registry.find(99).is_none() && registry.find(110).is_none());
+        assert_eq!(registry.find(109).unwrap().base, 100);
+        assert!(registry.at(109).is_none());
         for (base, bytes) in [(100, 10), (95, 6), (109, 1), (90, 100)] {
             let other = registry.insert(region(base, bytes, Kind::Registered)).unwrap_err();
             assert_eq!(other.base, 100);
@@ -175,21 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn interior_addresses_are_found() {
-        let mut registry = Registry::new();
-        registry.insert(region(100, 10, Kind::Host)).unwrap();
-        assert!(registry.find(99).is_none() && registry.find(110).is_none());
-        assert_eq!(registry.find(109).unwrap().base, 100);
-        assert!(registry.at(109).is_none());
-    }
-
-    #[test]
     fn a_copy_runs_from_no_allocation_or_registration_into_the_next() {
-        let mut registry = Registry::new();
-        let kinds = [Kind::Registered, Kind::Registered, Kind::Host, Kind::Device];
-        for (base, kind) in (100..).step_by(10).zip(kinds) {
-            registry.insert(region(base, 10, kind)).unwrap();
-        }
+        let registry = row(100, &[Kind::Registered, Kind::Registered, Kind::Host, Kind::Device]);
         let inside = [100, 110, 120, 130].map(|base| registry.cover(base, 10));
         let (locked, device) = (Cover::PageLocked, Cover::Device(0));
         assert_eq!(inside, [locked, locked, locked, device]);
@@ -202,12 +200,8 @@ mod tests {
 
     #[test]
     fn cover_joins_touching_mappings_of_one_device() {
-        let mut registry = Registry::new();
-        registry.insert(region(100, 10, Kind::Mapped)).unwrap();
-        registry.insert(region(110, 10, Kind::Mapped)).unwrap();
-        let mut elsewhere = region(120, 10, Kind::Mapped);
-        elsewhere.device = 1;
-        registry.insert(elsewhere).unwrap();
+        let mut registry = row(100, &[Kind::Mapped, Kind::Mapped]);
+        registry.insert(Region { device: 1, ..region(120, 10, Kind::Mapped) }).unwrap();
         registry.insert(region(130, 10, Kind::Device)).unwrap();
         assert_eq!(registry.cover(105, 15), Cover::Device(0));
         assert_eq!(registry.cover(105, 16), Cover::Overrun);

@@ -88,15 +88,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_names_every_counter() {
+    fn json_names_every_counter_and_a_threads_pins_are_its_own() {
         let text = json(4096, 8192, &[0, 3]);
         assert!(text.starts_with("{\"pinned_bytes\": 4096, \"pinned_peak_bytes\": 8192, "));
         assert!(text.contains("\"contexts\": [0, 3], \"host_allocs\": "));
         assert!(text.contains("\"kernels_launched\": ") && text.ends_with('}'));
-    }
-
-    #[test]
-    fn a_threads_pins_are_its_own() {
         pinned_by_this_thread();
         unpinned_by_this_thread();
         let own = "\"own_pins\": 1, \"own_unpins\": 1";

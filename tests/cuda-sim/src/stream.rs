@@ -182,6 +182,12 @@ impl Ticket {
     }
 }
 
+/// A stream of a test's own, which waits for no other.
+#[cfg(test)]
+pub(crate) fn apart() -> Arc<Stream> {
+    resolve(create(cudaStreamNonBlocking, 0).unwrap()).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,24 +197,18 @@ mod tests {
     const HELD: Duration = Duration::from_secs(1);
 
     #[test]
-    fn the_legacy_stream_waits_for_blocking_streams_only() {
+    fn the_legacy_stream_waits_for_blocking_streams_only_and_they_for_it() {
         let blocking = resolve(create(0, 0).unwrap()).unwrap();
-        let apart = resolve(create(cudaStreamNonBlocking, 0).unwrap()).unwrap();
         let start = Instant::now();
         submit(&blocking, Work::Hold(HELD)).unwrap();
-        submit(&apart, Work::Kernel).unwrap().unwrap().wait().unwrap();
+        submit(&apart(), Work::Kernel).unwrap().unwrap().wait().unwrap();
         assert!(start.elapsed() < HELD);
         let legacy = resolve(0).unwrap();
         submit(&legacy, Work::Kernel).unwrap().unwrap().wait().unwrap();
         assert!(start.elapsed() >= HELD);
-    }
-
-    #[test]
-    fn a_blocking_stream_waits_for_the_legacy_stream() {
         let start = Instant::now();
-        submit(&resolve(0).unwrap(), Work::Hold(HELD)).unwrap();
-        let blocking = resolve(create(0, 0).unwrap()).unwrap();
-        assert_eq!(waiting::query(&resolve(0).unwrap()), Err(Error::cudaErrorNotReady));
+        submit(&legacy, Work::Hold(HELD)).unwrap();
+        assert_eq!(waiting::query(&legacy), Err(Error::cudaErrorNotReady));
         submit(&blocking, Work::Kernel).unwrap().unwrap().wait().unwrap();
         assert!(start.elapsed() >= HELD);
     }

@@ -8,14 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
-#[ignore = "needs PINBUDDY_CUDA_INCLUDE, which `cargo xtask test` sets"]
-fn a_cuda13_program() {
+#[ignore = "needs PINBUDDY_CUDA_INCLUDE and PINBUDDY_CUDA12_INCLUDE, which `cargo xtask test` sets"]
+fn programs_of_cuda_13_and_12() {
     check("PINBUDDY_CUDA_INCLUDE", "libcudart.so.13");
-}
-
-#[test]
-#[ignore = "needs PINBUDDY_CUDA12_INCLUDE, which `cargo xtask test` sets"]
-fn a_cuda12_program() {
     check("PINBUDDY_CUDA12_INCLUDE", "libcudart.so.12");
 }
 

@@ -76,8 +76,9 @@ fn reason(best: &Choice, choices: &[Choice]) -> String {
 mod tests {
     use super::*;
 
-    fn choice(name: &str, lines: usize, pinned: u64, waits: u64) -> Choice {
-        Choice {
+    /// Of choices by name, lines to set, MiB that are pinned, and waits.
+    fn chosen(choices: &[(&str, usize, u64, u64)]) -> String {
+        let choice = |&(name, lines, pinned, waits): &(&str, usize, u64, u64)| Choice {
             name: name.to_owned(),
             lines: vec![String::new(); lines],
             available: name != "#181094",
@@ -87,40 +88,24 @@ mod tests {
             stopped: false,
             pins: 0,
             pins_after_first_iteration: 0,
-        }
-    }
-
-    fn chosen(choices: &[Choice]) -> String {
+        };
         let counts = Counts { requests: 1000, largest_live: 1000 << 20, ..Counts::default() };
-        recommend(choices, &counts).choice
+        recommend(&choices.iter().map(choice).collect::<Vec<_>>(), &counts).choice
     }
 
     #[test]
     fn rarely_waiting_beats_pinning_little_within_bounds() {
-        let stock = choice("stock", 1, 1400, 40);
-        let plain = choice("pinbuddy", 0, 1200, 12);
-        let small = choice("small", 1, 1000, 30);
-        let large = choice("large", 1, 1900, 0);
-        let all = [stock, plain, small, large];
+        let all = [("stock", 1, 1400, 40), ("pinbuddy", 0, 1200, 12), ("small", 1, 1000, 30), ("large", 1, 1900, 0)];
+        let and = |other| [&all[..], &[other]].concat();
         assert_eq!(chosen(&all), "pinbuddy", "large pins too much, small waits");
-        let few = choice("few", 2, 1249, 2);
-        assert_eq!(chosen(&[&all[..], &[few]].concat()), "few");
-        let rival = choice("#181094", 0, 1000, 0);
-        let with_rival = [&all[..], &[rival]].concat();
-        assert_eq!(chosen(&with_rival), "pinbuddy", "nobody can have it");
-    }
-
-    #[test]
-    fn what_is_about_as_good_and_needs_no_lines_wins() {
-        let plain = choice("pinbuddy", 0, 1040, 3);
-        let set = choice("set", 2, 1000, 2);
-        assert_eq!(chosen(&[plain, set]), "pinbuddy");
-    }
-
-    #[test]
-    fn where_all_pin_much_the_least_is_taken() {
-        let stock = choice("stock", 1, 4000, 40);
-        let plain = choice("pinbuddy", 0, 9000, 0);
-        assert_eq!(chosen(&[stock, plain]), "stock");
+        assert_eq!(chosen(&and(("few", 2, 1249, 2))), "few");
+        assert_eq!(chosen(&and(("#181094", 0, 1000, 0))), "pinbuddy", "nobody can have it");
+        let alike = [("pinbuddy", 0, 1040, 3), ("set", 2, 1000, 2)];
+        assert_eq!(chosen(&alike), "pinbuddy", "what is about as good and needs no lines");
+        assert_eq!(
+            chosen(&[("stock", 1, 4000, 40), ("pinbuddy", 0, 9000, 0)]),
+            "stock",
+            "where all pin much, the least"
+        );
     }
 }

@@ -158,7 +158,8 @@ mod tests {
     /// The help of a setting begins as the page's explanation of the BUDDY_ variable.
     #[test]
     fn settings_are_explained_as_on_their_page() {
-        let (page, mut cli) = (page("variables.md"), Cli::command());
+        let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/variables.md")).unwrap();
+        let mut cli = Cli::command();
         cli.build();
         let simulate = cli.find_subcommand("simulate").unwrap();
         let settings = |it: &&clap::Arg| it.get_help_heading().is_some();
@@ -181,10 +182,5 @@ mod tests {
     fn lower(text: &str) -> String {
         let (first, rest) = text.split_at(1);
         first.to_lowercase() + rest
-    }
-
-    fn page(name: &str) -> String {
-        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/");
-        fs::read_to_string(format!("{docs}{name}")).unwrap()
     }
 }

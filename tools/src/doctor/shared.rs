@@ -119,13 +119,8 @@ mod tests {
             ("deny", Some("inherit"), true),
         ];
         let lines = cases.map(|(all, of_size, collapses)| {
-            let shared = Shared {
-                enabled: Some(all.into()),
-                of_size: of_size.map(Into::into),
-                page_bytes: 4 << 10,
-                huge_page_bytes: 2 << 20,
-            };
-            judged(&shared, collapses)
+            let (enabled, of_size) = (Some(all.into()), of_size.map(Into::into));
+            judged(&Shared { enabled, of_size, page_bytes: 4 << 10, huge_page_bytes: 2 << 20 }, collapses)
         });
         insta::assert_snapshot!(lines.join("\n"), @r"
         Ok: forked children read blocks; outside the pools, pages of 2 MiB, which MADV_COLLAPSE puts together | .

@@ -30,38 +30,23 @@ fn gpu(name: &str, memory: u64, address: &str) -> Gpu {
     Gpu { name: name.into(), memory, address: address.into(), shares_memory: false }
 }
 
-fn check(name: &str, machine: &Machine) {
-    let report = machine.report();
-    insta::assert_snapshot!(name, report.display(false).to_string());
-    insta::assert_snapshot!(format!("{name}_json"), machine.json(&report).unwrap());
-}
-
 #[test]
-fn a_laptop_with_no_gpu() {
-    let root = root(include_str!("tests/laptop.txt"));
-    let machine = Machine::read(root.path(), asked());
-    check("laptop", &machine);
-    assert!(!machine.report().ready, "no GPU");
-}
-
-#[test]
-fn a_server_with_eight_gpus_on_two_nodes() {
-    let root = root(include_str!("tests/server.txt"));
-    let addresses = ["1a", "40", "53", "66", "9c", "c0", "d2", "e4"];
-    let name = "NVIDIA H100 80GB HBM3";
-    let gpus = addresses.map(|bus| gpu(name, 85_029_158_912, &format!("0000:{bus}:00.0")));
-    let machine = Machine::read(root.path(), works(13000, gpus.into()));
-    check("server", &machine);
-    assert!(machine.report().ready);
-}
-
-#[test]
-fn a_small_container() {
-    let root = root(include_str!("tests/container.txt"));
-    let gpu = gpu("NVIDIA A10G", 23_609_475_072, "0000:00:04.0");
-    let machine = Machine::read(root.path(), works(12040, vec![gpu]));
-    check("container", &machine);
-    assert!(!machine.report().ready, "an old driver");
+fn a_laptop_with_no_gpu_a_server_with_eight_and_a_small_container_with_an_old_driver() {
+    let h100 = |bus| gpu("NVIDIA H100 80GB HBM3", 85_029_158_912, &format!("0000:{bus}:00.0"));
+    let eight = ["1a", "40", "53", "66", "9c", "c0", "d2", "e4"].map(h100);
+    let a10g = gpu("NVIDIA A10G", 23_609_475_072, "0000:00:04.0");
+    for (name, files, asked, is_ready) in [
+        ("laptop", include_str!("tests/laptop.txt"), asked(), false),
+        ("server", include_str!("tests/server.txt"), works(13000, eight.into()), true),
+        ("container", include_str!("tests/container.txt"), works(12040, vec![a10g]), false),
+    ] {
+        let root = root(files);
+        let machine = Machine::read(root.path(), asked);
+        let report = machine.report();
+        insta::assert_snapshot!(name, report.display(false).to_string());
+        insta::assert_snapshot!(format!("{name}_json"), machine.json(&report).unwrap());
+        assert_eq!(report.ready, is_ready, "{name}");
+    }
 }
 
 #[test]
@@ -87,16 +72,11 @@ fn drivers_that_serve_nothing() {
     let files = ["vendor = 0x10de", "class = 0x030200", "numa_node = 0"];
     let root = root(&files.map(|it| format!("{device}/{it}\n")).concat());
     let mut lines = Vec::new();
-    for error in [
-        "CUDA_ERROR_NO_DEVICE",
-        "CUDA_ERROR_STUB_LIBRARY",
-        "CUDA_ERROR_SYSTEM_NOT_READY",
-        "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
-        "simulated",
-    ] {
+    for error in ["NO_DEVICE", "STUB_LIBRARY", "SYSTEM_NOT_READY", "SYSTEM_DRIVER_MISMATCH", "simulated"] {
         let mut asked = asked();
         asked.simulated = (error == "simulated").then_some(2);
-        asked.driver = Driver::Refuses { error: error.into() };
+        let error = if error == "simulated" { error.to_owned() } else { format!("CUDA_ERROR_{error}") };
+        asked.driver = Driver::Refuses { error };
         let machine = Machine::read(root.path(), asked);
         let finding = &machine.gpus.findings(machine.setting, None, 1)[0];
         let command = finding.fixes.first().map_or("", |it| it.command.as_str());

@@ -160,7 +160,7 @@ mod tests {
 
     const PAGE: &str = "# Title\n\n| symptom | likely | what to do |\n|---|---|---|\n| a slow `first` step | cold | a \
                         [plan](plans.md) |\n\n## By message\n\nBegins so.\n\n### `could not pin`\n\nThe driver\nrefused: \
-                        [deploy.md](deploy.md).\n\nMore.\n\n## By message: others\n\nOf those.\n\n### `is no trace`\n\nAnother file.\n";
+                        [deploy.md](deploy.md).\n\nMore.\n\n## By message: others\n\nOf those.\n\n### `is no trace`\n\nAnother file.\n\n### `the plan in … is not used`\n\nWhy.\n";
 
     fn told(entry: &Entry) -> String {
         let mut out = Vec::new();
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn rows_and_headings_become_entries() {
         let page = Page::read(PAGE);
-        assert_eq!((page.symptoms.len(), page.messages.len()), (1, 2));
+        assert_eq!((page.symptoms.len(), page.messages.len()), (1, 3));
         assert_eq!(
             told(&page.symptoms[0]),
             "a slow first step\n  Likely: cold.\n  To do: a plan (docs/plans.md).\n  To read docs/plans.md: pinbuddy explain docs/plans.md\n\n"
@@ -181,11 +181,7 @@ mod tests {
             "could not pin\n  The driver refused: docs/deploy.md.\n  More.\n  To read docs/deploy.md: pinbuddy explain docs/deploy.md\n\n"
         );
         assert_eq!(told(&page.messages[1]), "is no trace\n  Another file.\n\n");
-    }
-
-    #[test]
-    fn a_name_may_stand_between_the_parts_of_a_title() {
-        let page = Page::read("## By message\n\n### `the plan in … is not used`\n\nWhy.\n");
+        // A name may stand between the parts of a title.
         let is_in = |text: &str| page.messages_in(text).count() == 1;
         assert!(
             is_in("the plan in run.plan is not used: it is long") && !is_in("the plan in run.plan is of few requests")

@@ -116,13 +116,4 @@ mod tests {
         let said = asked_for("docs/bench.md").unwrap().unwrap_err();
         assert!(said.contains("deploy, device"), "{said}");
     }
-
-    #[test]
-    fn a_phrase_is_found_in_headings_before_texts() {
-        let found = sections_with("HUGE pages");
-        assert_eq!(found[0], ("deploy", "Huge pages".to_owned()));
-        assert!(found.len() > 1, "{found:?}");
-        assert!(sections_with("the").is_empty());
-        assert!(sections_with("no such phrase").is_empty());
-    }
 }

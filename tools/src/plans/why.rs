@@ -173,10 +173,8 @@ mod tests {
         fs::write(at("serve"), long).unwrap();
         fs::write(at("train"), "\u{7f}ELF").unwrap();
         let path = format!("/none:{}", folder.path().display());
-        let of = |line: &str| {
-            let words = line.split(' ').map(str::to_owned).collect();
-            started(words, Some(&path)).join(" ")
-        };
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let of = |line: &str| started(words(line), Some(&path)).join(" ");
         let serve = format!("python {} model", at("serve"));
         assert_eq!(of("serve model"), serve);
         assert_eq!(of(&format!("{} model", at("serve"))), serve);
@@ -184,15 +182,13 @@ mod tests {
             assert_eq!(of(other), other);
         }
         let key = |line: &str| {
-            let words: Vec<String> = of(line).split(' ').map(str::to_owned).collect();
-            let program = super::of(&words).map(|it| it.program);
-            program.ok_or_else(|| refusal(&words))
+            let words = words(&of(line));
+            super::of(&words).map(|it| it.program).ok_or_else(|| refusal(&words))
         };
         assert_eq!(key("serve model"), Ok("serve".to_owned()));
         assert_eq!(key(&at("train")), Ok("train".to_owned()));
         for name in ["train", "none"] {
-            let (said, start) = (key(name).unwrap_err(), "is no Python script on PATH");
-            assert!(said.starts_with(&format!("{name} {start}")), "{said}");
+            assert!(key(name).unwrap_err().starts_with(&format!("{name} is no Python script on PATH")));
         }
         fs::write(at(LAUNCHER), "#!/usr/bin/python3\n").unwrap();
         for line in [at(LAUNCHER), "torchrun".into(), format!("python {}", at(LAUNCHER))] {
@@ -200,9 +196,7 @@ mod tests {
             assert!(said.unwrap_err().contains("plans why -- python FILE"));
         }
         fs::remove_file(at(LAUNCHER)).unwrap();
-        let said = key("torchrun train.py").unwrap_err();
-        assert!(said.contains("plans why -- python FILE"), "{said}");
-        let said = key("python none.py").unwrap_err();
-        assert!(said.contains("a file that cannot be read"), "{said}");
+        assert!(key("torchrun train.py").unwrap_err().contains("plans why -- python FILE"));
+        assert!(key("python none.py").unwrap_err().contains("a file that cannot be read"));
     }
 }

@@ -224,10 +224,7 @@ mod tests {
         insta::assert_snapshot!(points(&seen.largest), @"[(0, 100), (1, 70), (2, 30), (10, 40), (12, 30), (20, 60), (50, 40)]");
         insta::assert_snapshot!(points(&seen.idle), @"[(0, 100), (1, 70), (2, 60), (10, 100), (12, 60), (20, 90), (30, 130), (50, 30)]");
         assert_eq!((seen.idle_at_peak, seen.largest_at_peak), (60, 30));
-    }
-
-    #[test]
-    fn what_rounding_takes_is_idle_and_not_free() {
+        // What rounding takes is idle and not free.
         let (segments, rows) = ([Segment::new(0, 8, 0, 9)], [row(5, 0, u64::MAX)]);
         let seen = fragmentation(&segments, &rows, &[at(0, 8)], (0, 9));
         assert_eq!((seen.idle_at_peak, seen.largest_at_peak), (3, 0));

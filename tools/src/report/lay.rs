@@ -124,9 +124,7 @@ mod tests {
             entry(Action::SegmentAlloc, 9000, 30, 6),
             entry(Action::Alloc, 9000, 30, 6),
         ];
-        let mut recording = empty();
-        recording.rows = vec![row(20, 1), row(8, 3), row(30, 6)];
-        recording.end = 10;
+        let recording = Recording { rows: vec![row(20, 1), row(8, 3), row(30, 6)], end: 10, ..empty() };
         let lay = lay(&entries, &recording, &[0, 1, 2]);
         assert_eq!((lay.map.height, lay.map.elsewhere), (150, 0));
         assert_eq!(blocks(&lay), [90, 10, 50]);
@@ -145,9 +143,7 @@ mod tests {
             entry(Action::Alloc, 700, 10, 2),
             entry(Action::SegmentFree, 690, 40, 4),
         ];
-        let mut recording = empty();
-        recording.rows = vec![row(10, 0), row(10, 1), row(10, 2)];
-        recording.end = 9;
+        let recording = Recording { rows: vec![row(10, 0), row(10, 1), row(10, 2)], end: 9, ..empty() };
         let lay = lay(&entries, &recording, &[0, 1, 2]);
         assert_eq!(segments(&lay, "bytes"), [40, 20]);
         assert_eq!(segments(&lay, "from"), [0, 0]);

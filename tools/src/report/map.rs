@@ -155,8 +155,8 @@ mod tests {
     use crate::report::recording::{empty, row};
 
     /// So many rows, with nothing in them.
-    fn rows(count: usize) -> Recording {
-        Recording { rows: vec![row(4, 1, u64::MAX, u64::MAX); count], ..empty() }
+    fn rows(count: usize, end: u64) -> Recording {
+        Recording { rows: vec![row(4, 1, u64::MAX, u64::MAX); count], end, ..empty() }
     }
 
     fn place(address: u64, bytes: u64) -> Place {
@@ -169,15 +169,11 @@ mod tests {
         let change = |address, bytes, pinned| Change { place: place(address, bytes), pinned };
         let both = [change(1000, 10, true), change(5000, 20, true)];
         mapping.follow(&both, 1);
-        mapping.place(Some(place(5004, 8)));
-        mapping.place(None);
+        [Some(place(5004, 8)), None].into_iter().for_each(|it| mapping.place(it));
         let other = [change(1000, 10, false), change(9000, 6, true)];
         mapping.follow(&other, 2);
-        mapping.place(Some(place(9000, 6)));
-        mapping.place(Some(place(1000, 10)));
-        let mut recording = rows(5);
-        recording.end = 7;
-        let map = mapping.end(&recording, &[0, 1, 2, 3, 4]);
+        [place(9000, 6), place(1000, 10)].into_iter().for_each(|it| mapping.place(Some(it)));
+        let map = mapping.end(&rows(5, 7), &[0, 1, 2, 3, 4]);
         assert_eq!((map.height, map.elsewhere), (30, 3));
         assert_eq!(map.segments.height, [0, 10, 0]);
         assert_eq!(map.segments.to, [2, 7, 7]);
@@ -188,10 +184,8 @@ mod tests {
     #[test]
     fn regions_of_a_plan_lie_upon_one_another() {
         let slot = |region, offset| Some(Slot { bytes: 4, region, offset });
-        let mut recording = rows(3);
-        recording.end = 9;
         let slots = [slot(1, 8), None, slot(0, 8)];
-        let map = of_plan(&[100, 50], &slots, &recording, &[0, 1, 2]);
+        let map = of_plan(&[100, 50], &slots, &rows(3, 9), &[0, 1, 2]);
         assert_eq!((map.height, map.elsewhere), (150, 1));
         assert_eq!(map.blocks, [109, -109, 9]);
         assert_eq!(map.segments.to, [9, 9]);

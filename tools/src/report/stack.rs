@@ -47,39 +47,30 @@ mod tests {
 
     /// Against a list of who lies where, with sizes by chance.
     #[test]
-    fn pieces_do_not_overlap_and_all_that_is_taken_away_is_a_gap_again() {
+    fn pieces_go_into_the_lowest_gap_and_all_that_is_taken_away_is_a_gap_again() {
         let (mut stack, mut lying) = (Stack::default(), Vec::new());
-        let mut number = 1_u64;
+        let (mut number, mut height) = (1_u64, 0);
         for _ in 0..5_000 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let chance = (number >> 33) as usize;
             if chance.is_multiple_of(3) && !lying.is_empty() {
-                let (at, end) = lying.swap_remove(chance % lying.len());
+                let (at, end) = lying.remove(chance % lying.len());
                 stack.take(at, end - at);
             } else {
                 let bytes = 1 + (chance % 17) as u64;
-                let at = stack.put(bytes);
-                let apart = |it: &(u64, u64)| it.1 <= at || at + bytes <= it.0;
-                assert!(lying.iter().all(apart));
-                lying.push((at, at + bytes));
+                let (mut place, mut lowest) = (0, 0);
+                while let Some(&(_, end)) = lying.get(place).filter(|it: &&(u64, u64)| it.0 < lowest + bytes) {
+                    (place, lowest) = (place + 1, end);
+                }
+                assert_eq!(stack.put(bytes), lowest);
+                lying.insert(place, (lowest, lowest + bytes));
+                height = height.max(lowest + bytes);
             }
+            assert_eq!(stack.height, height);
         }
         for (at, end) in lying {
             stack.take(at, end - at);
         }
         assert_eq!(stack.free.largest(), u64::MAX);
-    }
-
-    #[test]
-    fn pieces_go_into_the_lowest_gap() {
-        let mut stack = Stack::default();
-        assert_eq!([4, 2, 3].map(|it| stack.put(it)), [0, 4, 6]);
-        stack.take(4, 2);
-        assert_eq!(stack.put(3), 9, "the gap is of 2");
-        assert_eq!(stack.put(1), 4);
-        assert_eq!(stack.put(1), 5);
-        stack.take(0, 4);
-        assert_eq!(stack.put(4), 0);
-        assert_eq!(stack.height, 12);
     }
 }

@@ -161,11 +161,8 @@ mod tests {
         let mut sums = Vec::new();
         sum(&rows, |it| it.freed, &mut |at, sum| sums.push((at, sum)));
         assert_eq!(sums, [(3, 0), (4, 5), (9, 4), (10, 0)]);
-    }
-
-    /// 64 bytes that were freed in the microsecond in which they were asked for, and as many after them.
-    #[test]
-    fn within_a_moment_the_order_of_the_file_counts() {
+        // Within a moment the order of the file counts: 64 bytes that were freed in the microsecond in which they were asked for, and as
+        // many after them.
         let one = |step, next| Row { step, next, ..row(64, 5, 5, 5) };
         let rows = [one(0, 1), one(2, 3)];
         assert_eq!(peak(&rows), ((5, 0), 64));

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use pinbuddy_replay::workload::Workload;
+use table::Table;
 use tempfile::NamedTempFile;
 
 use super::*;
@@ -37,8 +38,6 @@ fn tables() {
         insta::assert_snapshot!(name, Table(&comparison, &Kind::ALL).to_string());
     }
 }
-
-use table::Table;
 
 #[test]
 fn json() {
@@ -88,19 +87,15 @@ fn the_document_explains_policies_and_keys() {
 fn a_file_is_replayed_as_what_it_was_written_from() {
     let mut file = NamedTempFile::new().unwrap();
     let mut writer = pinbuddy_events::trace::Writer::new(file.as_file_mut()).unwrap();
-    for event in Workload::named("kv-cache").unwrap().events(1, 50) {
-        writer.write(&event).unwrap();
-    }
+    Workload::named("kv-cache").unwrap().events(1, 50).for_each(|it| writer.write(&it).unwrap());
     writer.finish().unwrap();
-    let path = file.path().display().to_string();
-    let from_file = comparison(&[&path]);
-    let made = comparison(&["kv-cache", "--steps", "50"]);
-    assert_eq!(from_file.policies, made.policies);
-    assert_eq!(from_file.events, made.events);
+    let [from_file, made] = [&[file.path().to_str().unwrap()][..], &["kv-cache", "--steps", "50"]].map(comparison);
+    assert_eq!((from_file.policies, from_file.events), (made.policies, made.events));
 }
 
 #[test]
-fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused() {
+fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused_as_is_what_is_no_file_and_no_workload() {
+    insta::assert_snapshot!("missing", open("no/such").err().unwrap().to_string());
     let mut file = NamedTempFile::new().unwrap();
     let device = r#"{"format":"pinbuddy-trace","version":4,"memory":"both"}
 {"t":1,"op":"alloc","id":1,"bytes":20,"device":0,"stream":0}"#;
@@ -110,12 +105,6 @@ fn device_memory_is_left_out_and_a_trace_of_nothing_else_refused() {
     assert!(refused.contains("pinbuddy plan is for those"), "{refused}");
     writeln!(file, r#"{{"t":2,"op":"alloc","id":2,"bytes":5000}}"#).unwrap();
     assert_eq!(comparison(&[&path]).policies["stock"].allocations, 1);
-}
-
-#[test]
-fn what_is_no_file_and_no_workload_is_said() {
-    let error = open("no/such").err().unwrap();
-    insta::assert_snapshot!("missing", error.to_string());
 }
 
 /// The run saw late that the stream was done, which another allocator would have seen in time.

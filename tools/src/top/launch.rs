@@ -243,13 +243,4 @@ mod tests {
         assert_eq!(lines.take(), b" 10 %\r 20 %\r\n");
         assert_eq!(lines.open(), "");
     }
-
-    #[test]
-    fn a_status_is_passed_on_and_a_signal_as_shells_do() {
-        for (raw, expected) in [(0, 0), (3 << 8, 3), (9, 137)] {
-            let codes = [code(ExitStatus::from_raw(raw)), ExitCode::from(expected)];
-            let [code, expected] = codes.map(|it| format!("{it:?}"));
-            assert_eq!(code, expected);
-        }
-    }
 }

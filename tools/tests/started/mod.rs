@@ -1,10 +1,8 @@
 //! Starts the program as a user does, for all tests of it; traces of workloads for it to read.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use pinbuddy_events::trace::{Header, Writer};
 use pinbuddy_replay::workload::Workload;
@@ -26,6 +24,11 @@ pub(crate) fn told(arguments: &[&str]) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The same of one that reads this as its standard input, whatever becomes of it.
+pub(crate) fn fed(arguments: &[&str], stdin: impl Into<Stdio>) -> Output {
+    command().args(arguments).stdin(stdin).output().unwrap()
 }
 
 /// The same of a command that prints JSON.
@@ -68,13 +71,16 @@ pub(crate) fn refused(arguments: &[&str]) -> String {
 
 /// So many steps of a workload as a trace in a folder. Nothing says that it was recorded, so a copy of a block ends when
 /// the model says so.
-pub(crate) fn trace(folder: &Path, name: &str, steps: u32, header: &Header) -> String {
-    let path = folder.join(format!("{name}.jsonl"));
+pub(crate) fn trace(folder: &TempDir, name: &str, steps: u32) -> String {
+    trace_of(folder, name, steps, &Header::default())
+}
+
+/// The same with this header.
+pub(crate) fn trace_of(folder: &TempDir, name: &str, steps: u32, header: &Header) -> String {
+    let path = folder.path().join(format!("{name}.jsonl"));
     let file = BufWriter::new(File::create(&path).unwrap());
     let mut writer = Writer::with_header(file, header).unwrap();
-    for event in Workload::named(name).unwrap().events(1, steps) {
-        writer.write(&event).unwrap();
-    }
+    Workload::named(name).unwrap().events(1, steps).for_each(|it| writer.write(&it).unwrap());
     writer.finish().unwrap();
     path.display().to_string()
 }

@@ -87,14 +87,10 @@ mod tests {
 
     #[test]
     fn first_and_last_served_and_patterns_are_the_programs_own_order() {
-        assert!(others(&kept(60, |_| 0)).is_empty());
-        assert!(others(&kept(60, |all| all - 2)).is_empty());
-        let mut turn = 0;
-        let pattern = |_: usize| {
-            turn += 1;
-            [0, 3, 1][turn % 3]
-        };
-        assert!(others(&kept(90, pattern)).is_empty());
+        let mut turns = [0, 3, 1].into_iter().cycle();
+        for acts in [kept(60, |_| 0), kept(60, |all| all - 2), kept(90, |_| turns.next().unwrap())] {
+            assert!(others(&acts).is_empty());
+        }
     }
 
     #[test]

@@ -206,8 +206,16 @@ mod tests {
     use super::*;
 
     fn ask(block: u32, mib: u64, stream: u32) -> Act {
-        let bytes = mib << 20;
-        Act::Alloc { block, bytes, stream }
+        Act::Alloc { block, bytes: mib << 20, stream }
+    }
+
+    /// Of each request: MiB, and stream.
+    fn asked(acts: &[Act]) -> Vec<(u64, u32)> {
+        let of = |act: &Act| match *act {
+            Act::Alloc { bytes, stream, .. } => Some((bytes >> 20, stream)),
+            _ => None,
+        };
+        acts.iter().filter_map(of).collect()
     }
 
     /// Blocks one after the other, each an iteration.
@@ -218,17 +226,16 @@ mod tests {
     }
 
     #[test]
-    fn orders_of_a_long_record_are_fewer_and_one_at_least() {
-        let acts = |records: usize| LONG as usize * records;
-        assert_eq!([0, 1, 2, 4, 100].map(|it| tried(TRIED, acts(it))), [8, 8, 4, 2, 1]);
-    }
-
-    #[test]
-    fn turns_and_phases_are_the_programs_own_order_whatever_comes_at_its_end() {
-        let turns = || [12, 20, 16].repeat(30);
-        assert_eq!(orders(turns()), 0);
-        assert_eq!(orders(turns().into_iter().chain([12, 7, 9])), 0);
+    fn turns_and_phases_are_the_programs_own_order_and_sizes_that_come_by_chance_may_come_in_another() {
+        let turns = [12, 20, 16].repeat(30);
+        assert_eq!(orders([&turns[..], &[12, 7, 9]].concat()), 0, "whatever comes at its end");
+        assert_eq!(orders(turns), 0);
         assert_eq!(orders([[12; 9], [20; 9]].concat()), 0);
+        let mut random = Random::new(7);
+        assert_eq!(orders((0..30).map(|_| 12 + 4 * random.below(4) as u64)), TRIED as usize);
+        assert_eq!(orders((0..30).map(|it| 40 + it * it % 23)), TRIED as usize);
+        // Those of a long record are fewer, and one at least.
+        assert_eq!([0, 1, 2, 4, 100].map(|it| tried(TRIED, LONG as usize * it)), [8, 8, 4, 2, 1]);
     }
 
     #[test]
@@ -241,28 +248,13 @@ mod tests {
             let all = [ask(0, 3)].into_iter().chain(each);
             all.chain([ask(9, 1), free(0)]).collect()
         };
-        let sizes = |acts: &[Act]| -> Vec<u64> {
-            let sizes = acts.iter().filter_map(|it| match it {
-                Act::Alloc { bytes, .. } => Some(bytes >> 20),
-                _ => None,
-            });
-            sizes.collect()
-        };
         let longer = Iterations::of(&acts(&[12, 12, 20])).longer_phases().expect("there are two phases");
-        assert_eq!(sizes(&longer), [3, 12, 12, 12, 12, 20, 1, 20]);
+        assert_eq!(asked(&longer), [3, 12, 12, 12, 12, 20, 1, 20].map(|mib| (mib, 0)));
         let frees = longer.iter().filter(|it| matches!(it, Act::Free { .. }));
         assert!(frees.count() >= 5, "{longer:?}");
         for turns in [[12, 20, 12, 20], [12; 4]] {
             assert_eq!(Iterations::of(&acts(&turns)).longer_phases(), None);
         }
-    }
-
-    #[test]
-    fn sizes_that_come_by_chance_may_come_in_another_order() {
-        let mut random = Random::new(7);
-        let drawn: Vec<u64> = (0..30).map(|_| 12 + 4 * random.below(4) as u64).collect();
-        assert_eq!(orders(drawn), TRIED as usize);
-        assert_eq!(orders((0..30).map(|it| 40 + it * it % 23)), TRIED as usize);
     }
 
     /// A step of equal layers, which its backward pass takes from the last on, each in a mixed order of its own.
@@ -303,15 +295,8 @@ mod tests {
         let iterations = Iterations::of(&acts);
         let orders: Vec<_> = iterations.other_orders().collect();
         assert_eq!(orders.len(), TRIED as usize);
-        let streams = |acts: &[Act]| -> Vec<u32> {
-            let streams = acts.iter().filter_map(|it| match it {
-                Act::Alloc { stream, .. } => Some(*stream),
-                _ => None,
-            });
-            streams.collect()
-        };
         for order in orders {
-            assert!(streams(&order).is_sorted(), "{order:?}");
+            assert!(asked(&order).is_sorted_by_key(|it| it.1), "{order:?}");
             let mut live = HashSet::new();
             for act in order {
                 match act {

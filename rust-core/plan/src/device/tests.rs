@@ -1,14 +1,12 @@
 //! What is planned of which records, by hand-made programs.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 
-use pinbuddy_device::{planned, replay};
+use pinbuddy_device::replay::Replay;
 
 use super::*;
 
 const MIB: u64 = 1 << 20;
 
 /// A program on one stream of device 0.
-#[derive(Clone)]
 struct Program {
     record: DeviceRecord,
     next: u64,
@@ -47,9 +45,8 @@ impl Program {
 
     /// Plans, and what is reserved without and with them.
     fn planned(&self) -> (DevicePlan, Reserved, Reserved) {
-        let seen = &|_| {};
-        let stop = &|| false;
-        let (plan, chosen) = self.record.plan_watched(&Options::default(), Watch { stop, seen });
+        let watch = Watch { stop: &|| false, seen: &|_| {} };
+        let (plan, chosen) = self.record.plan_watched(&Options::default(), watch);
         let [(_, chosen)] = &*chosen else { panic!("one device") };
         (plan, chosen.without, chosen.with)
     }
@@ -123,9 +120,8 @@ fn the_end_of_a_program_does_not_end_what_it_kept() {
         }
         it.free(gradients);
     }
-    let mut with_the_end = it.clone();
-    with_the_end.free(kept);
-    for it in [it, with_the_end] {
+    for end in [vec![], kept] {
+        it.free(end);
         let (plan, _, with) = it.planned();
         assert_eq!(it.record.hits(&plan) as usize, it.record.len());
         assert_eq!(with.stock, (6 * 20 + 6 * 31 + 6 * 20 + 12 * 20) * MIB);
@@ -161,10 +157,7 @@ fn short_requests_are_planned_where_they_would_take_much() {
     let (plan, without, with) = in_turns(600).planned();
     assert_eq!(plan.threshold(), THRESHOLDS[1]);
     assert!(without.stock > 136 * MIB && with.stock == 80 * MIB, "{with:?}");
-}
-
-#[test]
-fn a_process_plans_short_requests_unless_too_many_live_at_once() {
+    // So does a process, unless too many live at once.
     for (short, is_planned) in [(600, true), (MOST_PACKED + 1, false)] {
         let mut it = in_turns(short);
         it.record.behind(Kind::Torch);
@@ -198,14 +191,11 @@ fn a_program_that_makes_room_after_a_failed_request_has_no_plan() {
         it.free([id]);
         it.ask(10);
     };
-    for searching in [failing(empties), failing(frees)] {
+    for searching in [failing(empties), failing(frees), failing(|it| it.record.failed_late())] {
         assert!(searching.record.searches());
         let plan = searching.record.plan(&Options::default(), &|| false);
         assert_eq!(plan, DevicePlan::default());
     }
-    let mut late = failing(|_| {});
-    late.record.failed_late();
-    assert!(late.record.searches());
 }
 
 #[test]
@@ -256,12 +246,9 @@ fn server(pool: &[u64], serve: impl Fn(&mut Program, u64), ends: bool) -> (Devic
     it.free(weights);
     it.ask(3);
     let plans = it.record.plan(&Options::default(), &|| ends);
-    let layout = plans.plans.first().map(|it| it.1.layout(it.1.regions.len()));
-    let held = [None, layout].map(|layout| {
-        let model = planned::Planned::new(Kind::Torch.model(), plans.threshold(), &[layout]);
-        let mut replay = replay::Replay::new(model.unwrap());
-        let acts = it.record.acts(0).take(until_it_looks);
-        acts.for_each(|act| replay.step(act));
+    let held = [&DevicePlan::default(), &plans].map(|plans| {
+        let mut replay = Replay::new(plans.before(0, Kind::Torch.model()).unwrap());
+        it.record.acts(0).take(until_it_looks).for_each(|act| replay.step(act));
         replay.outcome().reserved_at_end / MIB
     });
     (plans, held)
@@ -365,10 +352,8 @@ fn a_model_that_is_gone_leaves_no_region_to_a_batch_that_stays() {
     it.record.behind(Kind::Torch);
     let ends = trainings(&mut it, 384, &[(4, 5), (16, 8), (8, 4), (8, 6), (16, 5)]);
     let plans = it.record.plan(&Options::default(), &|| false);
-    let [(_, plan)] = &*plans.plans else { panic!("one stream has a plan") };
-    let layout = plan.layout(plan.regions.len());
-    let model = planned::Planned::new(Kind::Torch.model(), plans.threshold(), &[Some(layout)]);
-    let mut replay = replay::Replay::new(model.unwrap());
+    assert_eq!(plans.plans.len(), 1, "one stream has a plan");
+    let mut replay = Replay::new(plans.before(0, Kind::Torch.model()).unwrap());
     for (at, act) in (1..).zip(it.record.acts(0)) {
         replay.step(act);
         let held = replay.outcome().reserved_at_end;

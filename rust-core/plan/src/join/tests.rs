@@ -1,7 +1,5 @@
 //! Full instances that are put together again, and blocks at random.
 
-#![allow(clippy::expect_used, reason = "tests")]
-
 use proptest::prelude::*;
 
 use super::Joined;
@@ -39,17 +37,12 @@ fn what_hands_on_to_each_other_is_one_block() {
 }
 
 #[test]
-fn blocks_that_hand_nothing_on_stay_apart() {
-    let blocks = vec![block(0, 3, 5), block(3, 6, 4), block(1, 4, 2)];
-    let instance = Instance::new(blocks).expect("valid");
-    assert!(Joined::of(&instance, &|| false).is_none());
-}
-
-#[test]
-fn blocks_across_a_periods_end_are_not_joined() {
-    let blocks = vec![block(0, 4, 5), block(4, 8, 5), block(6, 12, 3)];
-    let instance = Instance::cyclic(blocks, 0..10).expect("valid");
-    assert!(Joined::of(&instance, &|| false).is_none());
+fn blocks_that_hand_nothing_on_or_live_across_a_periods_end_stay_apart() {
+    let apart = Instance::new(vec![block(0, 3, 5), block(3, 6, 4), block(1, 4, 2)]);
+    let across = Instance::cyclic(vec![block(0, 4, 5), block(4, 8, 5), block(6, 12, 3)], 0..10);
+    for instance in [apart, across] {
+        assert!(Joined::of(&instance.expect("valid"), &|| false).is_none());
+    }
 }
 
 proptest! {

@@ -1,5 +1,6 @@
 //! What is placed, compared with what the record says: no two requests that lived at once overlap.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+
+use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
@@ -20,10 +21,8 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
     let mut end = 0;
     for group in groups {
         let mut spans = Spans::of(record, &group.steady, &group.lanes);
-        let options = Options::default();
-        let seen = &|_| {};
-        let stop = &|| false;
-        placing::ease(&mut spans, &options, Watch { stop, seen });
+        let (options, seen) = (Options::default(), &|_| {});
+        placing::ease(&mut spans, &options, Watch { stop: &|| false, seen });
         let task = Task { record, lanes: &lanes, options: &options, watch: Watch { stop: &|| true, seen } };
         let own = place(task, &group, &spans, end, true);
         let mut lives = |number: u32, offset| {
@@ -31,11 +30,8 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
             // What is not over by then may live for longer than anybody knows.
             let known = spans.clock.over(request.over).is_some();
             if request.over < group.steady.begin() || known {
-                blocks.push(Block {
-                    lower: u64::from(request.begin),
-                    upper: u64::from(request.over),
-                    size: request.bytes(),
-                });
+                let (lower, upper) = (u64::from(request.begin), u64::from(request.over));
+                blocks.push(Block { lower, upper, size: request.bytes() });
                 offsets.push(offset);
             }
         };
@@ -58,9 +54,9 @@ fn placed(record: &Record) -> (Vec<Block>, Vec<u64>) {
 
 /// Iterations of lanes: sizes, for how many requests of the lane each lives, and how much sizes vary.
 fn events(bodies: &[Vec<(u64, usize, bool)>], iterations: usize, turns: &[u8], marks: bool) -> Vec<Op> {
-    let mut lanes: Vec<std::collections::VecDeque<Op>> = Vec::new();
+    let mut lanes: Vec<VecDeque<Op>> = Vec::new();
     for (lane, body) in (0_u32..).zip(bodies) {
-        let mut own = std::collections::VecDeque::new();
+        let mut own = VecDeque::new();
         let total = body.len() * iterations;
         let mut ends: Vec<Vec<u64>> = vec![Vec::new(); total + 200];
         for at in 0..total {

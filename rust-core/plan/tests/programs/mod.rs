@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use pinbuddy_events::Op;
+use pinbuddy_plan::file::GRANULE;
 use pinbuddy_plan::{Options, Plan, Record, plan};
 
 /// The thread that trains, and the one that loads batches.
@@ -59,6 +60,74 @@ impl Training {
     }
 }
 
+/// A program that is written down, block by block.
+#[derive(Default)]
+pub struct Tape {
+    pub events: Vec<Op>,
+    next: u64,
+}
+
+impl Tape {
+    pub fn ask_on(&mut self, lane: u32, bytes: u64) -> u64 {
+        self.next += 1;
+        self.events.push(Op::request(self.next, bytes).on_thread(lane));
+        self.next
+    }
+
+    pub fn ask(&mut self, bytes: u64) -> u64 {
+        self.ask_on(TRAIN, bytes)
+    }
+
+    pub fn free(&mut self, ids: impl IntoIterator<Item = u64>) {
+        self.events.extend(ids.into_iter().map(Op::free));
+    }
+
+    pub fn record(&self) -> Record {
+        record(&self.events)
+    }
+}
+
+/// So many requests of random sizes; where more than `live` bytes would live at once, blocks are freed first, any of them.
+pub fn at_random(random: &mut Random, count: usize, sizes: std::ops::Range<u64>, live: u64) -> Tape {
+    let (mut tape, mut there) = (Tape::default(), Vec::new());
+    for _ in 0..count {
+        let bytes = sizes.start + random.below(sizes.end - sizes.start);
+        while there.iter().map(|it: &(u64, u64)| it.1).sum::<u64>() + bytes > live {
+            tape.free([there.swap_remove(random.below(there.len() as u64) as usize).0]);
+        }
+        there.push((tape.ask(bytes), bytes));
+    }
+    tape
+}
+
+/// Iterations of lanes that do the same each time, one event of some lane after the other: granules of a request, and after how many
+/// more of the lane's requests it is over.
+pub fn repeated(bodies: &[Vec<(u64, usize)>], iterations: usize, turns: &[u8], marks: bool) -> Vec<Op> {
+    let own = |(lane, body): (u32, &Vec<(u64, usize)>)| {
+        let mut events = VecDeque::new();
+        let total = body.len() * iterations;
+        let id = |at: usize| (u64::from(lane) << 32) + at as u64;
+        let mut ends: Vec<Vec<u64>> = vec![Vec::new(); total + 100];
+        for at in 0..total {
+            if marks && lane == 0 && at % body.len() == 0 {
+                events.push_back(Op::Iteration);
+            }
+            let (granules, lives) = body[at % body.len()];
+            events.push_back(Op::request(id(at), granules * GRANULE).on_thread(lane));
+            ends[at + lives % (2 * body.len())].push(id(at));
+            events.extend(ends[at].drain(..).map(Op::free));
+        }
+        events
+    };
+    let mut lanes: Vec<VecDeque<Op>> = (0..).zip(bodies).map(own).collect();
+    let (mut events, mut turn) = (Vec::new(), turns.iter().cycle());
+    while lanes.iter().any(|it| !it.is_empty()) {
+        let lane = usize::from(*turn.next().expect("a turn")) % lanes.len();
+        events.extend(lanes[lane].pop_front());
+    }
+    events
+}
+
 /// A record of `events`.
 pub fn record(events: &[Op]) -> Record {
     let mut record = Record::new(u32::MAX);
@@ -68,12 +137,15 @@ pub fn record(events: &[Op]) -> Record {
     record
 }
 
-/// A plan whose search asks so often whether to stop.
+/// A plan whose search asks so often whether to stop: no clock. It reads as it was written.
 pub fn planned(record: &Record, questions: usize) -> Plan {
     let asked = AtomicUsize::new(0);
     let stop = || asked.fetch_add(1, Relaxed) > questions;
     let made = plan(record, &Options::default(), &stop);
-    made.check().expect("a plan");
+    let mut text = Vec::new();
+    made.write(&mut text).expect("a plan that can be written");
+    let again = Plan::read(std::str::from_utf8(&text).expect("text")).expect("a plan that can be read");
+    assert_eq!((&again.slots, &again.lanes), (&made.slots, &made.lanes));
     made
 }
 
@@ -108,8 +180,7 @@ impl Random {
 
 struct Trainer {
     what: Training,
-    events: Vec<Op>,
-    next: u64,
+    tape: Tape,
     /// Decides on the model: the same for each seed. And on what happens by chance.
     random: Random,
     /// Sizes of what the backward pass needs, and of what a layer needs for itself.
@@ -130,53 +201,37 @@ impl Trainer {
             kept: sizes(8, 1 << 20, 60, &mut model),
             scratch: sizes(8, 256 << 10, 100, &mut model),
             what,
-            events: Vec::new(),
-            next: 0,
+            tape: Tape::default(),
             random: Random::new(what.seed),
             batches: VecDeque::new(),
         }
     }
 
-    fn ask(&mut self, bytes: u64, lane: u32) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        self.events.push(Op::request(id, bytes).on_thread(lane));
-        id
-    }
-
-    fn over(&mut self, id: u64) {
-        self.events.push(Op::free(id));
-    }
-
     fn run(mut self) -> Vec<Op> {
-        let weights: Vec<u64> =
-            (0..self.what.layers).map(|layer| self.ask((24 << 20) + (layer << 16), TRAIN)).collect();
+        let layers = 0..self.what.layers;
+        let weights: Vec<u64> = layers.clone().map(|layer| self.tape.ask((24 << 20) + (layer << 16))).collect();
         for iteration in 0..self.what.iterations {
-            if self.what.marks {
-                self.events.push(Op::Iteration);
-            }
+            self.tape.events.extend(self.what.marks.then_some(Op::Iteration));
             self.train();
-            if self.what.clear {
-                self.events.push(Op::Clear);
-            }
+            self.tape.events.extend(self.what.clear.then_some(Op::Clear));
             if iteration == 0 {
                 // The optimizer's state: made once.
-                for layer in 0..self.what.layers {
-                    self.ask((48 << 20) + (layer << 17), TRAIN);
+                for layer in layers.clone() {
+                    self.tape.ask((48 << 20) + (layer << 17));
                 }
             }
             if self.what.evaluate > 0 && iteration % self.what.evaluate == self.what.evaluate - 1 {
                 self.evaluate();
             }
         }
-        weights.into_iter().for_each(|id| self.over(id));
-        self.events
+        self.tape.free(weights);
+        self.tape.events
     }
 
     /// One thread may load at any time.
     fn step(&mut self) {
         if self.what.loader && self.batches.len() < 3 && self.random.below(20) == 0 {
-            let batch = [12 << 20, 5 << 20].map(|bytes| self.ask(bytes, LOAD));
+            let batch = [12 << 20, 5 << 20].map(|bytes| self.tape.ask_on(LOAD, bytes));
             self.batches.push_back(batch.to_vec());
         }
     }
@@ -203,21 +258,18 @@ impl Trainer {
             for at in 0..self.kept.len() {
                 self.step();
                 let bytes = self.size(self.kept[at], layer);
-                let id = self.ask(bytes, TRAIN);
-                own.push((id, bytes));
+                own.push((self.tape.ask(bytes), bytes));
                 let bytes = self.size(self.scratch[at], layer);
-                let scratch = self.ask(bytes, TRAIN);
-                if let Some(gone) = gone.replace(scratch) {
-                    self.over(gone);
-                }
+                let scratch = self.tape.ask(bytes);
+                self.tape.free(gone.replace(scratch));
             }
-            self.over(gone.expect("a layer has scratch"));
+            self.tape.free(gone);
             if self.what.recompute {
-                own.drain(1..).for_each(|(id, _)| self.over(id));
+                self.tape.free(own.drain(1..).map(|it| it.0));
             }
             layers.push(own);
         }
-        batch.into_iter().flatten().for_each(|id| self.over(id));
+        self.tape.free(batch.into_iter().flatten());
         layers
     }
 
@@ -227,17 +279,15 @@ impl Trainer {
             if self.what.recompute {
                 for at in 1..self.kept.len() {
                     let bytes = self.size(self.kept[at], layer);
-                    own.push((self.ask(bytes, TRAIN), bytes));
+                    own.push((self.tape.ask(bytes), bytes));
                 }
             }
             for (at, (id, bytes)) in own.into_iter().enumerate().rev() {
                 self.step();
                 // The gradient of what is freed.
-                let gradient = self.ask(bytes / 2, TRAIN);
-                let extra = self.ask(self.scratch[at], TRAIN);
-                self.over(id);
-                self.over(extra);
-                self.over(gradient);
+                let gradient = self.tape.ask(bytes / 2);
+                let extra = self.tape.ask(self.scratch[at]);
+                self.tape.free([id, extra, gradient]);
             }
         }
     }
@@ -248,8 +298,7 @@ impl Trainer {
         while backward < self.what.micro_batches {
             if forward < self.what.micro_batches && forward - backward < self.what.ahead {
                 forward += 1;
-                let batch = self.forward();
-                open.push_back(batch);
+                open.push_back(self.forward());
             } else {
                 backward += 1;
                 let batch = open.pop_front().expect("one is open");
@@ -261,24 +310,13 @@ impl Trainer {
     fn evaluate(&mut self) {
         for _ in 0..self.what.micro_batches {
             let layers = self.forward();
-            for (id, _) in layers.into_iter().flatten() {
-                self.over(id);
-            }
+            self.tape.free(layers.into_iter().flatten().map(|it| it.0));
         }
     }
 }
 
-/// So many in a thousand requests are left out, and as many are added.
-pub fn shifted(events: &[Op], thousandths: u64, seed: u64) -> Vec<Op> {
-    added(events, thousandths, seed, |_, random| (4 << 20) + random.below(40 << 20))
-}
-
-/// The same; those that are added have the sizes of those before them.
-pub fn twice(events: &[Op], thousandths: u64, seed: u64) -> Vec<Op> {
-    added(events, thousandths, seed, |bytes, _| bytes)
-}
-
-fn added(events: &[Op], thousandths: u64, seed: u64, size: impl Fn(u64, &mut Random) -> u64) -> Vec<Op> {
+/// So many in a thousand requests are left out, and as many are added, whose size depends on that of the one before.
+pub fn added(events: &[Op], thousandths: u64, seed: u64, size: impl Fn(u64, &mut Random) -> u64) -> Vec<Op> {
     let mut random = Random::new(seed);
     let (mut all, mut gone, mut added) = (Vec::new(), Vec::new(), VecDeque::new());
     for &event in events {

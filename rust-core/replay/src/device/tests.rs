@@ -42,34 +42,27 @@ fn played(kind: Kind, script: &str) -> Replay<Torch> {
 }
 
 #[test]
-fn segments_by_size() {
+fn segments_are_as_long_as_pytorchs_are_split_merged_grown_and_given_back() {
     for (bytes, segment) in
         [("1", "2M"), ("1M", "2M"), ("1M+1", "20M"), ("10M-512", "20M"), ("10M", "10M"), ("31M+1", "32M")]
     {
         let script = format!("+0:{bytes} ={segment} c ={segment} -0 c =0");
         played(Kind::Torch, &script);
     }
-}
-
-#[test]
-fn what_is_left_over_is_split_off_if_it_is_enough() {
-    // The two share a segment of 2 MiB.
+    // What is left over is split off if it is enough: 1 MiB too much is not. The two share a segment of 2 MiB.
     let before = "+0:2M-512 -0 +0:1M +1:1M-1 =22M +2:19M";
-    let allocated = played(Kind::Torch, before).model().usage().allocated;
-    assert_eq!(allocated, 22 * MIB, "1 MiB too much is not split off");
+    assert_eq!(played(Kind::Torch, before).model().usage().allocated, 22 * MIB);
     played(Kind::Torch, &format!("{before} +3:2M =42M"));
-}
-
-#[test]
-fn the_best_fit_serves_and_freed_neighbours_merge() {
-    // The 5 MiB are behind the 25.
-    let script = "+0:40M +1:30M -0 -1 +2:25M +3:40M =70M +4:5M =70M -2 -4 +5:30M =70M";
-    played(Kind::Torch, script);
-}
-
-#[test]
-fn blocks_belong_to_their_stream() {
-    played(Kind::Torch, "+0:10M:1 -0 +0:10M:2 =20M");
+    for (kind, script) in [
+        // The best fit serves, and freed neighbours merge: the 5 MiB are behind the 25.
+        (Kind::Torch, "+0:40M +1:30M -0 -1 +2:25M +3:40M =70M +4:5M =70M -2 -4 +5:30M =70M"),
+        // Blocks belong to their stream.
+        (Kind::Torch, "+0:10M:1 -0 +0:10M:2 =20M"),
+        // 41 MiB from the 30th on need two more pages; the first page is idle, the second in use; the lowest addresses that have room.
+        (Kind::TorchExpandable, "+0:100 +1:30M =42M +2:31M =82M -1 c =62M +3:25M =82M -0 -2 -3 c =0"),
+    ] {
+        played(kind, script);
+    }
 }
 
 #[test]
@@ -84,14 +77,6 @@ fn a_block_that_other_streams_use_waits_for_them() {
     // A clear waits.
     let script = format!("{done} +2:10M =20M @2:7 -2 c =10M .2 +3:10M =20M");
     played(Kind::Torch, &script);
-}
-
-#[test]
-fn an_expandable_segment_grows_by_pages_and_shrinks_by_them() {
-    // 41 MiB from the 30th on need two more pages; the first page is idle, the second in use; the lowest addresses that have
-    // room.
-    let script = "+0:100 +1:30M =42M +2:31M =82M -1 c =62M +3:25M =82M -0 -2 -3 c =0";
-    played(Kind::TorchExpandable, script);
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -112,62 +97,40 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 fn possible(acts: Vec<Act>) -> Vec<Act> {
     // By block: its stream, whether another used it, and whether it was freed.
     let mut blocks: [Option<(u32, bool, bool)>; 12] = [None; 12];
-    acts.into_iter()
-        .filter(|act| match *act {
-            Act::Alloc { block, stream, .. } => {
-                let it = &mut blocks[block as usize];
-                it.is_none().then(|| *it = Some((stream, false, false))).is_some()
-            }
-            Act::Use { block, stream } => match &mut blocks[block as usize] {
-                Some((own, shared, false)) => {
-                    *shared |= stream != *own;
-                    true
-                }
-                _ => false,
-            },
-            Act::Free { block } => match &mut blocks[block as usize] {
-                Some((_, true, freed @ false)) => {
-                    *freed = true;
-                    true
-                }
-                it @ Some((_, false, false)) => it.take().is_some(),
-                _ => false,
-            },
-            Act::Complete { block } => {
-                let it = &mut blocks[block as usize];
-                it.take_if(|it| it.2).is_some()
-            }
-            Act::Clear | Act::Iter => true,
-        })
-        .collect()
+    let mut is_possible = |act: &Act| {
+        let (Act::Alloc { block, .. } | Act::Use { block, .. } | Act::Free { block } | Act::Complete { block }) = *act
+        else {
+            return true;
+        };
+        let it = &mut blocks[block as usize];
+        *it = match (*act, *it) {
+            (Act::Alloc { stream, .. }, None) => Some((stream, false, false)),
+            (Act::Use { stream, .. }, Some((own, shared, false))) => Some((own, shared || stream != own, false)),
+            (Act::Free { .. }, Some((own, true, false))) => Some((own, true, true)),
+            (Act::Free { .. }, Some((_, false, false))) | (Act::Complete { .. }, Some((_, _, true))) => None,
+            _ => return false,
+        };
+        true
+    };
+    acts.into_iter().filter(|it| is_possible(it)).collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn books_balance_whatever_a_program_does(
+    fn books_balance_whatever_a_program_does_and_everything_is_given_back_in_the_end(
         acts in acts(),
         kind in proptest::sample::select(&Kind::ALL[..]),
     ) {
-        let mut replay = Replay::new(kind.model());
+        let (mut replay, mut model) = (Replay::new(kind.model()), kind.model());
         for act in possible(acts) {
             replay.step(act);
             replay.model().audit().map_err(TestCaseError::fail)?;
+            replay::apply(&mut model, act);
         }
         let outcome = replay.outcome();
         prop_assert!(outcome.bound <= outcome.peak_reserved);
-    }
-
-    #[test]
-    fn everything_is_given_back_in_the_end(
-        acts in acts(),
-        kind in proptest::sample::select(&Kind::ALL[..]),
-    ) {
-        let mut model = kind.model();
-        for act in possible(acts) {
-            replay::apply(&mut model, act);
-        }
         (0..12).for_each(|block| model.free(block));
         model.clear();
         prop_assert_eq!(model.usage().reserved, 0);

@@ -18,10 +18,6 @@ fn kept(policy: &mut impl Policy, bytes: u64, count: u32) -> f64 {
     policy.pins().peak as f64 / (bytes * u64::from(count)) as f64
 }
 
-fn stock() -> Stock {
-    Stock::default()
-}
-
 fn tuned() -> Stock {
     Stock::rounding_up_to(MIB)
 }
@@ -32,9 +28,9 @@ const ODD: u64 = 259 * MIB / 2;
 #[test]
 fn stock_pins_what_pytorch_was_seen_to_pin() {
     let rounded = |ratio: f64| (ratio * 100.0).round() / 100.0;
-    assert_eq!(rounded(kept(&mut stock(), ODD, 40)), 1.98);
+    assert_eq!(rounded(kept(&mut Stock::default(), ODD, 40)), 1.98);
     let two = (2.083 * GIB as f64) as u64;
-    assert_eq!(rounded(kept(&mut stock(), two, 3)), 1.92);
+    assert_eq!(rounded(kept(&mut Stock::default(), two, 3)), 1.92);
     assert_eq!(kept(&mut tuned(), ODD, 40), 1.0);
     assert_eq!(kept(&mut tuned(), two, 3), 1.0);
 }
@@ -81,37 +77,25 @@ fn each(blocks: std::ops::Range<u32>, what: &str) -> String {
 }
 
 #[test]
-fn stock_takes_the_last_freed_block_of_its_list_that_is_long_enough() {
+fn stock_takes_the_last_freed_block_of_its_list_that_is_long_enough_and_unpins_what_is_cached() {
     // All three of one list, from above 4 MiB to 8 MiB: 6 of 7, 6, 5; then 7 of 7, 5; 5 is too short; and in another list.
     let script = "!0:7M !1:6M !2:5M -0 -1 -2 +3:6M +4:6M !5:6M !6:4M =28M";
     assert_eq!(played(tuned(), script).pins().pins, 5);
-}
-
-#[test]
-fn stock_unpins_what_is_cached() {
-    let pins = played(stock(), "!0:3M !1:3M !2:3M -0 -1:50 t49 c =8M t50 c =4M").pins();
+    let pins = played(Stock::default(), "!0:3M !1:3M !2:3M -0 -1:50 t49 c =8M t50 c =4M").pins();
     assert_eq!((pins.unpins, pins.peak), (2, 12 * MIB));
 }
 
 #[test]
-fn the_proposal_pins_everything_first_and_halves_blocks() {
+fn the_proposal_pins_everything_first_halves_blocks_merges_buddies_and_unpins_whole_blocks() {
     // A request below its threshold pins everything, too. Four of 256 MiB in each GiB: the 33rd is stock's, and so is what is
     // longer than a block.
     let halves = each(1..33, "+N:135790592 ");
     let script = format!("!0:100 =8G+128 {halves} !33:135790592 =8G+128+256M !34:1G+1 =10G+128+256M");
     assert_eq!(bytes("135790592"), ODD);
     assert_eq!(played(Buddy181094::default(), &script).pins().pins, 11);
-}
-
-#[test]
-fn the_proposal_merges_buddies_and_unpins_whole_blocks() {
     // Seven were whole. 0 and 1 have merged, 2 waits for 3, which is still used; then it is all one again.
     let script = "!0:100M +1:100M +2:100M +3:100M c =1G -1 -2 -0 +5:250M -5 -3:10 t9 !6:1G t10 +7:1G";
     played(Buddy181094::default(), script);
-}
-
-fn exact() -> Settings {
-    Settings::default().exact()
 }
 
 fn warming_up(warm_up: WarmUp) -> Settings {
@@ -153,7 +137,7 @@ fn pinbuddy_leaves_small_requests_to_stock_and_grows() {
     // Rounded up; what was asked for; and one of its own.
     let script = "!0:3M =4M !1:4M =8M !2:1G+1 =1G+8M+4096";
     played(Pinbuddy::new(warming_up(WarmUp::Off)), script);
-    assert_eq!(kept(&mut Pinbuddy::new(exact()), ODD, 40), 1.0);
+    assert_eq!(kept(&mut Pinbuddy::new(Settings::default().exact()), ODD, 40), 1.0);
 }
 
 #[test]
@@ -169,21 +153,16 @@ fn pinbuddy_unpins_what_is_idle_and_has_it_again_when_demand_shows() {
     pinbuddy.audit().unwrap();
 }
 
-fn settings() -> impl Strategy<Value = Settings> {
-    (
-        1..8_u64,
-        prop::option::of(0..4_u64),
-        0..3_u64,
-        prop_oneof![Just(WarmUp::Background), Just(WarmUp::Sync), Just(WarmUp::Off)],
-        prop_oneof![Just(Growth::Segment), Just(Growth::Exact)],
-    )
-        .prop_map(|(block, count, threshold, warm_up, growth)| Settings {
-            block_bytes: block * 4 * MIB,
-            block_count: count,
-            threshold_bytes: threshold * MIB,
-            warm_up,
-            growth,
-        })
+prop_compose! {
+    fn settings()(
+        block in 1..8_u64,
+        block_count in prop::option::of(0..4_u64),
+        threshold in 0..3_u64,
+        warm_up in prop_oneof![Just(WarmUp::Background), Just(WarmUp::Sync), Just(WarmUp::Off)],
+        growth in prop_oneof![Just(Growth::Segment), Just(Growth::Exact)],
+    ) -> Settings {
+        Settings { block_bytes: block * 4 * MIB, block_count, threshold_bytes: threshold * MIB, warm_up, growth }
+    }
 }
 
 proptest! {
@@ -194,7 +173,7 @@ proptest! {
         steps in prop::collection::vec((0..12_u32, 1..20 * MIB, 0..3_u32, 0..40_u64), 1..120),
     ) {
         let policies: [Box<dyn Policy>; 4] = [
-            Box::new(stock()),
+            Box::new(Stock::default()),
             Box::new(tuned()),
             Box::new(Buddy181094::default()),
             Box::new(Pinbuddy::new(settings)),

@@ -2,18 +2,17 @@
 
 use super::*;
 use crate::workload::Workload;
-use pinbuddy_events::Checker;
 use pinbuddy_events::trace::Reader;
+use pinbuddy_events::{Checker, Event};
+
+fn steps(events: impl Iterator<Item = Event>) -> Vec<Step> {
+    let mut checker = Checker::default();
+    (1..).zip(events).filter_map(|(line, event)| Step::checked(&mut checker, line, event).unwrap()).collect()
+}
 
 fn replayed(trace: &str, policy: impl Policy) -> Outcome {
-    let mut checker = Checker::default();
     let mut replay = Replay::new(policy);
-    for item in Reader::new(trace.as_bytes()) {
-        let (line, event) = item.unwrap();
-        if let Some(step) = Step::checked(&mut checker, line, event).unwrap() {
-            replay.step(step);
-        }
-    }
+    steps(Reader::new(trace.as_bytes()).map(|it| it.unwrap().1)).into_iter().for_each(|it| replay.step(it));
     replay.outcome()
 }
 
@@ -92,13 +91,9 @@ fn the_models_pin_what_pytorch_and_the_fork_were_seen_to_pin() {
     let kinds = [Kind::Stock, Kind::StockTuned, Kind::Pinbuddy, Kind::PinbuddyExact];
     for (name, seen) in SEEN.lines().filter_map(|it| it.split_once(": ")) {
         let workload = Workload::named(name).unwrap();
-        let mut checker = Checker::default();
+        let mut steps = steps(workload.events(1, workload.steps));
         // Uses on streams were left out there, too.
-        let steps: Vec<Step> = (1..)
-            .zip(workload.events(1, workload.steps))
-            .filter_map(|(line, event)| Step::checked(&mut checker, line, event).unwrap())
-            .filter(|step| !matches!(step.act, Act::Use { .. }))
-            .collect();
+        steps.retain(|step| !matches!(step.act, Act::Use { .. }));
         for (kind, seen) in kinds.into_iter().zip(seen.split(", ")) {
             let mut run = on(kind, sync);
             run.batch(&steps);
@@ -115,11 +110,9 @@ fn the_models_pin_what_pytorch_and_the_fork_were_seen_to_pin() {
 fn sizes_that_vary_cost_a_tenth_at_most_and_pins_end() {
     let workload = Workload::named("variable-lengths").unwrap();
     for seed in 1..=8 {
-        let mut checker = Checker::default();
         let mut replay = Replay::new(Pinbuddy::new(pinbuddy::Settings::default().exact()));
         let mut pins = Vec::new();
-        for (line, event) in (1..).zip(workload.events(seed, workload.steps)) {
-            let step = Step::checked(&mut checker, line, event).unwrap().unwrap();
+        for step in steps(workload.events(seed, workload.steps)) {
             replay.step(step);
             if matches!(step.act, Act::Iter) {
                 pins.push(replay.outcome().pins);

@@ -34,61 +34,35 @@ fn names_are_unlike_and_found() {
     assert!(Workload::named("kv").is_none());
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Seen {
-    steps: usize,
-    allocations: usize,
-    sizes: usize,
-    smallest: u64,
-    largest: u64,
-    largest_live: u64,
-}
-
-/// The figures of a whole workload; checks that it is valid and frees everything.
-fn seen(workload: &Workload) -> Seen {
+/// The figures of a whole workload in a line; checks that it is valid and frees everything.
+fn figures(workload: &Workload) -> String {
     let mut checker = Checker::default();
     let mut sizes = BTreeSet::new();
-    let (mut steps, mut allocations, mut largest_live) = (0, 0, 0);
-    let mut last = None;
+    let (mut steps, mut requests, mut live) = (0, 0, 0);
     for (line, event) in (1..).zip(workload.events(7, workload.steps)) {
         checker.check(line, event).unwrap();
-        largest_live = largest_live.max(checker.bytes());
+        live = live.max(checker.bytes());
         match event.op {
             Op::Request { bytes, .. } => {
-                allocations += 1;
+                requests += 1;
                 sizes.insert(bytes);
             }
             Op::Iteration => steps += 1,
             _ => {}
         }
-        last = Some(event);
     }
-    assert_eq!(checker.blocks(), 0, "{}: all is freed", workload.name);
-    assert!(last.is_some());
-    Seen {
-        steps,
-        allocations,
-        sizes: sizes.len(),
-        smallest: *sizes.first().unwrap(),
-        largest: *sizes.last().unwrap(),
-        largest_live,
-    }
+    let (name, count) = (workload.name, sizes.len());
+    assert_eq!(checker.blocks(), 0, "{name}: all is freed");
+    let [least, most] = [sizes.first(), sizes.last()].map(Option::unwrap);
+    format!(
+        "{name:22}{steps:6} steps {requests:7} requests {count:6} sizes {least:9} to {most:11} bytes, at most {live:12} live\n"
+    )
 }
 
 /// The figures that documentation and benchmarks use.
 #[test]
 fn what_the_workloads_are_like() {
-    let table: String = WORKLOADS
-        .iter()
-        .map(|workload| {
-            let Seen { steps, allocations, sizes, smallest, largest, largest_live } = seen(workload);
-            let name = workload.name;
-            format!(
-                "{name:22}{steps:6} steps {allocations:7} requests {sizes:6} sizes {smallest:9} to {largest:11} bytes, at most {largest_live:12} live\n"
-            )
-        })
-        .collect();
-    insta::assert_snapshot!(table);
+    insta::assert_snapshot!(WORKLOADS.iter().map(figures).collect::<String>());
 }
 
 #[test]

@@ -103,27 +103,18 @@ impl Program {
 
     /// What is trained of a layer.
     fn trained(&self) -> u64 {
-        match self.frozen {
-            true => self.adapter,
-            false => self.weight,
-        }
+        if self.frozen { self.adapter } else { self.weight }
     }
 
     fn step(&self, phase: &Phase, step: usize, tape: &mut Tape, state: &mut Vec<u32>) {
-        let scale = match phase.two_resolutions && step % 2 == 1 {
-            true => phase.scale / 4,
-            false => phase.scale,
-        };
+        let scale = if phase.two_resolutions && step % 2 == 1 { phase.scale / 4 } else { phase.scale };
         let scaled = |kib: u64| kib * scale / 100;
         let mut gradients: Vec<u32> = Vec::new();
         for _ in 0..phase.micro_batches {
             let mut kept = Vec::new();
             for layer in 0..self.layers {
                 // Any sizes that differ, the same in each run.
-                let share = match phase.experts {
-                    true => 40 + (step * 31 + layer * 17) as u64 % 97,
-                    false => 100,
-                };
+                let share = if phase.experts { 40 + (step * 31 + layer * 17) as u64 % 97 } else { 100 };
                 let buffer = scaled(self.buffer) * share / 100;
                 let buffer = tape.ask_on(u32::from(self.streams), buffer);
                 let activation = tape.ask(scaled(self.activation) + 64 * (layer as u64 % 3));
@@ -204,10 +195,7 @@ impl Chance {
             if let Act::Alloc { bytes, .. } = act
                 && self.draw().is_multiple_of(20)
             {
-                *bytes = match self.draw().is_multiple_of(2) {
-                    true => *bytes * 3 / 2,
-                    false => *bytes / 2 + 1,
-                };
+                *bytes = if self.draw().is_multiple_of(2) { *bytes * 3 / 2 } else { *bytes / 2 + 1 };
             }
         }
         changed

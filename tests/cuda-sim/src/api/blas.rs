@@ -202,18 +202,11 @@ mod tests {
     use crate::error;
 
     #[test]
-    fn an_unknown_handle_is_not_initialized_and_leaves_no_error_behind() {
+    fn an_unknown_handle_and_what_is_not_computed_are_refused_and_leave_no_error_behind() {
         assert_eq!(cublasSgemm_v2(0x30), Answer::NOT_INITIALIZED);
-        assert_eq!(error::peek(), Error::cudaSuccess);
-    }
-
-    #[test]
-    fn what_is_not_computed_is_refused_where_the_result_would_be_looked_at() {
         assert_eq!(cublasSgetrfBatched(0), Answer::NOT_SUPPORTED);
-    }
-
-    #[test]
-    fn the_heuristics_answer_has_the_size_that_the_header_gives_it() {
+        assert_eq!(error::peek(), Error::cudaSuccess);
+        // The heuristics' answer has the size that the header gives it.
         assert_eq!(size_of::<Heuristic>(), 96);
     }
 }

@@ -88,10 +88,7 @@ mod tests {
         assert_eq!(fails("cudaEventQuery", 5), [3, 4, 5]);
         assert!(fails("cudaFree", 5).is_empty() && !plan.is_about_system_calls());
         assert_eq!(plan.find("cudaEventQuery", 4), Some(Outcome::Number(700)));
-    }
-
-    #[test]
-    fn names_may_be_files_and_outcomes_other_files() {
+        // Names may be files, and outcomes other files.
         let plan: Plan = "open(/proc/meminfo):1+=</tmp/a=b;read:1=short".parse().unwrap();
         let other = Some(Outcome::File("/tmp/a=b".into()));
         assert!(plan.is_about_system_calls());

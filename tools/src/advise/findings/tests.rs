@@ -46,7 +46,7 @@ fn what_is_as_it_should_be_is_not() {
     };
     let another = |it: &mut Program, _| {
         let other = it.alloc(MIB / 8);
-        it.free(other);
+        it.free(&[other]);
     };
     let across = brief(2 * MIB, |it, _| it.push(Op::Iteration));
     let little = brief(MIB / 2, |_, _| {});

@@ -54,15 +54,11 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn a_table_is_as_wide_as_there_is_room_for() {
+fn a_table_is_as_wide_as_there_is_room_for_and_no_line_is_wider() {
     for width in [80, 40, 140] {
         let table = table(&rows(), width, "; q ends");
         insta::assert_snapshot!(format!("{width}_columns"), table);
     }
-}
-
-#[test]
-fn no_line_is_wider_than_the_terminal() {
     for width in 20..200 {
         for line in table(&rows(), width, "; q ends").lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");

@@ -39,12 +39,8 @@ impl Program {
         self.push(Op::Use { id, stream });
     }
 
-    pub(super) fn free(&mut self, id: u64) {
-        self.push(Op::free(id));
-    }
-
-    fn free_all(&mut self, ids: &[u64]) {
-        ids.iter().for_each(|it| self.free(*it));
+    pub(super) fn free(&mut self, ids: &[u64]) {
+        ids.iter().for_each(|it| self.push(Op::free(*it)));
     }
 
     pub(super) fn recorded(mut self) -> Self {
@@ -87,7 +83,7 @@ pub(super) fn brief(bytes: u64, between: impl Fn(&mut Program, u64)) -> Program 
             return it.copy(block, 1);
         }
         between(it, block);
-        it.free(block);
+        it.free(&[block]);
     })
 }
 
@@ -95,7 +91,7 @@ pub(super) fn brief(bytes: u64, between: impl Fn(&mut Program, u64)) -> Program 
 pub(super) fn clears(after: impl Fn(u64) -> bool) -> Program {
     repeated(10, |it, iteration| {
         let blocks = it.some(4, 10 * MIB);
-        it.free_all(&blocks);
+        it.free(&blocks);
         if after(iteration) {
             it.push(Op::Clear);
         }
@@ -107,10 +103,10 @@ pub(super) fn clears(after: impl Fn(u64) -> bool) -> Program {
 pub(super) fn gathered(parts: u64, gone: usize, sum: u64, times: u64) -> Program {
     repeated(times, |it, _| {
         let list = it.some(parts, 2 * MIB);
-        it.free_all(&list[..gone]);
+        it.free(&list[..gone]);
         let whole = it.alloc(sum * MIB);
-        it.free_all(&list[gone..]);
-        it.free(whole);
+        it.free(&list[gone..]);
+        it.free(&[whole]);
     })
 }
 
@@ -118,7 +114,7 @@ pub(super) fn gathered(parts: u64, gone: usize, sum: u64, times: u64) -> Program
 pub(super) fn growth(keeps: impl Fn(u64) -> usize) -> Program {
     repeated(100, |it, iteration| {
         let blocks = it.some(6, 2 * MIB);
-        it.free_all(&blocks[keeps(iteration)..]);
+        it.free(&blocks[keeps(iteration)..]);
         it.push(Op::Iteration);
     })
 }
@@ -129,7 +125,7 @@ pub(super) fn slow(later: usize) -> Program {
     for number in 0..100 {
         let block = program.alloc(8 * MIB);
         program.copy(block, number % 3 / 2);
-        program.free(block);
+        program.free(&[block]);
         freed.push_back(block);
         if freed.len() > later {
             let id = freed.pop_front().unwrap();
@@ -143,10 +139,10 @@ pub(super) fn slow(later: usize) -> Program {
 pub(super) fn small(count: u64, bytes: u64, stay: bool) -> Program {
     let mut program = Program::default();
     let blocks = program.some(count, bytes);
-    program.free_all(if stay { &[] } else { &blocks });
+    program.free(if stay { &[] } else { &blocks });
     for _ in 0..500 {
         let block = program.alloc(8 * MIB);
-        program.free(block);
+        program.free(&[block]);
     }
     program
 }
@@ -156,7 +152,7 @@ pub(super) fn stuck(size: impl Fn(u64) -> u64, safe: impl Fn(u64) -> bool) -> Pr
     repeated(100, |it, number| {
         let id = it.alloc(size(number) * MIB);
         it.copy(id, (number % 2) as u32);
-        it.free(id);
+        it.free(&[id]);
         if safe(number) {
             it.push(Op::Safe { id });
         }
@@ -172,10 +168,7 @@ pub(super) fn small_step(again: bool) -> Program {
 pub(super) fn turns(count: u64) -> Program {
     repeated(count * 2, |it, number| {
         let bytes = 8 * MIB;
-        it.push(match number % 2 {
-            0 => Op::SegmentAlloc { bytes },
-            _ => Op::SegmentFree { bytes },
-        });
+        it.push(if number % 2 == 0 { Op::SegmentAlloc { bytes } } else { Op::SegmentFree { bytes } });
     })
 }
 
@@ -185,7 +178,7 @@ pub(super) fn unread(used: impl Fn(u64) -> bool) -> Program {
         if used(number) {
             it.copy(block, 1);
         }
-        it.free(block);
+        it.free(&[block]);
     })
 }
 
@@ -193,7 +186,7 @@ pub(super) fn unread(used: impl Fn(u64) -> bool) -> Program {
 pub(super) fn thrice() -> Program {
     repeated(3, |it, _| {
         let blocks = it.some(10, 8 * MIB);
-        it.free_all(&blocks);
+        it.free(&blocks);
     })
 }
 
