@@ -82,7 +82,7 @@ fn answer(page: &Page, asked: &str, out: &mut impl Write) -> io::Result<bool> {
     if near.is_empty() && defined.is_none() {
         return elsewhere(asked, out);
     }
-    if !near.is_empty() {
+    if near.iter().any(|it| !it.title.to_lowercase().contains(&asked.to_lowercase())) {
         writeln!(out, "No message of pinbuddy's has these words. What comes nearest:\n")?;
     }
     near.iter().take(MOST_NEAR).try_for_each(|it| it.write(out))?;

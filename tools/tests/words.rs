@@ -93,6 +93,7 @@ fn a_message_is_explained_by_itself_and_in_a_log() {
 const ANSWERS: &[(&[&str], bool, &str)] = &[
     (&["first", "step", "is", "slow"], true, "To do: call pinbuddy.warm_up()"),
     (&["my slow First step!"], true, "To do: call pinbuddy.warm_up()"),
+    (&["my slow First step!"], true, "^No message of pinbuddy's has these words. What comes nearest:\n"),
     (&["budget"], true, "budget, quota\n  the most that the engine pins"),
     (&["budget"], true, "would pass the budget of\n"),
     (&["BUDDY_FORK=hide"], true, "BUDDY_FORK\n  what forked children"),
