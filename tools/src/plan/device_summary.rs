@@ -42,7 +42,7 @@ pub(super) struct DevicePlanned {
     chosen: Vec<Candidate>,
     /// All that were tried, in order.
     tried: Vec<Candidate>,
-    /// Plans that were not made, since more would be reserved with sizes or frees in another order, or in longer phases.
+    /// Plans that were not made, since more would be reserved with sizes or frees in another order, or in a longer run.
     needs_order: usize,
 }
 
@@ -171,7 +171,7 @@ impl DevicePlanned {
     /// What somebody should do who gets no plan.
     pub(super) fn instead(&self) -> String {
         let [stock, expandable] = [&self.common.stock, &self.expandable].map(|it| it.efficiency);
-        let needs = "a plan would reserve more when sizes or frees come in another order, or phases last longer";
+        let needs = "a plan would reserve more when sizes or frees come in another order, or the program runs longer";
         let better = match (self.needs_order, self.common.search.ended) {
             (0, Ended::TimeLimit | Ended::Interrupted) => {
                 "the search ended before a better plan was found: give it a longer --time-limit"

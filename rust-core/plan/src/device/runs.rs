@@ -33,7 +33,7 @@ pub(super) struct Others<'t> {
     /// Whether there is no more time: some may be missing then, and nothing is replayed any more.
     is_over: &'t dyn Fn() -> bool,
     made: OnceCell<Differing>,
-    /// All of it again, with what is reserved then without a plan; none if there is no time.
+    /// The record twice, with what is reserved in that without a plan; none if there is no time.
     again: OnceCell<Option<(Vec<Act>, u64)>>,
 }
 

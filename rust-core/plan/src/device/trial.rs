@@ -2,8 +2,8 @@
 //!
 //! Invariant: what is chosen reserves less than the better of PyTorch's two allocators does by itself in the record and a longer run
 //! together, no more in the record alone or in other orders of its iterations, at most a segment more in other orders of its frees,
-//! no more where a program looks what is left, and where the record's phases last longer not much more than the plan gains
-//! ([`runs`](super::runs)). If the record's device was full, it reserves less than the record did.
+//! no more where a program looks what is left, and at most a segment or three percent more where the record's phases last longer, or
+//! all of a record comes again that is no loop ([`runs`](super::runs)). If the record's device was full, it reserves less than the record did.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -66,7 +66,7 @@ pub struct Chosen {
     /// Of these, the ones that were chosen: one a stream at most.
     pub best: Vec<Tried>,
     /// Plans that were not chosen, since more would be reserved with the iterations in another order, more than a segment more with the
-    /// frees in another, or too much with each iteration twice.
+    /// frees in another, or too much where the program goes on.
     pub needs_order: usize,
 }
 
