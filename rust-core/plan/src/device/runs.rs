@@ -29,9 +29,7 @@ const ASKS: usize = 1 << 14;
 /// records have none, and those of two million acts take seconds.
 pub(super) struct Others<'t> {
     own: &'t OneDevice,
-    behind: Option<Kind>,
-    /// Whether there is no more time: some may be missing then, and nothing is replayed any more.
-    is_over: &'t dyn Fn() -> bool,
+    front: Front<'t>,
     made: OnceCell<Differing>,
     /// The record twice, with what is reserved in that without a plan; none if there is no time.
     again: OnceCell<Option<(Vec<Act>, u64)>>,
@@ -47,26 +45,24 @@ struct Differing {
 
 impl<'t> Others<'t> {
     pub(super) fn of(own: &'t OneDevice, behind: Option<Kind>, is_over: &'t dyn Fn() -> bool) -> Self {
-        Self { own, behind, is_over, made: OnceCell::new(), again: OnceCell::new() }
+        let front = Front { behind, is_over };
+        Self { own, front, made: OnceCell::new(), again: OnceCell::new() }
     }
 
     fn differing(&self) -> &Differing {
-        let Self { own, behind, is_over, ref made, .. } = *self;
-        made.get_or_init(|| Differing::of(own, behind, is_over))
+        self.made.get_or_init(|| Differing::of(self.own, self.front))
     }
 
     fn again(&self) -> Option<&(Vec<Act>, u64)> {
-        let front = Front { behind: self.behind, is_over: self.is_over };
-        let of = || front.without(again(&self.own.acts().collect::<Vec<Act>>()));
+        let of = || self.front.without(again(&self.own.acts().collect::<Vec<Act>>()));
         self.again.get_or_init(of).as_ref()
     }
 }
 
 impl Differing {
-    fn of(own: &OneDevice, behind: Option<Kind>, is_over: &dyn Fn() -> bool) -> Self {
+    fn of(own: &OneDevice, front: Front<'_>) -> Self {
         let acts: Vec<Act> = own.acts().collect();
         let iterations = Iterations::of(&acts);
-        let front = Front { behind, is_over };
         let without = |run| front.without(run);
         // How far frees change places is not known: more than a segment counts.
         let and_segment = |(run, reserved)| (run, reserved + SHARED);
@@ -83,6 +79,7 @@ impl Differing {
 #[derive(Clone, Copy)]
 struct Front<'t> {
     behind: Option<Kind>,
+    /// Whether there is no more time: some runs may be missing then, and nothing is replayed any more.
     is_over: &'t dyn Fn() -> bool,
 }
 
@@ -111,7 +108,6 @@ pub(super) struct Runs<'t> {
     looks: Vec<Vec<Act>>,
     /// What may be reserved at the end of each: as much as without a plan, and a little more.
     may_hold: Vec<u64>,
-    front: Front<'t>,
 }
 
 /// No plan.
@@ -121,19 +117,14 @@ pub(super) fn none() -> Planned {
 
 impl<'t> Runs<'t> {
     /// The record, and a longer run, if iterations were found.
-    pub(super) fn new(
-        own: &OneDevice,
-        others: &'t Others<'t>,
-        main: Option<(&StreamRecord, &Candidate)>,
-        behind: Option<Kind>,
-    ) -> Self {
-        let acts: Vec<Act> = own.acts().collect();
+    pub(super) fn new(others: &'t Others<'t>, main: Option<(&StreamRecord, &Candidate)>) -> Self {
+        let acts: Vec<Act> = others.own.acts().collect();
         let last = main.and_then(|(stream, it)| {
             let [before, last] = it.last_iterations(&stream.record)?;
             let at = |moment| stream.act_at(moment).unwrap_or(acts.len());
             Some((at(before.start)..at(before.end), at(last.start)..at(last.end)))
         });
-        let count = main.map_or(0, |(_, it)| it.how().iterations());
+        let count = main.map_or(0, |(_, it)| it.iterations());
         let is_loop = last.as_ref().is_some_and(|(_, last)| last.len() * count * 2 > acts.len());
         let longer = last.map(|(before, last)| (last.end, longer(&acts, before, last)));
         // Of a loop that goes on: another one would need more and more.
@@ -149,8 +140,7 @@ impl<'t> Runs<'t> {
             Some((_, longer)) => vec![acts, longer],
             None => vec![acts],
         };
-        let front = Front { behind, is_over: others.is_over };
-        let mut all = Self { runs, record, is_loop, others, looks, may_hold: Vec::new(), front };
+        let mut all = Self { runs, record, is_loop, others, looks, may_hold: Vec::new() };
         all.may_hold = all.held(&none()).into_iter().map(|it| it + most / SEEN).collect();
         all
     }
@@ -166,7 +156,7 @@ impl<'t> Runs<'t> {
         if self.looks.is_empty() {
             return Vec::new();
         }
-        let model = self.front.behind.unwrap_or(Kind::Torch).model();
+        let model = self.others.front.behind.unwrap_or(Kind::Torch).model();
         let mut replay = Replay::new(plans.before(model));
         let held = self.looks.iter().map(|acts| {
             acts.iter().for_each(|act| replay.step(*act));
@@ -180,7 +170,7 @@ impl<'t> Runs<'t> {
     pub(super) fn came(&self, plans: &Planned) -> Option<Came> {
         let mut most = Came::default();
         for (run, record) in self.runs.iter().zip([self.record, 0]) {
-            let came = self.front.came(run, record, plans)?;
+            let came = self.others.front.came(run, record, plans)?;
             if came.is_misfit {
                 return None;
             }
@@ -201,14 +191,14 @@ impl<'t> Runs<'t> {
         let all = || if self.is_loop { None } else { self.others.again() };
         let goes_on = phases.as_ref().or_else(all).map(|(run, without)| (run, without + allowance(*without)));
         // Once there is no more time some are missing.
-        goes_on.is_some_and(|(run, most)| self.front.is_above(run, plans, most))
-            || orders.iter().any(|it| self.front.is_above(&it.0, plans, it.1))
+        goes_on.is_some_and(|(run, most)| self.others.front.is_above(run, plans, most))
+            || orders.iter().any(|it| self.others.front.is_above(&it.0, plans, it.1))
             || self.is_over()
     }
 
     /// Whether nothing is replayed any more.
     pub(super) fn is_over(&self) -> bool {
-        (self.others.is_over)()
+        (self.others.front.is_over)()
     }
 }
 

@@ -127,7 +127,7 @@ impl<'t> Trial<'t> {
         let program = options.behind.is_some();
         let candidates: Vec<_> = (streams.iter()).map(|it| candidates(&it.record, all, program, watch.stop)).collect();
         let main = streams.first().zip(candidates.first().and_then(|it| it.first()));
-        let runs = Runs::new(own, others, main, options.behind);
+        let runs = Runs::new(others, main);
         let chosen = vec![None; streams.len()];
         // Nothing if there is no time.
         let Came { reserved, in_record, in_use: least, .. } = runs.came(&none()).unwrap_or_default();

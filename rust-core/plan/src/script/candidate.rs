@@ -27,15 +27,6 @@ pub enum How {
     Iterations(usize),
 }
 
-impl How {
-    pub(crate) fn iterations(self) -> usize {
-        match self {
-            Self::Whole => 1,
-            Self::Iterations(count) => count,
-        }
-    }
-}
-
 /// So many that are steady are tried; and after the whole record, so many that are not.
 const MOST_STEADY: usize = 2;
 const MOST_UNSTEADY: usize = 3;
@@ -71,6 +62,11 @@ impl Candidate {
         }
     }
 
+    /// How many iterations are alike.
+    pub(crate) fn iterations(&self) -> usize {
+        self.0.as_ref().map_or(0, |it| it.alike.len())
+    }
+
     /// The moments of the last two iterations, if the program would go on with such.
     pub(crate) fn last_iterations(&self, record: &Record) -> Option<[Range<u32>; 2]> {
         self.0.as_ref()?.last_two(&Levels::of(record))
@@ -89,8 +85,7 @@ impl Candidate {
             Some(steady) => with_slots(task, 0, steady.clone(), too_much)?,
             None => whole(task),
         };
-        let iterations = self.0.as_ref().map_or(0, |it| it.alike.len());
-        set_facts(&mut plan, record, iterations);
+        set_facts(&mut plan, record, self.iterations());
         Some(plan)
     }
 }
