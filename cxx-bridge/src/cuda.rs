@@ -16,10 +16,12 @@ use crate::record::writing::{wait_begins, wait_ends};
 pub(crate) struct Cuda;
 
 impl Completions for Cuda {
-    fn reap(&self) {
-        if let Err(why) = said(ffi::reap_completed()) {
+    fn reap(&self) -> bool {
+        let asked = said(ffi::reap_completed());
+        if let Err(why) = &asked {
             log::warn(|| format!("could not ask whether streams are done with blocks: {why}"));
         }
+        asked.is_ok()
     }
 
     fn reap_behind(&self) {

@@ -175,12 +175,12 @@ pub trait Memory: Send + Sync + 'static {
 /// The allocator around the handle: queries the events that blocks wait for, and hears who waits for the driver. Never
 /// called under a lock (I5).
 pub trait Completions: fmt::Debug + Send + Sync {
-    /// Releases every block whose events are all complete.
-    fn reap(&self);
+    /// Releases every block whose events are all complete. Whether all streams could be asked.
+    fn reap(&self) -> bool;
 
     /// The same by a thread of ours, of which the program and its captures notice nothing.
     fn reap_behind(&self) {
-        self.reap();
+        let _whole = self.reap();
     }
 
     /// The calling thread begins to wait for the driver in a call of the program's: a request, or one that gives memory

@@ -103,7 +103,7 @@ impl<M: Memory> Handle<M> {
         let slots = slots.filter(|it| !it.is_empty());
         let mut provisioner = Provisioner::new(settings.clone());
         if is_planned {
-            provisioner = provisioner.mixing();
+            provisioner = provisioner.mixing().patient();
         }
         Self {
             planned: slots.map(|it| Planned::new(it, waits)),

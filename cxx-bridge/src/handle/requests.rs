@@ -3,6 +3,7 @@
 //! Invariants: a request takes a bounded number of steps, apart from sleeping; regions that it is told to
 //! unpin are unpinned, whatever its outcome.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pinbuddy_core::{Engine, Home, Step, Want};
@@ -15,6 +16,9 @@ use crate::log::{self, Bytes};
 /// After so many steps a request is left to upstream. It takes a few, unless other threads take what it
 /// has pinned or released, again and again.
 const STEPS: usize = 32;
+
+/// Streams are asked again after so long: copies of a mebibyte take as long.
+const MOMENT: Duration = Duration::from_micros(50);
 
 /// The outcome of a step.
 #[derive(Debug)]
@@ -72,7 +76,14 @@ impl<M: Memory> Handle<M> {
         {
             return None;
         }
-        let grant = self.lead(want, first);
+        let mut want = want;
+        let grant = self.lead(&mut want, first);
+        if grant.is_some()
+            && want.is_polling()
+            && let Some(mut provisioner) = self.cell.provisioner()
+        {
+            provisioner.served(&want);
+        }
         // Only now that the request has its block, so that the worker does not compete with it.
         self.hire();
         self.watch_idle();
@@ -81,7 +92,7 @@ impl<M: Memory> Handle<M> {
     }
 
     /// Carries out all steps of a request.
-    fn lead(&self, mut want: Want, first: Step) -> Option<Grant> {
+    fn lead(&self, want: &mut Want, first: Step) -> Option<Grant> {
         let mut answer = Answer::ToDo(first);
         let mut refused_by = None;
         let mut waiting = None;
@@ -90,17 +101,28 @@ impl<M: Memory> Handle<M> {
         loop {
             steps += 1;
             if let Answer::ToDo(Step::Reap | Step::PassThrough { .. }) = &answer
-                && let Some(grant) = self.borrow_instead(&want, &mut answer)
+                && let Some(grant) = self.borrow_instead(want, &mut answer)
             {
                 return Some(grant);
             }
-            if let Answer::ToDo(Step::WarmUp | Step::Pin(_)) = &answer {
+            if let Answer::ToDo(Step::WarmUp | Step::Pin(_) | Step::Poll) = &answer {
                 waiting.get_or_insert_with(|| self.request_waits());
             }
             match answer {
                 Answer::Served(grant) => return Some(grant),
                 Answer::AskAgain => steps -= 1,
-                Answer::ToDo(Step::Reap) => self.completions.reap(),
+                Answer::ToDo(Step::Reap) => _ = self.completions.reap(),
+                Answer::ToDo(Step::Poll) => {
+                    steps -= 1;
+                    match self.looks_again() {
+                        true => {
+                            if let Some(grant) = self.borrow(want.bytes()) {
+                                return Some(grant);
+                            }
+                        }
+                        false => want.impatient(),
+                    }
+                }
                 Answer::ToDo(Step::WarmUp) => self.warm_up_here(),
                 Answer::ToDo(Step::Pin(permit)) => {
                     let (bytes, device) = (permit.bytes, self.pinner.memory.device());
@@ -126,7 +148,7 @@ impl<M: Memory> Handle<M> {
             if steps >= STEPS {
                 break;
             }
-            answer = self.ask(&mut want, &mut waiting)?;
+            answer = self.ask(want, &mut waiting)?;
         }
         log::debug(|| {
             let size = Bytes(want.bytes() as u64);
@@ -139,12 +161,22 @@ impl<M: Memory> Handle<M> {
     /// released that can be.
     fn borrow_instead(&self, want: &Want, answer: &mut Answer) -> Option<Grant> {
         self.planned.as_ref()?;
-        self.completions.reap();
+        let _whole = self.completions.reap();
         let grant = self.borrow(want.bytes())?;
         if let Answer::ToDo(Step::PassThrough { unpin, .. }) = answer {
             self.unpin_all(std::mem::take(unpin));
         }
         Some(grant)
+    }
+
+    /// Sleeps a moment and releases what streams are done with; false if there is nothing to wait for.
+    fn looks_again(&self) -> bool {
+        let pending = self.stats().map_or(0, |it| it.pending_bytes.current);
+        if pending == 0 {
+            return false;
+        }
+        thread::sleep(MOMENT);
+        self.completions.reap()
     }
 
     /// Asks for the next step; carries it out if it is a wait.

@@ -237,7 +237,10 @@ impl<M: Memory> Handle<M> {
             _ => pin(),
         });
         match pinned {
-            Ok((region, _)) => {
+            Ok((region, took)) => {
+                if let Some(mut provisioner) = self.cell.provisioner() {
+                    provisioner.pinned_beside(bytes, took);
+                }
                 let mut state = planned.state.lock();
                 state.slots.pinned(index, region.base);
                 state.stats.region_adopted(bytes as u64, false);

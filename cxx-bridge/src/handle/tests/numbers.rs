@@ -278,11 +278,12 @@ impl Memory for &'static Numbers {
 }
 
 impl Completions for &'static Numbers {
-    fn reap(&self) {
+    fn reap(&self) -> bool {
         let completed = std::mem::take(&mut *self.completed.lock().unwrap());
         for (handle, block) in completed {
             handle.release(block);
         }
+        true
     }
 
     fn wait_begins(&self, in_request: bool) {

@@ -1,6 +1,6 @@
 //! How a request that misses gets a block.
 //!
-//! In this order: blocks whose events are complete; a pin under way that ends soon; a pin of its own,
+//! In this order: blocks whose events are complete; beside a plan, those whose events soon are; a pin under way that ends soon; a pin of its own,
 //! before which idle regions are unpinned if the allowance or the budget asks for it; and, when that is
 //! refused, the last resorts (`resort`).
 
@@ -11,6 +11,7 @@ use crate::handover::IdleSegment;
 
 use super::guard::Mood;
 use super::pace::Who;
+use super::patience::Polls;
 use super::permits::Purpose;
 use super::{Growth, Provisioner, Refusal, Step, Want, WarmUp};
 
@@ -115,6 +116,9 @@ impl Provisioner {
                 self.worker.home = want.home;
             }
         }
+        if self.polls(want, need) {
+            return Some(Step::Poll);
+        }
         // While its last segment is being pinned nothing is missing any more, and that segment is waited for as well.
         let warming = self.is_warming() || self.permits.any_of_the_worker();
         if self.settings.warm_up == WarmUp::Sync && warming {
@@ -126,6 +130,25 @@ impl Provisioner {
         let until = self.permits.wait_for((exact, want.home), now, &self.paces)?;
         want.waited = true;
         Some(Step::Wait { until: Some(until) })
+    }
+
+    /// Whether the request waits for streams.
+    fn polls(&mut self, want: &mut Want, need: Need) -> bool {
+        let Need { exact, now, .. } = need;
+        if want.polls == Polls::NotYet {
+            let pin = self.paces.of(Who::Request, exact).or_else(|| self.paces.of(Who::Worker, exact));
+            let wait = pin.and_then(|it| self.patience.of(it));
+            want.polls = wait.map_or(Polls::Over, |it| Polls::Until(now + it));
+        }
+        match want.polls {
+            Polls::Until(until) if now < until => true,
+            Polls::Until(_) => {
+                self.patience.was_in_vain();
+                want.polls = Polls::Over;
+                false
+            }
+            _ => false,
+        }
     }
 
     /// A request that a segment can serve.

@@ -6,8 +6,8 @@
 //! budget leaves and the outcome of each pin go in; nothing here pins, waits or reads a clock. So the
 //! bridge carries the decisions out in a process, and a replay in simulated time.
 //!
-//! Invariants: a request waits once, and for at most half of what its own pin would take; the worker
-//! pauses while a request pins. Beyond what the user asked to have ready, no more is pinned than the
+//! Invariants: a request waits for another's pin once, and for at most half of what its own pin would take, and for streams only
+//! beside a plan (`patience`); the worker pauses while a request pins. Beyond what the user asked to have ready, no more is pinned than the
 //! *allowance*, unless live blocks are so scattered that no region is idle. It is the largest set in use and nearly half of
 //! it, or for small sets 64 MiB and a fifth, but no more than a fifth and half a segment; or what stock would have pinned.
 //! With exact growth it is the largest set and a twentieth. Sets, and what stock would have pinned, are those of each home,
@@ -18,6 +18,7 @@ mod decay;
 mod grow;
 mod guard;
 mod pace;
+mod patience;
 mod permits;
 mod region;
 mod resort;
@@ -41,6 +42,7 @@ use ahead::{Ahead, FIRST};
 use decay::Decay;
 use guard::Guard;
 use pace::{Paces, Who};
+use patience::Patience;
 use permits::{Permits, Purpose};
 use resort::bytes_of;
 use warm::Warm;
@@ -60,6 +62,8 @@ pub enum Step {
     Block(Block),
     /// Release blocks whose events are complete, and ask again.
     Reap,
+    /// The same after a moment; [`Want::impatient`] if no stream has any.
+    Poll,
     /// Do all of the worker's work, and ask again: `BUDDY_WARMUP=sync`.
     WarmUp,
     /// Unpin, then pin, as the permit says; report the outcome.
@@ -101,6 +105,7 @@ pub struct Provisioner {
     engine: Engine,
     permits: Permits,
     paces: Paces,
+    patience: Patience,
     ahead: Ahead,
     guard: Guard,
     warm: Warm,
@@ -132,6 +137,7 @@ impl Provisioner {
             engine,
             permits: Permits::default(),
             paces: Paces::default(),
+            patience: Patience::NONE,
             ahead: Ahead::default(),
             clears: 0,
             closed: false,
@@ -145,6 +151,24 @@ impl Provisioner {
         let engine = self.engine.mixing();
         let is_amount = self.settings.count.is_some_and(|count| count > 0);
         Self { engine: if is_amount { engine.without_phases() } else { engine }, ..self }
+    }
+
+    /// The same, whose requests rather wait for streams than pin: a plan's, where all that is needed is pinned.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        Self { patience: Patience::SOME, ..self }
+    }
+
+    /// A region was pinned that is not the engine's.
+    pub fn pinned_beside(&mut self, bytes: usize, took: Took) {
+        self.paces.learn(Who::Worker, bytes, took, true);
+    }
+
+    /// This request has a block. If it has waited for a stream, that was worth it.
+    pub fn served(&mut self, want: &Want) {
+        if want.is_polling() {
+            self.patience.was_worth_it();
+        }
     }
 
     /// Whether the first step of a request may be a pin; else it needs neither the time nor what the budget leaves.

@@ -1,5 +1,6 @@
 //! The state of a request between its steps. Knows nothing else.
 
+use super::patience::Polls;
 use crate::units::Home;
 
 /// Why a pin was refused.
@@ -34,6 +35,7 @@ pub struct Want {
     pub(super) asked: bool,
     pub(super) reaped: bool,
     pub(super) waited: bool,
+    pub(super) polls: Polls,
     pub(super) counted: bool,
     pub(super) refused: Option<(Refusal, usize)>,
     pub(super) resort: Resort,
@@ -48,6 +50,7 @@ impl Want {
             asked: false,
             reaped: false,
             waited: false,
+            polls: Polls::NotYet,
             counted: false,
             refused: None,
             resort: Resort::None,
@@ -68,5 +71,15 @@ impl Want {
     /// The pin of `bytes` bytes that it had a permit for was refused.
     pub fn refused(&mut self, refusal: Refusal, bytes: usize) {
         self.refused = Some((refusal, bytes));
+    }
+
+    /// No stream has a block that could be waited for.
+    pub fn impatient(&mut self) {
+        self.polls = Polls::Over;
+    }
+
+    /// Whether it has waited for streams, and still does.
+    pub fn is_polling(&self) -> bool {
+        matches!(self.polls, Polls::Until(_))
     }
 }

@@ -159,6 +159,8 @@ impl World {
                     return true;
                 }
                 Step::Reap => self.reap(),
+                // It plays no plans beside which requests wait.
+                Step::Poll => want.impatient(),
                 Step::WarmUp => {
                     self.work_in_front();
                     self.go(index, Doing::Waiting, NEVER);

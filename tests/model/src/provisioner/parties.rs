@@ -58,6 +58,8 @@ pub(super) struct Parties {
     clears: usize,
     closed: bool,
     named: usize,
+    /// Whether requests wait for streams.
+    is_patient: bool,
     /// How many homes requests come from.
     homes: u8,
 }
@@ -68,8 +70,11 @@ const THREADS: usize = 4;
 impl Parties {
     pub(super) fn new(settings: Settings, choices: &mut Choices<'_>) -> Self {
         let homes = 1 + choices.weighted(&[2, 2, 1]) as u8;
+        let is_patient = choices.flip();
+        let provisioner = Provisioner::new(settings.clone());
         Self {
-            provisioner: Provisioner::new(settings.clone()),
+            provisioner: if is_patient { provisioner.patient() } else { provisioner },
+            is_patient,
             world: World::new(),
             asking: Vec::new(),
             pinning: Vec::new(),
@@ -145,6 +150,14 @@ impl Parties {
             Step::Reap => {
                 if choices.flip() {
                     self.reap();
+                }
+            }
+            Step::Poll => {
+                assert!(self.is_patient, "no plan, and a request waits for streams");
+                match choices.within(0..3) {
+                    0 => asking.want.impatient(),
+                    1 => self.reap(),
+                    _ => self.now += Duration::from_millis(1),
                 }
             }
             Step::WarmUp => {
