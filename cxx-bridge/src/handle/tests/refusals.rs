@@ -80,6 +80,10 @@ fn a_request_above_the_budget_is_upstreams_for_which_what_is_idle_makes_way_and_
     assert_eq!(pinned(handle), [60], "upstream pins as much and more");
     assert!(handle.request(60 * MIB).is_some());
     assert_eq!(asked(handle), [100, 60, 60], "the driver is not asked");
+    let ahead = with(&[("BUDDY_MAX_MB", "200"), ("BUDDY_BLOCK_COUNT", "2")]);
+    assert_eq!(ahead.request(500 * MIB), None);
+    settled(ahead);
+    assert!(!asked(ahead).contains(&500) && ahead.request(60 * MIB).is_some(), "beside a warm-up");
 }
 
 #[test]
