@@ -93,8 +93,14 @@ fn usable_values_are_taken() {
 }
 
 #[test]
-fn what_is_guarded_is_all_the_engines() {
-    let (config, warnings) = read(&[("BUDDY_GUARD", "1"), ("BUDDY_BLOCK_SIZE_MB", "2")]);
+fn blocks_that_could_serve_nothing_are_pointed_out_unless_a_guard_has_all_served() {
+    let small = ("BUDDY_BLOCK_SIZE_MB", "2");
+    assert_eq!(
+        read(&[small]).1,
+        ["BUDDY_BLOCK_SIZE_MB is 2 and BUDDY_THRESHOLD_MB 4: a block is too small for any request \
+          that it could serve"]
+    );
+    let (config, warnings) = read(&[("BUDDY_GUARD", "1"), small]);
     assert!(config.guard.value && config.threshold_bytes() == 0);
     assert!(warnings.iter().all(|it| !it.contains("BUDDY_THRESHOLD_MB")));
 }
@@ -114,16 +120,6 @@ fn a_limit_above_what_the_machine_has_is_pointed_out_and_taken() {
         assert_eq!(read(&[("BUDDY_MAX_MB", value)]).0.compare_with(machine), None);
     }
     assert_eq!(read(&[]).0.compare_with(machine), None);
-}
-
-#[test]
-fn blocks_that_could_serve_nothing_are_pointed_out() {
-    let (_, warnings) = read(&[("BUDDY_BLOCK_SIZE_MB", "2")]);
-    assert_eq!(
-        warnings,
-        ["BUDDY_BLOCK_SIZE_MB is 2 and BUDDY_THRESHOLD_MB 4: a block is too small for any request \
-          that it could serve"]
-    );
 }
 
 #[test]

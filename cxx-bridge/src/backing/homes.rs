@@ -140,23 +140,16 @@ mod tests {
     }
 
     #[test]
-    fn devices_of_an_unknown_node_have_one_home() {
+    fn no_device_has_no_home_of_its_own_and_devices_of_an_unknown_node_have_one() {
         let (two, _folder) = machine("0-1", &["-1", "-1", "1", "0"]);
-        let it = Homes::new(Way::Auto, Numa::Auto, &two).unwrap();
-        assert_eq!(homes(&it, &[0, 1, 2]), [0, 0, 1]);
-        assert_eq!((at(&it, 0), at(&it, 1)), (Some((0, None)), Some((2, Some(1)))));
-        assert_eq!(homes(&it, &[3]), [0], "there are two");
-        assert_eq!(at(&it, 0), Some((3, Some(0))), "the first has no node");
-    }
-
-    #[test]
-    fn no_device_has_no_home_of_its_own() {
-        let (two, _folder) = machine("0-1", &["0", "1"]);
         let it = Homes::new(Way::Auto, Numa::Auto, &two).unwrap();
         let never = || -> Option<String> { panic!("the driver was asked for it") };
         assert_eq!(it.of(Device(-1), never), Home(0));
         assert_eq!(at(&it, 0), None);
-        assert_eq!(homes(&it, &[1, 0]), [0, 1]);
+        assert_eq!(homes(&it, &[0, 1, 2]), [0, 0, 1]);
+        assert_eq!((at(&it, 0), at(&it, 1)), (Some((0, None)), Some((2, Some(1)))));
+        assert_eq!(homes(&it, &[3]), [0], "there are two");
+        assert_eq!(at(&it, 0), Some((3, Some(0))), "the first has no node");
     }
 
     #[test]

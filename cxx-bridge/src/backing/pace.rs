@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn both_are_timed_and_the_quicker_one_stays() {
+    fn both_are_timed_and_the_quicker_one_stays_until_it_is_slower_or_refuses() {
         for (cudas, chosen) in [(3, By::Cuda), (5, By::Us)] {
             let paces = Paces::default();
             assert_eq!(paces.quicker(MIB), By::Us);
@@ -93,6 +93,10 @@ mod tests {
             assert_eq!(paces.quicker(MIB), By::Cuda, "it has not been timed");
             timed(&paces, By::Cuda, 16, 2 * cudas);
             assert_eq!(paces.quicker(MIB), chosen);
+            timed(&paces, By::Cuda, 8, 9);
+            assert_eq!(paces.quicker(MIB), By::Us);
+            paces.timed(By::Cuda, 8 * MIB, Duration::MAX, MS);
+            assert_eq!(paces.quicker(MIB), By::Us);
         }
     }
 
@@ -104,15 +108,6 @@ mod tests {
         assert_eq!(chosen, [By::Cuda, By::Us]);
         timed(&paces, By::Cuda, 8, 2);
         assert_eq!(paces.quicker(LONGEST_TRIAL + 1), By::Cuda);
-    }
-
-    #[test]
-    fn what_has_become_slower_or_refuses_is_left() {
-        let paces = timed_both(2);
-        timed(&paces, By::Cuda, 8, 9);
-        assert_eq!(paces.quicker(MIB), By::Us);
-        paces.timed(By::Cuda, 8 * MIB, Duration::MAX, MS);
-        assert_eq!(paces.quicker(MIB), By::Us);
     }
 
     #[test]

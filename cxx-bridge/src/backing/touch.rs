@@ -178,7 +178,7 @@ mod tests {
     use crate::sync::Dial;
 
     #[test]
-    fn threads_are_this_processs_share_of_the_cores() {
+    fn threads_are_this_processs_share_of_the_cores_and_few_are_not_kept_busy_behind_a_program() {
         for (asked, cores, processes, behind, expected) in [
             (None, 64, 1, false, 8),
             (None, 64, 1, true, 8),
@@ -193,6 +193,8 @@ mod tests {
         ] {
             assert_eq!(threads(asked, cores, processes, behind), expected);
         }
+        assert!(rests(2, 1, true) && rests(16, 8, true) && rests(1, 1, true));
+        assert!(!rests(4, 1, true) && !rests(2, 1, false) && !rests(64, 8, true));
     }
 
     impl<'a> Toucher<'a> {
@@ -206,12 +208,6 @@ mod tests {
     fn there(mapping: &Mapping, places: impl Iterator<Item = usize>) -> Vec<bool> {
         let pages: Vec<usize> = places.map(|at| mapping.base() + at).collect();
         super::super::mapping::nodes(&pages).unwrap().iter().map(Option::is_some).collect()
-    }
-
-    #[test]
-    fn few_cores_are_not_kept_busy_behind_a_program() {
-        assert!(rests(2, 1, true) && rests(16, 8, true) && rests(1, 1, true));
-        assert!(!rests(4, 1, true) && !rests(2, 1, false) && !rests(64, 8, true));
     }
 
     #[test]

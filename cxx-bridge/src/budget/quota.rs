@@ -143,15 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_of_shortage_passes() {
+    fn a_moment_of_shortage_passes_and_who_reads_it_sees_what_is_new_once_a_second() {
         let quota = Quota::new(of(100));
         assert!(quota.take(60, |_| of(100)));
-        // Just decided: not again for each request that does not fit.
+        // Just decided: not again for each request that does not fit, nor for each reader.
         assert!(!quota.take(60, |_| panic!("decided twice in a second")));
+        quota.refresh(Instant::now(), |_| panic!("decided twice in a second"));
         age(&quota);
         assert!(quota.take(60, |taken| of(taken + 200)));
         assert_eq!((quota.taken(), quota.left()), (120, 140));
         assert_eq!(quota.budget(), of(260));
+        age(&quota);
+        quota.refresh(Instant::now(), |taken| of(taken + 7));
+        assert_eq!(quota.budget().bytes, 127);
+        quota.refresh(Instant::now(), |_| panic!("decided twice in a second"));
     }
 
     #[test]
@@ -174,15 +179,5 @@ mod tests {
         quota.put(60);
         assert_eq!(quota.left(), 10);
         assert!(quota.take(10, |_| of(30)));
-    }
-
-    #[test]
-    fn who_reads_it_sees_what_is_new_once_a_second() {
-        let quota = Quota::new(of(100));
-        quota.refresh(Instant::now(), |_| panic!("decided twice in a second"));
-        age(&quota);
-        quota.refresh(Instant::now(), |taken| of(taken + 7));
-        assert_eq!(quota.budget().bytes, 7);
-        quota.refresh(Instant::now(), |_| panic!("decided twice in a second"));
     }
 }

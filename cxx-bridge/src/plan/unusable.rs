@@ -135,19 +135,22 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_begin_as_a_plan_is_somebodys() {
-        let to_do = |text: &str| {
-            let found = Unusable::from(Plan::read(text).unwrap_err());
-            found.unless_ours(text).to_do
-        };
+    fn a_damaged_plan_is_replaced_and_what_is_no_plan_or_does_not_begin_as_one_is_somebodys() {
+        let read = |text: &str| Unusable::from(Plan::read(text).unwrap_err());
+        let to_do = |text: &str| read(text).unless_ours(text).to_do;
         let plan = written(|to| Plan::default().write(to));
         for length in [0, 1, 10, 30, plan.len() / 2] {
             assert_eq!(to_do(&plan[..length]), None, "the first {length} bytes");
         }
-        let pretty = "{\n  \"format\": \"pinbuddy-plan\",\n";
-        assert_eq!(to_do(pretty), None);
+        assert_eq!(to_do("{\n  \"format\": \"pinbuddy-plan\",\n"), None);
         for other in ["import torch\n", "\u{7f}ELF", "[1]", "{\"model\":1}", "{}"] {
             assert_eq!(to_do(other), Some(ANOTHER), "{other}");
+        }
+        let trace = "{\"format\":\"pinbuddy-trace\",\"version\":4}\n{\"t\":1}\n";
+        assert!(read(trace).to_do.unwrap().starts_with("`pinbuddy plan`"));
+        assert_eq!(read("{\"format\":\"a table\",\"version\":1}").to_do, Some("name another one"));
+        for damaged in ["{\"format\":\"pinbuddy-plan\",\"version\":9}", "{"] {
+            assert_eq!(read(damaged).to_do, None, "{damaged}");
         }
     }
 
@@ -166,16 +169,5 @@ mod tests {
         let dangling = text(&link).unwrap_err();
         assert_eq!(dangling.why, "it is a symbolic link to gone.plan, which is not there");
         assert!(dangling.to_do.unwrap().starts_with("name the file itself"));
-    }
-
-    #[test]
-    fn what_is_no_plan_is_not_to_be_replaced_and_a_damaged_one_is() {
-        let to_do = |text: &str| Unusable::from(Plan::read(text).unwrap_err()).to_do;
-        let trace = "{\"format\":\"pinbuddy-trace\",\"version\":4}\n{\"t\":1}\n";
-        assert!(to_do(trace).unwrap().starts_with("`pinbuddy plan`"));
-        let other = "{\"format\":\"a table\",\"version\":1}";
-        assert_eq!(to_do(other), Some("name another one"));
-        assert_eq!(to_do("{\"format\":\"pinbuddy-plan\",\"version\":9}"), None);
-        assert_eq!(to_do("{"), None);
     }
 }

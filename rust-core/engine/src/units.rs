@@ -161,16 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn sizes_above_the_cap_are_no_granules() {
+    fn sizes_above_the_cap_are_no_granules_and_rounding_up_reports_overflow() {
         assert_eq!(Granules::holding(MAX_REGION).map(Granules::bytes), Some(MAX_REGION));
         for bytes in [MAX_REGION + 1, usize::MAX - GRANULE, usize::MAX] {
             let found = [Granules::holding, Granules::inside, Granules::exactly].map(|of| of(bytes));
             assert_eq!(found, [None; 3], "{bytes}");
         }
-    }
-
-    #[test]
-    fn rounding_up_reports_overflow() {
         assert_eq!([0, 5, usize::MAX].map(|it| round_up(it, 4)), [Some(0), Some(8), None]);
     }
 

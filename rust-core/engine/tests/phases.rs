@@ -133,19 +133,13 @@ fn phases_of_the_same_sizes_unpin_nothing() {
 }
 
 #[test]
-fn a_larger_set_renews_the_working_set_once() {
+fn a_larger_set_renews_the_working_set_once_and_after_a_clear_it_comes_back_at_once() {
     let mut program = Program::new(1024 * MIB);
     program.phases(0..12);
     assert!(program.phase(&[60 * MIB, 60 * MIB]) > 0, "more than it holds");
     assert_eq!(program.phase(&sizes(0)), 1, "renewed for 120 MiB");
     assert_eq!(program.phase(&[60 * MIB, 60 * MIB]), 0);
     assert_eq!(program.phase(&[130 * MIB]), 0, "a twelfth more");
-}
-
-#[test]
-fn after_a_clear_the_working_set_comes_back_at_once() {
-    let mut program = Program::new(1024 * MIB);
-    program.phases(0..12);
     program.engine.take_idle(usize::MAX);
     assert_eq!(program.pinned(), 0);
     assert_eq!(program.phase(&sizes(5)), 1);

@@ -68,14 +68,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_folder() {
+    fn a_file_is_no_folder_and_a_folder_that_can_be_made_is_not_made() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(require_writable(file.path()).is_err());
         assert!(require_writable(&file.path().join("below")).is_err());
-    }
-
-    #[test]
-    fn a_folder_that_can_be_made_is_not_made() {
         let folder = tempfile::tempdir().unwrap();
         require_writable(&folder.path().join("a/b")).unwrap();
         assert!(!folder.path().join("a").exists());

@@ -45,22 +45,19 @@ fn each_size_falls_back_to_the_next_and_the_last_is_always_there() {
 
 #[test]
 fn what_is_missing_is_said_with_what_to_do() {
-    let (poor, _folder) = machine(None, Some(3), NEVER);
-    let plan = plan(wanted(HugePages::Giant, GIB), &poor);
-    assert_eq!(pages(&plan), [Pages::Small]);
-    insta::assert_snapshot!(plan.left_out.join("\n"), @r"
+    let left_out = |giant, large, mode, asked, bytes, chain: &[Pages]| {
+        let (machine, _folder) = machine(giant, large, mode);
+        let plan = plan(wanted(asked, bytes), &machine);
+        assert_eq!(pages(&plan), chain);
+        plan.left_out.join("\n")
+    };
+    insta::assert_snapshot!(left_out(None, Some(3), NEVER, HugePages::Giant, GIB, &[Pages::Small]), @r"
     this machine has no huge pages of 1 GiB
     3 of 13 huge pages of 2 MiB free and 512 needed (sysctl vm.nr_hugepages=4106)
     transparent huge pages are turned off (echo madvise > /sys/kernel/mm/transparent_hugepage/enabled)
     ");
-}
-
-#[test]
-fn a_pool_of_giant_pages_that_is_too_small_is_named_by_its_folder() {
-    let (machine, _folder) = machine(Some(1), None, HERE);
-    let plan = plan(wanted(HugePages::Auto, 2 * GIB), &machine);
-    assert_eq!(pages(&plan), [Pages::Transparent, Pages::Small]);
-    insta::assert_snapshot!(plan.left_out.join("\n"), @r"
+    let chain = [Pages::Transparent, Pages::Small];
+    insta::assert_snapshot!(left_out(Some(1), None, HERE, HugePages::Auto, 2 * GIB, &chain), @r"
     1 of 11 huge pages of 1 GiB free and 2 needed (echo 18 > /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages)
     this machine has no huge pages of 2 MiB
     ");

@@ -202,15 +202,6 @@ fn memory_is_mapped_registered_and_unpinned_whole() {
 }
 
 #[test]
-fn cuda_is_left_to_allocate_where_that_is_asked_for() {
-    let chain = chain(&[("BUDDY_BACKING", "cuda")]);
-    let region = pin(&chain, MIB);
-    assert_eq!(chain.placements(&[region]), [Placement::CUDA]);
-    chain.unpin(region).unwrap();
-    assert_eq!(chain.driver.allocated(), 0);
-}
-
-#[test]
 fn what_cannot_be_registered_is_unmapped_and_allocated_from_then_on() {
     let chain = chain(&[]);
     let first = pin(&chain, MIB);
@@ -262,7 +253,12 @@ fn memory_that_cannot_be_mapped_is_refused_like_a_region_too_long() {
 const LONG: usize = 512 << 30;
 
 #[test]
-fn a_region_too_long_for_a_registration_is_left_to_cuda() {
+fn cuda_allocates_where_that_is_asked_for_or_a_region_is_too_long_for_a_registration() {
+    let asked = chain(&[("BUDDY_BACKING", "cuda")]);
+    let region = pin(&asked, MIB);
+    assert_eq!(asked.placements(&[region]), [Placement::CUDA]);
+    asked.unpin(region).unwrap();
+    assert_eq!(asked.driver.allocated(), 0);
     let chain = chain(&[]);
     let region = pin(&chain, LONG);
     assert_eq!(chain.driver.allocated(), 1);

@@ -9,27 +9,22 @@ use super::planned::{layout, on, planned};
 use super::*;
 
 #[test]
-fn a_plan_is_pinned_once_there_is_a_context_and_before_any_request() {
+fn a_plan_is_pinned_once_there_is_a_context_before_any_request_however_often_the_program_says_so() {
     static CONTEXT: AtomicBool = AtomicBool::new(false);
-    let handle = planned();
-    handle.warm_up_early(|| CONTEXT.load(Ordering::Relaxed));
-    thread::sleep(Duration::from_millis(20));
-    assert_eq!(pinned(handle), NONE, "there is no context");
-    CONTEXT.store(true, Ordering::Relaxed);
-    until("the plan is pinned", || pinned(handle) == [32, 64]);
-    assert!(handle.request_planned(0, 32 * MIB).is_some());
-    assert!(!asked_here(handle).contains(&true), "the request pinned nothing");
-}
-
-#[test]
-fn it_is_pinned_once_however_often_the_program_says_that_cuda_is_up() {
-    let handle = on(&layout(), WarmUp::Background, 1 << 20);
-    for _ in 0..8 {
-        handle.warm_up_early(|| true);
+    for warm_up in [WarmUp::Sync, WarmUp::Background] {
+        CONTEXT.store(false, Ordering::Relaxed);
+        let handle = on(&layout(), warm_up, 1 << 20);
+        for _ in 0..8 {
+            handle.warm_up_early(|| CONTEXT.load(Ordering::Relaxed));
+        }
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(pinned(handle), NONE, "there is no context");
+        CONTEXT.store(true, Ordering::Relaxed);
+        until("the plan is pinned", || pinned(handle) == [32, 64]);
+        assert!(handle.request_planned(0, 32 * MIB).is_some());
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(asked_here(handle), [false; 2], "the request pinned nothing");
     }
-    until("the plan is pinned", || pinned(handle) == [32, 64]);
-    thread::sleep(Duration::from_millis(20));
-    assert_eq!(asked(handle).len(), 2);
 }
 
 #[test]

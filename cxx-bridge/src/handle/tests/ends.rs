@@ -3,19 +3,25 @@
 use pinbuddy_core::WarmUp;
 
 use super::super::planned::Planned;
-use super::planned::{layout, on, planned};
+use super::planned::{layout, on, planned, returned};
 use super::*;
 
 #[test]
-fn the_end_of_the_process_stops_a_requests_own_pin_and_keeps_its_thread() {
-    let handle = off();
-    let _endless = endless(handle, SEGMENT);
-    // Not joined: it does not come back before the process is gone.
-    let request = thread::spawn(|| handle.request(64 * MIB));
-    until("it pins", || !asked(handle).is_empty());
-    handle.close();
-    assert_eq!(numbers(handle).stopped.get(), 1);
-    assert!(!request.is_finished());
+fn the_end_of_the_process_stops_a_requests_pin_and_keeps_its_thread() {
+    let own: fn(Tested) -> Option<Grant> = |handle| handle.request(64 * MIB);
+    let of_plan: fn(Tested) -> Option<Grant> = |handle| handle.request_planned(0, 32 * MIB);
+    for (handle, request, pins) in
+        [(off(), own, &[64][..]), (planned(), of_plan, &[64]), (returned(), of_plan, &[64, 32, 64])]
+    {
+        let _endless = endless(handle, MIB);
+        // Not joined: it does not come back before the process is gone.
+        let request = thread::spawn(move || request(handle));
+        until("it pins", || asked(handle) == pins);
+        handle.close();
+        assert_eq!(numbers(handle).stopped.get(), 1);
+        assert!(!request.is_finished());
+        assert_eq!((asked(handle), pinned(handle)), (pins.to_vec(), vec![]));
+    }
 }
 
 #[test]
@@ -101,18 +107,7 @@ fn of_hidden_memory_that_no_tensor_has_nothing_is_said() {
 }
 
 #[test]
-fn a_child_of_a_parent_with_memory_that_was_set_aside_has_none_of_it() {
-    let handle = planned::with(&layout(), WarmUp::Sync, &[]);
-    let set_aside = &numbers(handle).set_aside;
-    set_aside.set(96 * MIB);
-    assert!(handle.request_planned(0, 32 * MIB).is_some());
-    assert_eq!(set_aside.get(), 0, "it pinned nothing else");
-    assert!(handle.enter_child());
-    assert_eq!(handle.request_planned(0, 32 * MIB), None);
-}
-
-#[test]
-fn a_child_of_a_parent_that_pinned_nothing_has_the_plan() {
+fn a_child_has_the_plan_if_its_parent_pinned_nothing_not_even_what_was_set_aside() {
     let handle = planned();
     assert!(!handle.enter_child());
     assert!(handle.request_planned(0, 32 * MIB).is_some());
@@ -120,4 +115,11 @@ fn a_child_of_a_parent_that_pinned_nothing_has_the_plan() {
     let held = busy.planned.as_ref().unwrap().hold();
     assert!(busy.enter_child(), "a thread of the parent was in it");
     drop(held);
+    let served = planned::with(&layout(), WarmUp::Sync, &[]);
+    let set_aside = &numbers(served).set_aside;
+    set_aside.set(96 * MIB);
+    assert!(served.request_planned(0, 32 * MIB).is_some());
+    assert_eq!(set_aside.get(), 0, "it pinned nothing else");
+    assert!(served.enter_child());
+    assert_eq!(served.request_planned(0, 32 * MIB), None);
 }

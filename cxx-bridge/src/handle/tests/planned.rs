@@ -183,27 +183,12 @@ fn in_the_background_nobody_waits_and_a_clear_stops_nothing() {
 }
 
 /// All that was pinned is returned.
-fn returned() -> Tested {
+pub(super) fn returned() -> Tested {
     let handle = planned();
     handle.warm_up(true);
     handle.empty_cache();
     assert_eq!((asked(handle), pinned(handle)), (vec![64, 32], vec![]));
     handle
-}
-
-#[test]
-fn the_end_of_the_process_stops_pins_and_keeps_the_thread() {
-    for (handle, before) in [(planned(), vec![]), (returned(), vec![64, 32])] {
-        let _endless = endless(handle, MIB);
-        // Not joined: it does not come back before the process is gone.
-        let request = thread::spawn(|| handle.request_planned(0, 32 * MIB));
-        let pins = [before, vec![64]].concat();
-        until("it pins", || asked(handle) == pins);
-        handle.close();
-        assert_eq!(numbers(handle).stopped.get(), 1);
-        assert!(!request.is_finished());
-        assert_eq!((asked(handle), pinned(handle)), (pins, vec![]));
-    }
 }
 
 #[test]

@@ -3,25 +3,6 @@
 use super::*;
 
 #[test]
-fn every_pinned_byte_is_in_one_part() {
-    let handle = sync(2);
-    let first = handle.request(8 * MIB).unwrap();
-    let freed = handle.request(16 * MIB).unwrap();
-    let last = handle.request(8 * MIB).unwrap();
-    handle.defer(freed.block);
-    handle.release(first.block);
-    let parts = handle.parts();
-    let sum = |which: fn(&crate::ffi::Part) -> bool| -> usize {
-        parts.iter().filter(|it| which(it)).map(|it| it.bytes).sum()
-    };
-    assert_eq!(sum(|it| it.live), 8 * MIB);
-    assert_eq!(sum(|it| it.pending), 16 * MIB);
-    assert_eq!(sum(|_| true), 2 * SEGMENT);
-    let live = parts.iter().find(|it| it.live).unwrap();
-    assert_eq!(live.address, last.address);
-}
-
-#[test]
 fn the_report_is_what_people_read() {
     let handle = sync(1);
     handle.request(8 * MIB).unwrap();

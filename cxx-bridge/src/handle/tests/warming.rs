@@ -27,16 +27,6 @@ fn without_a_count_there_are_eight_by_the_requests_thread_in_sync_or_by_the_work
 }
 
 #[test]
-fn in_the_background_the_first_request_pins_only_its_own() {
-    let handle = ahead(4);
-    handle.request(5 * MIB).unwrap();
-    settled(handle);
-    assert_eq!(asked(handle)[..4], [5, 64, 64, 64]);
-    let here = asked_here(handle);
-    assert!(here[0] && !here[1..].contains(&true), "{here:?}");
-}
-
-#[test]
 fn the_driver_starts_at_the_programs_own_priority() {
     let handle = ahead(2);
     assert!(handle.warm_up(false));
@@ -47,13 +37,19 @@ fn the_driver_starts_at_the_programs_own_priority() {
 }
 
 #[test]
-fn with_a_count_of_none_nothing_is_pinned_ahead() {
-    let handle = ahead(0);
+fn in_the_background_requests_pin_only_their_own_and_the_worker_as_many_as_were_asked_for() {
+    let handle = ahead(4);
+    handle.request(5 * MIB).unwrap();
+    settled(handle);
+    assert_eq!(asked(handle)[..4], [5, 64, 64, 64]);
+    let here = asked_here(handle);
+    assert!(here[0] && !here[1..].contains(&true), "{here:?}");
+    let none = ahead(0);
     for mib in [5, 6, 7, 8, 60] {
-        handle.request(mib * MIB).unwrap();
-        settled(handle);
+        none.request(mib * MIB).unwrap();
+        settled(none);
     }
-    assert!(!asked_here(handle).contains(&false));
+    assert!(!asked_here(none).contains(&false));
 }
 
 #[test]
@@ -106,43 +102,32 @@ fn a_warm_up_shrinks_to_the_budget_which_counts_what_is_set_aside_if_it_was_chos
 }
 
 #[test]
-fn what_is_set_aside_is_used_first_and_is_no_part_of_the_budget() {
+fn what_is_set_aside_is_used_first_is_no_part_of_the_budget_and_no_other_process_is_told_of_it() {
     let handle = sync(4);
-    let left = handle.pinner.quota().left();
-    numbers(handle).set_aside.set(160 * MIB);
+    let (world, left) = (numbers(handle), handle.pinner.quota().left());
+    world.set_aside.set(160 * MIB);
     let first = handle.request(8 * MIB).unwrap();
     assert_eq!(pinned(handle), [64; 4]);
     assert_eq!(asked(handle), [64; 2], "of ordinary memory");
-    assert_eq!(left - handle.pinner.quota().left(), 128 * MIB);
+    assert_eq!((left - handle.pinner.quota().left(), world.claimed.get()), (128 * MIB, 128 * MIB));
     handle.release(first.block);
     handle.empty_cache();
-    assert_eq!(handle.pinner.quota().left(), left);
-    assert_eq!(numbers(handle).set_aside(MIB), 160 * MIB);
-}
-
-#[test]
-fn what_is_set_aside_serves_where_the_budget_is_used_up() {
+    assert_eq!((handle.pinner.quota().left(), world.claimed.get()), (left, 0));
+    assert_eq!(world.set_aside(MIB), 160 * MIB);
     let handle = off();
     numbers(handle).budget.set(0);
     numbers(handle).set_aside.set(128 * MIB);
-    assert!(handle.request(60 * MIB).is_some());
-    assert_eq!(asked(handle), NONE, "of ordinary memory");
-    assert_eq!(handle.request(129 * MIB), None);
+    assert!(handle.request(60 * MIB).is_some(), "there is no other budget");
+    assert_eq!((asked(handle), handle.request(129 * MIB)), (vec![], None));
 }
 
 #[test]
-fn other_processes_are_told_of_ordinary_memory_and_of_no_other() {
+fn other_processes_are_told_of_a_pin_while_it_goes_on_and_not_if_it_is_refused() {
     let handle = off();
     let world = numbers(handle);
-    let claimed = || world.claimed.get();
-    world.set_aside.set(64 * MIB);
     assert!(handle.request(64 * MIB).is_some());
-    assert_eq!(claimed(), 0, "other processes do not use pages that are set aside");
-    assert!(handle.request(64 * MIB).is_some());
-    let meanwhile = world.claimed_meanwhile.get();
-    assert_eq!((claimed(), meanwhile), (64 * MIB, 1));
+    assert_eq!((world.claimed.get(), world.claimed_meanwhile.get()), (64 * MIB, 1));
     world.left.set(0);
     assert!(handle.request(64 * MIB).is_none());
-    assert_eq!(claimed(), 64 * MIB);
-    handle.close();
+    assert_eq!(world.claimed.get(), 64 * MIB);
 }

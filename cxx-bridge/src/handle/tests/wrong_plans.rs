@@ -1,6 +1,6 @@
 //! Random plans that are wrong: whatever they say, no two blocks overlap, and what is counted is what there is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pinbuddy_core::{Block, WarmUp};
 use pinbuddy_slots::{GRANULE, Lane, Layout, Slot};
@@ -124,8 +124,12 @@ proptest! {
             prop_assert_eq!(stats.pending_bytes.current as usize, pending);
             let all: usize = memory.pinned.lock().unwrap().iter().map(|it| it.bytes).sum();
             prop_assert_eq!(stats.pinned_bytes.current as usize, all);
-            let shown = handle.parts().into_iter().filter(|it| it.live || it.pending);
-            prop_assert_eq!(shown.count(), model.0.len());
+            let parts = handle.parts();
+            prop_assert_eq!(parts.iter().map(|it| it.bytes).sum::<usize>(), all, "each pinned byte is in one part");
+            let shown = parts.iter().filter(|it| it.live || it.pending);
+            let shown: BTreeSet<_> = shown.map(|it| (it.address, it.bytes, it.pending)).collect();
+            let taken = model.0.iter().map(|(at, (block, pending))| (*at, block.bytes, *pending));
+            prop_assert_eq!(shown, taken.collect());
         }
         for (block, _) in model.0.into_values() {
             handle.release(block);

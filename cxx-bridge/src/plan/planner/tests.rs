@@ -278,16 +278,20 @@ fn a_slow_writer_of_a_shorter_run_finds_the_longer_ones_plan_before_it_replaces_
 }
 
 #[test]
-fn a_kept_plan_of_as_many_requests_stays_and_another_keys_does_not() {
+fn a_kept_plan_has_its_key_before_it_and_one_of_as_many_requests_stays_but_not_another_keys_or_half_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::in_folder(folder.path(), "train", Role::First);
+    // What a process left behind that was killed as it wrote.
+    let left = place.path.with_extension("plan.0123456789abcdef.tmp");
+    fs::File::create(&left).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     let writes = |requests| {
-        let target = Target::new(place.clone());
-        write(requests, &target);
+        write(requests, &Target::new(place.clone()));
         fs::metadata(&place.path).unwrap().ino()
     };
     let first = writes(8);
-    assert_eq!(writes(8), first);
+    assert!(!left.exists());
+    assert_eq!(Key::read(&fs::read_to_string(&place.path).unwrap()).unwrap().program, "train");
+    assert_eq!((requests_at(&place), writes(8)), (8, first));
     assert_ne!(writes(9), first);
     // Copied by hand.
     let other = Place::in_folder(folder.path(), "serve", Role::First);
@@ -325,19 +329,4 @@ fn a_link_of_a_named_file_stays_and_one_in_a_kept_ones_place_is_replaced_itself(
         assert_eq!(fs::read(&file).unwrap().is_empty(), !stays);
         assert_eq!(requests_at(&place), 8);
     }
-}
-
-#[test]
-fn a_kept_file_has_its_key_before_its_plan_and_what_is_too_old_goes_when_it_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = Place::in_folder(folder.path(), "new", Role::First);
-    // What a process left behind that was killed as it wrote.
-    let left = place.path.with_extension("plan.0123456789abcdef.tmp");
-    let file = fs::File::create(&left).unwrap();
-    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-    write(8, &Target::new(place.clone()));
-    let text = fs::read_to_string(&place.path).unwrap();
-    assert_eq!(Key::read(&text).unwrap().program, "new");
-    assert_eq!(requests_at(&place), 8);
-    assert!(!left.exists());
 }

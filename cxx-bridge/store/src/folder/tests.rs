@@ -91,37 +91,31 @@ fn a_damaged_file_is_found_by_its_name_and_no_other_file_is() {
 }
 
 #[test]
-fn the_least_recently_used_go_and_nothing_that_is_not_ours() {
+fn the_least_recently_used_go_and_nothing_that_is_not_ours_or_cannot_be_removed() {
     let (_above, folder) = folder();
     let other = ["notes.txt", "a-pinned-0123456789abcdef.plan", "a-pinned-0123456789abcdef.plan.0.tmp"];
     for name in other {
         fs::write(folder.path().join(name), "kept").unwrap();
         age(&folder.path().join(name), 100);
     }
-    let plans: Vec<PathBuf> = (0..6).map(|at| put(&folder, &format!("p{at}.py"), 1000, 10 - at)).collect();
-    let there = || plans.iter().map(|it| it.exists()).collect::<Vec<_>>();
-    folder.trim(&plans[5]);
-    assert_eq!(there(), [true; 6], "these are few");
+    let plans: Vec<PathBuf> = (0..7).map(|at| put(&folder, &format!("p{at}.py"), 1000, 10 - at)).collect();
+    let there = || plans.iter().map(|it| usize::from(it.exists())).collect::<Vec<_>>();
+    folder.trim(&plans[6]);
+    assert_eq!(there(), [1; 7], "these are few");
     // A foreign file of our form of name counts, and stays.
-    folder.trim_to(&plans[0], (5, u64::MAX), |it| fs::remove_file(it));
-    assert_eq!(there(), [true, false, false, true, true, true]);
-    folder.trim_to(&plans[5], (usize::MAX, 2500), |it| fs::remove_file(it));
-    assert_eq!(there(), [false, false, false, false, true, true]);
-    for name in other {
-        assert!(folder.path().join(name).exists(), "{name}");
-    }
-}
-
-#[test]
-fn a_file_that_cannot_be_removed_stays_counted_and_another_goes() {
-    let (_above, folder) = folder();
-    let plans: Vec<PathBuf> = (0..4).map(|at| put(&folder, &format!("p{at}.py"), 1000, 10 - at)).collect();
-    folder.trim_to(&plans[3], (3, u64::MAX), |path| match path == plans[0].as_path() {
+    folder.trim_to(&plans[0], (6, u64::MAX), |it| fs::remove_file(it));
+    assert_eq!(there(), [1, 0, 0, 1, 1, 1, 1]);
+    // One that cannot be removed stays counted, and another goes.
+    folder.trim_to(&plans[6], (5, u64::MAX), |path| match path == plans[0].as_path() {
         true => Err(io::ErrorKind::PermissionDenied.into()),
         false => fs::remove_file(path),
     });
-    let there: Vec<bool> = plans.iter().map(|it| it.exists()).collect();
-    assert_eq!(there, [true, false, true, true]);
+    assert_eq!(there(), [1, 0, 0, 0, 1, 1, 1]);
+    folder.trim_to(&plans[6], (usize::MAX, 2500), |it| fs::remove_file(it));
+    assert_eq!(there(), [0, 0, 0, 0, 0, 1, 1]);
+    for name in other {
+        assert!(folder.path().join(name).exists(), "{name}");
+    }
 }
 
 #[test]

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pace_is_learnt_from_its_own_pins() {
+    fn each_pace_is_learnt_from_its_own_pins_a_slow_one_at_once_and_a_fast_one_in_part() {
         let mut paces = Paces::default();
         assert_eq!(paces.of(Who::Request, 1 << 20), None);
         paces.learn(Who::Request, 64 << 20, took(48, 16), true);
@@ -122,17 +122,10 @@ mod tests {
         assert_eq!(paces.registered_within(10 * MS), Some(40 << 20));
         paces.learn(Who::Worker, 64 << 20, took(640, 0), true);
         assert_eq!(paces.of(Who::Worker, 2 << 20), Some(20 * MS));
-        assert_eq!(paces.of(Who::Request, 2 << 20), Some(2 * MS), "its own");
-    }
-
-    #[test]
-    fn one_slow_pin_is_believed_at_once_and_a_fast_one_in_part() {
-        let mut paces = Paces::default();
-        paces.learn(Who::Request, 1 << 20, took(1, 0), true);
-        paces.learn(Who::Request, 1 << 20, took(9, 0), true);
-        assert_eq!(paces.of(Who::Request, 1 << 20), Some(9 * MS));
-        paces.learn(Who::Request, 1 << 20, took(1, 0), true);
-        assert_eq!(paces.of(Who::Request, 1 << 20), Some(7 * MS));
+        for (filling, pace) in [(1, 1), (9, 9), (1, 7)] {
+            paces.learn(Who::Request, 1 << 20, took(filling, 0), true);
+            assert_eq!(paces.of(Who::Request, 1 << 20), Some(MS * pace), "its own");
+        }
     }
 
     #[test]

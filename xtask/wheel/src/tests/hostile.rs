@@ -202,34 +202,21 @@ fn a_bomb_is_unpacked_no_further_than_to_see_that_it_is_one() {
 }
 
 #[test]
-fn entries_that_share_bytes_are_refused() {
+fn entries_that_share_bytes_or_a_name_are_encrypted_or_packed_as_wheels_are_not_are_refused() {
     let within = Entry::stored("torch/b", b"b");
     let around = Entry::stored("torch/a", &[b"before", &*within.local(), b"after"].concat());
     let at = around.local().len() - b"after".len() - within.local().len();
-    let shared = Entry { inside: Some(at), ..within };
-    assert_refused(&[around, shared], &["overlapping entries"]);
-}
-
-#[test]
-fn two_entries_of_one_name_are_refused() {
-    let one = Entry::stored("torch/a", b"1");
-    let other = Entry::stored("torch/a", b"2");
+    assert_refused(&[around, Entry { inside: Some(at), ..within }], &["overlapping entries"]);
+    let [one, other] = [b"1", b"2"].map(|text| Entry::stored("torch/a", text));
     // Wherever RECORD agrees with one of them.
     for text in [b"1", b"2"] {
         let rows = listed(&[row("torch/a", text)]);
         assert_refused(&[one.clone(), other.clone(), rows], &["one name"]);
     }
-}
-
-#[test]
-fn what_is_encrypted_or_packed_as_wheels_are_not_is_refused() {
-    let plain = Entry::stored("torch/a", b"text");
-    let encrypted = Entry { flags: 1, ..plain.clone() };
-    assert_refused(&[encrypted], &["an encrypted entry: \"torch/a\""]);
+    assert_refused(&[Entry { flags: 1, ..one.clone() }], &["an encrypted entry: \"torch/a\""]);
     // Shrunk, Deflate64, bzip2, LZMA, Zstandard, and one that nobody has.
     for method in [1, 9, 12, 14, 93, 4711] {
-        let odd = Entry { method, ..plain.clone() };
-        assert_refused(&[odd], &["torch/a"]);
+        assert_refused(&[Entry { method, ..one.clone() }], &["torch/a"]);
     }
 }
 

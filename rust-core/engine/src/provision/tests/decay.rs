@@ -54,7 +54,7 @@ fn what_nobody_used_for_the_idle_time_goes_the_oldest_first() {
 }
 
 #[test]
-fn what_is_used_now_and_then_stays() {
+fn what_is_used_now_and_then_stays_and_zero_is_at_the_next_look_and_unset_is_never() {
     let mut caller = with(10, Some(0));
     for _ in 0..20 {
         let block = caller.take(16 * MIB);
@@ -62,10 +62,6 @@ fn what_is_used_now_and_then_stays() {
         assert_eq!(caller.rest(8), 16);
     }
     assert_eq!(caller.pins, [16]);
-}
-
-#[test]
-fn zero_is_at_the_next_look_and_unset_is_never() {
     for (idle, left) in [(Some(0), 0), (None, 16)] {
         let mut caller = with(0, Some(0));
         caller.it.settings.idle = idle.map(|it| S * it);
