@@ -281,6 +281,7 @@ impl Completions for &'static Numbers {
     fn reap(&self) -> bool {
         let completed = std::mem::take(&mut *self.completed.lock().unwrap());
         for (handle, block) in completed {
+            handle.cache(block);
             handle.release(block);
         }
         true

@@ -97,6 +97,43 @@ fn blocks_whose_events_are_complete_make_room_before_anything_is_lent() {
     assert_eq!(asked(handle), [64, 32]);
 }
 
+/// All of the plan is in use, of which streams have one block; a mebibyte's pin is reported to have taken so many milliseconds.
+fn streams_have_one(milliseconds: usize) -> (Tested, Grant) {
+    let handle = planned();
+    numbers(handle).filling.set(milliseconds * 1_000_000);
+    let whole = [32, 32, 16, 16].map(|mib| handle.request_planned(0, mib * MIB).unwrap());
+    handle.defer(whole[2].block);
+    (handle, whole[2])
+}
+
+#[test]
+fn a_request_rather_waits_for_a_stream_than_pins_beside_a_plan() {
+    let (handle, pending) = streams_have_one(600_000);
+    thread::scope(|scope| {
+        let request = scope.spawn(|| handle.request(10 * MIB).unwrap());
+        until("the request waits", || numbers(handle).waits_begun.get() > 1);
+        thread::sleep(Duration::from_millis(2));
+        numbers(handle).completed.lock().unwrap().push((handle, pending.block));
+        assert_eq!(request.join().unwrap().address, pending.address);
+    });
+    assert_eq!(asked(handle), [64, 32]);
+    assert!(handle.request(4 * MIB).is_some());
+    assert_eq!(asked(handle), [64, 32, 4], "no stream has any, so nobody waits");
+}
+
+#[test]
+fn a_request_that_waits_for_streams_in_vain_pins_once_that_would_have_taken_as_long() {
+    let (handle, pending) = streams_have_one(2);
+    let began = Instant::now();
+    assert!(handle.request(10 * MIB).is_some());
+    assert!(began.elapsed() >= Duration::from_millis(20));
+    assert_eq!(asked(handle), [64, 32, 10]);
+    numbers(handle).filling.set(600_000 * 1_000_000);
+    handle.release(pending.block);
+    assert!(handle.request(16 * MIB).is_some(), "what has come meanwhile");
+    assert_eq!(asked(handle), [64, 32, 10]);
+}
+
 #[test]
 fn a_clear_unpins_what_is_idle_and_the_request_that_needs_it_pins_it_again() {
     let handle = planned();

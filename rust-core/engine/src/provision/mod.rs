@@ -137,7 +137,7 @@ impl Provisioner {
             engine,
             permits: Permits::default(),
             paces: Paces::default(),
-            patience: Patience::NONE,
+            patience: Patience::default(),
             ahead: Ahead::default(),
             clears: 0,
             closed: false,
@@ -155,8 +155,9 @@ impl Provisioner {
 
     /// The same, whose requests rather wait for streams than pin: a plan's, where all that is needed is pinned.
     #[must_use]
-    pub fn patient(self) -> Self {
-        Self { patience: Patience::SOME, ..self }
+    pub fn patient(mut self) -> Self {
+        self.patience.begin();
+        self
     }
 
     /// A region was pinned that is not the engine's.
