@@ -250,10 +250,15 @@ def test_without_the_engine_nothing_is_said_to_be_pinned(run):
         assert "the engine is off" in run("import pinbuddy, torch; pinbuddy.pin_(torch.zeros(8))", check=False, **off).stderr
 
 
+def one_copy(*options: str) -> str:
+    """What the example says."""
+    command = [forking(), EXAMPLE, *options]
+    return subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
+
+
 @pytest.mark.checkout("runs an example")
 def test_processes_that_map_one_file_hold_it_once():
-    command = [forking(), EXAMPLE, "--processes=3"]
-    said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
+    said = one_copy("--processes=3")
     assert said.count(": 64 MiB pinned in place, all bytes arrived") == 3
     assert said.splitlines()[-1] == "in all 192 MiB pinned, 64 MiB of memory"
 
@@ -266,8 +271,7 @@ def test_tensors_of_a_safetensors_file_are_parts_of_its_pinned_memory(tmp_path):
     text = json.dumps({"__metadata__": {"of": "a test"}} | header).encode()
     text += b" " * (-len(text) % 8)
     file.write_bytes(len(text).to_bytes(8, "little") + text + values.tobytes() + b"\x80\x3f" * 3)
-    command = [forking(), EXAMPLE, "--processes=2", f"--file={file}"]
-    said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
+    said = one_copy("--processes=2", f"--file={file}")
     assert said.count("all bytes arrived") == said.count("; 3 of 3 tensors pinned") == 2
     sys.path.insert(0, str(EXAMPLE.parent))
     tensors = importlib.import_module("one_copy").tensors_of(torch.from_numpy(numpy.fromfile(file, dtype=numpy.uint8)))
