@@ -198,6 +198,7 @@ def test_a_command_that_is_none_is_answered_with_the_one_that_was_meant(typed, s
 
 def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(_tools, "PROGRAM", tmp_path / "pinbuddy-tools")
+    assert _tools.machine("13.2") is None, "the doctor says nothing of the machine"
     assert main(["plan", "x"]) == 1
     message = capsys.readouterr().err
     assert "this build of pinbuddy has no pinbuddy-tools" in message and "pip install pinbuddy-*.whl" in message

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REAL, command_line, report
-from pinbuddy import _doctor, _tools
+from pinbuddy import _doctor
 from plugin import IS_PLUGIN, PACKAGE
 
 doctor = functools.partial(command_line, "doctor")
@@ -96,8 +96,3 @@ def test_the_library_and_the_package_mean_the_same_releases():
     header = (Path(__file__).parents[2] / "cxx-bridge/cpp/upstream.h").read_text()
     since = f"PINBUDDY_TORCH_FROM({minor}) && !PINBUDDY_TORCH_FROM({minor + 1})"
     assert f"#define PINBUDDY_IGNORES_SIZES ({since})\n" in header
-
-
-def test_a_wheel_without_the_program_says_nothing_of_the_machine(monkeypatch, tmp_path):
-    monkeypatch.setattr(_tools, "PROGRAM", tmp_path / "none")
-    assert _tools.machine("13.2") is None
