@@ -230,7 +230,7 @@ def test_the_accelerators_functions_answer_as_cudas_do(run, twice, tmp_path):
     print(json.dumps(seen))
     """
     stock = run(program, "stock").value
-    recorded, planned = (it.value for it in twice(program))
+    recorded, planned = (it.value for it in twice(program, BUDDY_DEVICE_TRACE=str(tmp_path / "{pid}.jsonl")))
     assert recorded == stock
     assert json.loads((tmp_path / "device.json").read_text())["plans"], "something is planned"
     # What is allocated is the same, as long as all of it are whole pages; emptying gives all of it back.
