@@ -165,10 +165,9 @@ class Clients(Index):
             self.assertIn(hashlib.sha256(changed).hexdigest(), done.stderr)
         self.assertFalse((self.folder / "site/torch").exists())
 
-    def test_a_plug_in_of_a_newer_version_is_taken_and_a_rebuilt_one_if_its_version_is_named_in_full(self):
-        first, rebuilt, newer = "0.1.0+torch2.15.0.hf1a2b3c4", "0.1.0+torch2.15.0.h01a2b3c4", "0.1.1+torch2.15.0.h01a2b3c4"
-        steps = [("pinbuddy", first, first), ("pinbuddy", rebuilt, first), ("--upgrade pinbuddy", rebuilt, first)]
-        steps += [(f"pinbuddy=={rebuilt}", rebuilt, rebuilt), ("--upgrade pinbuddy", newer, newer)]
+    def take_turns(self, *steps):
+        """Has pip install a plug-in: each time its words, the one version in the index, and which one is installed then."""
+        self.run_in_venv(["pip", "uninstall", "--yes", "pinbuddy"])
         for number, (words, version, expected) in enumerate(steps):
             make(self.folder / f"wheels{number}", version, "pinbuddy")
             index.make(self.folder / f"wheels{number}", self.folder / f"index{number}")
@@ -177,6 +176,13 @@ class Clients(Index):
             self.assertEqual(done.returncode, 0, done.stderr)
             found = self.run_in_venv(["python", "-c", "import pinbuddy; print(pinbuddy.__version__)"])
             self.assertEqual(found.stdout.strip(), expected, f"{words}, from an index of {version}")
+
+    def test_a_plug_in_of_a_newer_version_is_taken_and_a_rebuilt_one_if_its_version_is_named_in_full(self):
+        first, rebuilt, newer = "0.1.0+torch2.15.0.hf1a2b3c4", "0.1.0+torch2.15.0.h01a2b3c4", "0.1.1+torch2.15.0.h01a2b3c4"
+        self.take_turns(
+            ("pinbuddy", first, first), ("pinbuddy", rebuilt, first), ("--upgrade pinbuddy", rebuilt, first),
+            (f"pinbuddy=={rebuilt}", rebuilt, rebuilt), ("--upgrade pinbuddy", newer, newer),
+        )  # fmt: skip
 
     def test_of_numbered_builds_the_one_with_the_highest_number_is_taken(self):
         plugins = ["0.1.0+torch2.15.0.hf1a2b3c4", "0.1.0+9.torch2.8.0.2.15.0.hf1a2b3c4", "0.1.0+10.torch2.15.0.2.16.0.h01a2b3c4", "0.1.0+2.torch2.15.0.hf1a2b3c4"]
@@ -190,15 +196,7 @@ class Clients(Index):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual((self.installed(client, "pinbuddy"), self.installed(client)), (plugins[2], forks[2]))
         # One that is installed is replaced by a newer one, and by no older one.
-        self.run_in_venv(["pip", "uninstall", "--yes", "pinbuddy"])
-        self.addCleanup(self.run_in_venv, ["pip", "uninstall", "--yes", "pinbuddy"])
-        for number, expected in [(1, 1), (2, 2), (3, 2)]:
-            make(self.folder / f"wheels{number}", plugins[number], "pinbuddy")
-            index.make(self.folder / f"wheels{number}", self.folder / f"index{number}")
-            words = ["install", "--upgrade", "--index-url", (self.folder / f"index{number}").as_uri(), "pinbuddy"]
-            self.assertEqual(self.run_in_venv(["pip", *words]).returncode, 0)
-            found = self.run_in_venv(["python", "-c", "import pinbuddy; print(pinbuddy.__version__)"])
-            self.assertEqual(found.stdout.strip(), plugins[expected])
+        self.take_turns(*(("--upgrade pinbuddy", plugins[number], plugins[expected]) for number, expected in [(1, 1), (2, 2), (3, 2)]))
 
 
 class Folder(Index):
@@ -235,11 +233,16 @@ class Folder(Index):
         self.assertEqual(set(modes.values()), {0o644, 0o755}, modes)
         self.assertEqual(wheel.stat().st_mode & 0o777, 0o600)
 
-    def test_a_folder_that_cannot_be_written_is_named(self):
+    def test_a_folder_that_cannot_be_written_is_named_and_one_that_is_not_empty_stays_as_it_is(self):
         make(self.wheels)
         done = self.command("/proc/x")
         self.assertEqual(done.returncode, 1)
         self.assertIn("error: /proc/x cannot be read or written\n  found     No such file", done.stderr)
+        self.index.mkdir()
+        (self.index / "mine").touch()
+        done = self.command(self.index)
+        self.assertEqual((done.returncode, [it.name for it in self.index.iterdir()]), (1, ["mine"]))
+        self.assertIn(f"error: {self.index} is there\n  found  ", done.stderr)
 
     def test_names_of_files_and_fields_are_text_in_a_page(self):
         make(self.wheels, tags="""py3-none-a"><script>'&""", python='">3<i>')
@@ -272,25 +275,14 @@ class Folder(Index):
         self.refused(f"{other} is no wheel of that name", FIRST)
 
     def test_two_builds_of_one_version(self):
-        make(self.wheels / "a")
-        make(self.wheels / "b", f"{FIRST}.d01a2b3c4")
-        self.refused(f"two builds of torch {FIRST}", f"{self.wheels}/a/torch", f"{self.wheels}/b/torch")
-        shutil.rmtree(self.wheels)
-        make(self.wheels, "0.1.0+torch2.15.0.hf1a2b3c4", "pinbuddy")
-        make(self.wheels, "0.1.0+torch2.8.0.2.15.0.h01a2b3c4", "pinbuddy")
-        self.refused("two builds of pinbuddy 0.1.0,")
-        shutil.rmtree(self.wheels)
-        make(self.wheels, "0.1.0+7.torch2.15.0.hf1a2b3c4", "pinbuddy")
-        make(self.wheels, "0.1.0+7.torch2.8.0.2.15.0.h01a2b3c4", "pinbuddy")
-        self.refused("two builds of pinbuddy 0.1.0+7,")
-
-    def test_a_folder_that_is_not_empty_stays_as_it_is(self):
-        make(self.wheels)
-        self.index.mkdir()
-        (self.index / "mine").touch()
-        done = subprocess.run([ROOT / "ci/index.py", self.wheels, self.index], capture_output=True, text=True)
-        self.assertEqual((done.returncode, [it.name for it in self.index.iterdir()]), (1, ["mine"]))
-        self.assertIn(f"error: {self.index} is there\n  found  ", done.stderr)
+        for said, name, *versions in [
+            (f"torch {FIRST}", "torch", FIRST, f"{FIRST}.d01a2b3c4"),
+            ("pinbuddy 0.1.0,", "pinbuddy", "0.1.0+torch2.15.0.hf1a2b3c4", "0.1.0+torch2.8.0.2.15.0.h01a2b3c4"),
+            ("pinbuddy 0.1.0+7,", "pinbuddy", "0.1.0+7.torch2.15.0.hf1a2b3c4", "0.1.0+7.torch2.8.0.2.15.0.h01a2b3c4"),
+        ]:
+            made = [make(self.wheels / str(number), version, name) for number, version in enumerate(versions)]
+            self.refused(f"two builds of {said}", *map(str, made))
+            shutil.rmtree(self.wheels)
 
 
 class Image(Index):

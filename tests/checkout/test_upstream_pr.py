@@ -174,18 +174,16 @@ before it is opened: PyTorch takes pull requests for issues that are labelled ac
         kept.write_text('{"patches": {}, "on": "x", "results": ["y"]}')
         self.assertIn("- y\n", upstream_text.tested(kept, []))
 
-    def test_a_link_to_an_empty_folder_is_that_folder(self):
+    def test_a_dry_run_changes_no_file_at_all_and_a_link_to_an_empty_folder_is_that_folder(self):
+        before = files(self.folder)
+        said = self.propose("--dry-run")
+        self.assertEqual(files(self.folder), before)
+        self.assertTrue(said.endswith("nothing was changed (--dry-run)\n") and "3 commits" in said, said)
         real = self.folder / "real"
         real.mkdir()
         self.out.symlink_to(real)
         self.assertIn("3 commits", self.propose())
         self.assertTrue(self.out.is_symlink() and (real / "PR_BODY.md").is_file())
-
-    def test_a_dry_run_changes_no_file_at_all(self):
-        before = files(self.folder)
-        said = self.propose("--dry-run")
-        self.assertEqual(files(self.folder), before)
-        self.assertTrue(said.endswith("nothing was changed (--dry-run)\n") and "3 commits" in said, said)
 
     def test_another_base_branch_and_form(self):
         self.git("checkout", "--quiet", "-b", "other")

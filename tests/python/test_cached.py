@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pinbuddy
 import pytest
-from conftest import BLOCK_MB, BLOCKS, MIB, counts_active, needs
+from conftest import BLOCK_MB, BLOCKS, MIB, counts_active
 from program import engine_segment
 from release import host_stats
 
@@ -119,49 +119,3 @@ def test_sizes_that_alternate_are_all_cached_in_one_segment_and_listed_as_free(t
     assert engine_segment(used) and len(idle) == BLOCKS - 1
 
 
-@needs(14, "a history of pinned memory")
-def test_the_history_is_stocks_below_the_threshold_whenever_it_is_recorded(run):
-    """So no free of a block that was freed before."""
-    program = """
-    use_gpu()
-    random.seed(1)
-    history = torch.cuda.memory._record_memory_history
-    seen, held, recording = [], [], False
-    for step in range(400):
-        what = random.random()
-        if what < 0.05:
-            if recording:
-                seen += torch.cuda.memory._snapshot()["host_traces"]
-            recording = not recording
-            history("all" if recording else None, record_pinned_host_memory=recording)
-        elif what < 0.55 or not held:
-            held.append(torch.empty(2 ** random.randint(8, 16), dtype=torch.uint8, pin_memory=True))
-        else:
-            held.pop(random.randrange(len(held)))
-    answer([[entry["action"], entry["size"]] for entry in seen])
-    """
-    stock = run(program, "stock").value
-    assert len(stock[0]) > 50 and run(program, "fork").value == stock
-
-
-@needs(13, "a limit of what is rounded")
-def test_limits_that_change_while_blocks_are_cached(run):
-    """Whatever the rounding is now, blocks cached before serve as in stock's lists."""
-    program = """
-        use_gpu()
-        def limit(megabytes):
-            torch._C._accelerator_setAllocatorSettings(f"pinned_max_round_threshold_mb:{megabytes}")
-        def one(size):
-            return torch.empty(size, dtype=torch.uint8, pin_memory=True)
-        calls = []
-        for _ in range(3):
-            limit(64)
-            [one(1 << power) for power in range(9, 21)]
-            limit(0)
-            [one((1 << power) - 8) for power in range(9, 21)] + [one(3000)]
-            limit(64)
-            one(3000)
-            calls.append(host_stats()["num_host_alloc"])
-        answer(calls)
-    """
-    assert run(program, "fork").value == run(program, "stock").value

@@ -116,7 +116,9 @@ def test_a_library_of_another_version_is_named_with_what_to_do(run, package_alon
     assert "no function pinbuddy_" in message and "torch-*pinbuddy*.whl" in message
 
 
-def test_plans_and_advice_come_from_a_program_beside_the_package(tmp_path):
+def test_plans_and_advice_come_from_a_program_beside_the_package_without_torch(tmp_path):
+    program = "import sys, pinbuddy.__main__; raise SystemExit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], timeout=300).returncode == 0
     table, trace = tmp_path / "blocks.csv", tmp_path / "trace.jsonl"
     table.write_text("id,lower,upper,size\na,0,3,4\nb,1,2,4\n")
     trace.write_text('{"t":0,"op":"alloc","id":1,"bytes":8388608}\n')
@@ -194,13 +196,9 @@ def test_a_command_that_is_none_is_answered_with_the_one_that_was_meant(typed, s
     assert (ended.value.code, said in shown.out) == (0, True) if typed == ["help"] else (ended.value.code, said in shown.err) == (2, True)
 
 
-def test_planning_does_not_import_torch():
-    program = "import sys, pinbuddy.__main__; raise SystemExit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], timeout=300).returncode == 0
-
-
 def test_a_package_without_the_program_says_so(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(_tools, "PROGRAM", tmp_path / "pinbuddy-tools")
+    assert _tools.machine("13.2") is None, "the doctor says nothing of the machine"
     assert main(["plan", "x"]) == 1
     message = capsys.readouterr().err
     assert "this build of pinbuddy has no pinbuddy-tools" in message and "pip install pinbuddy-*.whl" in message

@@ -20,7 +20,9 @@ def program():
     return native.program(EXAMPLE, folder, f"-Wl,-rpath,{folder}/lib")
 
 
-def test_the_example_is_served(program):
+def test_the_example_is_served_and_a_library_that_is_not_there_is_named(program):
+    done = native.run(program, "/nowhere/libtorch_pinbuddy.so")
+    assert done.returncode == 1 and "/nowhere/libtorch_pinbuddy.so" in done.stderr
     done = native.run(program, library(), **SMALL)
     assert done.returncode == 0, done.stderr
     who, _, stats = done.stdout.partition(": ")
@@ -37,8 +39,3 @@ def test_the_example_is_served(program):
 def test_without_a_library_that_serves_it_is_stocks(program, arguments, variables, said):
     done = native.run(program, *(it() for it in arguments), **variables)
     assert done.returncode == 0 and done.stdout.startswith(f"served by {said}")
-
-
-def test_a_library_that_is_not_there_is_named(program):
-    done = native.run(program, "/nowhere/libtorch_pinbuddy.so")
-    assert done.returncode == 1 and "/nowhere/libtorch_pinbuddy.so" in done.stderr

@@ -133,7 +133,6 @@ def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
     reserved, hits, whole = planned.value
     assert reserved == [112, 32, 112, 112] and whole, planned.value
     assert hits == 2 + 3 * 31
-    # The plan stays in force.
 
 
 def test_with_no_plan_nothing_stands_before_pytorch(run, tmp_path):

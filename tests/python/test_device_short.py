@@ -171,6 +171,10 @@ test_it_gives_way = answers({
     said = ["the plan of this device was dropped" in dropped, "was dropped" in text, "idle in regions of this device's plan" in text]
     answer(served, whole, said, *stands, stand())
     """, [True, True, [True, False, True], [20, 20, True, 0], [62, 20, True, 0], [62, 0, True, 0]], IS_DROPPED),
+    "an error says how much of the regions is idle": ("""
+    kept, says = block(12), "of what is allocated by PyTorch 8 MiB are idle in regions of this device's plan"
+    answer(*([it.startswith("OutOfMemoryError"), f"pinbuddy: {says}" in it or f"; {says}" in it] for it in (fails(500), fails(60))))
+    """, [[True, True]] * 2, IS_DROPPED),
     "where giving back is not enough the error says so": ("""
     beside = torch.cuda.caching_allocator_alloc(30 * MIB)
     answer("which was idle, was given back" in fails(50), stand()[1:])

@@ -112,22 +112,7 @@ def test_one_file_may_have_both_memories(traced, tmp_path):
     assert "it has that of: pinned memory, 0" in refused.stderr, refused.stderr
 
 
-def test_what_no_plan_serves_is_told_apart(traced):
-    events = traced("""
-    ordinary = block(2)
-    graph, pool, side = torch.cuda.CUDAGraph(), torch.cuda.MemPool(), torch.cuda.Stream()
-    with torch.cuda.graph(graph):
-        inside = block(3)
-    with torch.cuda.use_mem_pool(pool):
-        pooled = block(4)
-    beside = torch.cuda.caching_allocator_alloc(5 * MIB, stream=side)
-    torch.cuda.caching_allocator_delete(beside)
-    """, device=True).events
-    found = {it["bytes"] // MIB: it.get("private", 0) for it in events if it["op"] == "alloc" and it["bytes"] >= 2 * MIB}
-    assert found == {2: 0, 3: 1, 4: 1, 5: 1}
-
-
-def test_streams_that_a_library_allocates_for_do_not_shift_the_others(run, tmp_path):
+def test_what_no_plan_serves_is_told_apart_and_a_stream_that_a_library_allocates_for_does_not_shift_the_others(run, tmp_path):
     """A plan's streams are numbered as they ask for planned memory; this one does not."""
     program = """
     side = torch.cuda.Stream()
@@ -135,9 +120,15 @@ def test_streams_that_a_library_allocates_for_do_not_shift_the_others(run, tmp_p
     for _ in range(30):
         [block(mib) for mib in (13, 5)]
     print(json.dumps(pinbuddy.device.stats()))
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        inside = block(3)
+    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
+        pooled = block(4)
     """
     own, file, made = tmp_path / "own.json", tmp_path / "trace", tmp_path / "made.json"
     run(program, BUDDY_DEVICE_PLAN=str(own), BUDDY_DEVICE_TRACE=str(file))
+    found = {it["bytes"] // MIB: it.get("private", 0) for it in read(file)[1] if it["op"] == "alloc" and it["bytes"] >= 2 * MIB}
+    assert found == {2: 1, 3: 1, 4: 1, 5: 0, 13: 0}
     plan(file, "--out", made)
     for it in (own, made):
         (stream,) = run(program, BUDDY_DEVICE_PLAN=str(it)).value

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REAL, command_line, report
-from pinbuddy import _doctor, _tools
+from pinbuddy import _doctor
 from plugin import IS_PLUGIN, PACKAGE
 
 doctor = functools.partial(command_line, "doctor")
@@ -36,7 +36,7 @@ def test_what_is_there_is_in_the_report():
         assert said["library"] == str(PACKAGE / libraries[0]["file"])
 
 
-def test_no_gpu_is_named():
+def test_no_gpu_is_named_and_one_that_is_hidden(monkeypatch):
     done = doctor(PINBUDDY_SIM_DEVICES="0")
     assert done.returncode == 1 and done.stderr == ""
     verdict, to_do = done.stdout.splitlines()[-2:]
@@ -44,13 +44,8 @@ def test_no_gpu_is_named():
     assert to_do == "To do: run it on a machine with a GPU"
     said = report(PINBUDDY_SIM_DEVICES="0")
     assert said["served"] is False and said["gpus"] == 0 and said["why"] == "there is no GPU"
-
-
-def test_a_gpu_that_is_hidden_is_named(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    why, to_do = _doctor._no_gpu()
-    assert why == "CUDA_VISIBLE_DEVICES='' leaves no GPU"
-    assert to_do == "unset CUDA_VISIBLE_DEVICES"
+    assert _doctor._no_gpu() == ("CUDA_VISIBLE_DEVICES='' leaves no GPU", "unset CUDA_VISIBLE_DEVICES")
 
 
 def test_disabled_is_the_reason_even_where_there_is_no_gpu():
@@ -101,8 +96,3 @@ def test_the_library_and_the_package_mean_the_same_releases():
     header = (Path(__file__).parents[2] / "cxx-bridge/cpp/upstream.h").read_text()
     since = f"PINBUDDY_TORCH_FROM({minor}) && !PINBUDDY_TORCH_FROM({minor + 1})"
     assert f"#define PINBUDDY_IGNORES_SIZES ({since})\n" in header
-
-
-def test_a_wheel_without_the_program_says_nothing_of_the_machine(monkeypatch, tmp_path):
-    monkeypatch.setattr(_tools, "PROGRAM", tmp_path / "none")
-    assert _tools.machine("13.2") is None

@@ -30,10 +30,13 @@ def run(faults: str, turns: int = 300, **settings) -> list[str]:
     return [line for line in done.stderr.splitlines() if "warning" in line]
 
 
-def test_a_trace_that_cannot_be_written_further(tmp_path):
+def test_a_trace_that_cannot_be_written_further_and_one_that_is_written_byte_by_byte(tmp_path):
     said = run("write:2=28", BUDDY_TRACE=str(trace := tmp_path / "trace"))
     assert len(said) == 1 and "No space left on device" in said[0] and str(trace) in said[0], said
     assert len(read(trace, whole=False, waits=True)[1]) < 600
+    # Few turns: a process that ends waits some seconds for its trace, and a system call for each byte is slow on a busy machine.
+    assert run("write:1+=short", turns=100, BUDDY_TRACE=str(trace := tmp_path / "bytes")) == []
+    assert len(read(trace, waits=True)[1]) > 190
 
 
 def test_a_plan_that_cannot_be_written(tmp_path):
@@ -41,9 +44,3 @@ def test_a_plan_that_cannot_be_written(tmp_path):
     said = run("rename:1+=18", BUDDY_PLAN=str(plan := tmp_path / "plan.json"))
     assert said and all("Invalid cross-device link" in it and str(plan) in it for it in said), said
     assert not list(tmp_path.iterdir()), "no half of one is left"
-
-
-def test_a_trace_that_is_written_byte_by_byte_is_whole(tmp_path):
-    # Few turns: a process that ends waits some seconds for its trace, and a system call for each byte is slow on a busy machine.
-    assert run("write:1+=short", turns=100, BUDDY_TRACE=str(trace := tmp_path / "trace")) == []
-    assert len(read(trace, waits=True)[1]) > 190

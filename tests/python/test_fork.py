@@ -97,20 +97,6 @@ answer(sorted(seen), of_engine(batch), bool((kept == 1).all()))
 }, **SETTINGS)
 
 
-def test_a_child_that_pins_gets_pytorchs_error_and_no_pin(run):
-    """CUDA does not work in a forked child, which has to get stock's error."""
-    program = """
-def child():
-    print("heard:", refused(lambda: pinned(8)).splitlines()[0], file=sys.stderr)
-kept = pinned(8)
-answer(forked(child))
-"""
-    stock, fork = run(program, "stock"), run(program, **SETTINGS)
-    assert fork.value == stock.value == [0]
-    heard = [[it for it in outcome.stderr.splitlines() if it.startswith("heard: ")] for outcome in (stock, fork)]
-    assert heard[0] == heard[1] and len(heard[1]) == 1
-
-
 SHARES = {"BUDDY_BLOCK_SIZE_MB": "64", "BUDDY_BLOCK_COUNT": "2", "PINBUDDY_SIM_SHARED": 1}
 ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SHARED = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")

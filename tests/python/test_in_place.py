@@ -49,15 +49,6 @@ def held():
     return sim()["host_registers"] - sim()["host_unregisters"] - registered, *bytes_of
 """
 NONE = [0, 0, 0]
-KINDS = {
-    "heap": "tensor = torch.arange(9 * N, dtype=torch.int32)",
-    "shared": "tensor = torch.arange(N + 77, dtype=torch.int32).share_memory_()",
-    "a file": "tensor = torch.from_file(FILE, shared=True, size=N - 77, dtype=torch.int32)",
-    "a file, to be read": "tensor = torch.from_numpy(numpy.memmap(FILE, dtype=numpy.int32, mode='r'))",
-    "behind a header": "numpy.save(FILE + '.npy', numpy.arange(N)); tensor = torch.from_numpy(numpy.load(FILE + '.npy', mmap_mode='r'))",
-    "whole pages": "tensor = torch.asarray(torch.UntypedStorage.from_file(FILE, False, 4 * N)[8192:819200], dtype=torch.uint8)",
-    "/dev/shm": "tensor = torch.from_numpy(numpy.memmap(SHM, dtype=numpy.int32, mode='r+'))",
-}
 
 
 @pytest.fixture
@@ -71,25 +62,40 @@ def placed(run):
     return placed
 
 
-@pytest.mark.parametrize("kind", [pytest.param(it, marks=release if it in ("heap", "a file") else ()) for it in KINDS])
-def test_memory_of_any_kind_is_pinned_where_it_is_and_goes_with_its_storage(placed, kind):
-    assert placed(f"""
-{KINDS[kind]}
-address, whole = tensor.data_ptr(), tensor.clone()
-assert pinbuddy.pin_(tensor[3:]).is_pinned() and tensor.is_pinned() and tensor.data_ptr() == address
-pages = held()
-assert pages[0] == 1 and pages[1] == pages[2] >= tensor.nbytes
-pinbuddy.unpin_(tensor)
-after = tensor.is_pinned(), held()
-with pinbuddy.pinned(tensor):
-    assert tensor.is_pinned() and held() == pages
-assert not tensor.is_pinned() and held()[0] == 0
-pinbuddy.pin_(tensor)
-stream, copy, is_busy = busy(lambda: tensor.to("cuda", non_blocking=True))
-del tensor
-gc.collect()
-answer(after, is_busy, stream.query(), held(), bool((copy.cpu() == whole).all()))
-""").value == [[False, NONE], True, True, NONE, True]
+@release
+def test_memory_of_any_kind_is_pinned_where_it_is_and_goes_with_its_storage(placed):
+    kinds = placed("""
+numpy.save(FILE + ".npy", numpy.arange(N))
+KINDS = {
+    "heap": lambda: torch.arange(9 * N, dtype=torch.int32),
+    "shared": lambda: torch.arange(N + 77, dtype=torch.int32).share_memory_(),
+    "a file": lambda: torch.from_file(FILE, shared=True, size=N - 77, dtype=torch.int32),
+    "a file, to be read": lambda: torch.from_numpy(numpy.memmap(FILE, dtype=numpy.int32, mode="r")),
+    "behind a header": lambda: torch.from_numpy(numpy.load(FILE + ".npy", mmap_mode="r")),
+    "whole pages": lambda: torch.asarray(torch.UntypedStorage.from_file(FILE, False, 4 * N)[8192:819200], dtype=torch.uint8),
+    "/dev/shm": lambda: torch.from_numpy(numpy.memmap(SHM, dtype=numpy.int32, mode="r+")),
+}
+def becomes_of(make):
+    tensor = make()
+    address, whole = tensor.data_ptr(), tensor.clone()
+    assert pinbuddy.pin_(tensor[3:]).is_pinned() and tensor.is_pinned() and tensor.data_ptr() == address
+    pages = held()
+    assert pages[0] == 1 and pages[1] == pages[2] >= tensor.nbytes
+    pinbuddy.unpin_(tensor)
+    after = tensor.is_pinned(), held()
+    with pinbuddy.pinned(tensor):
+        assert tensor.is_pinned() and held() == pages
+    assert not tensor.is_pinned() and held()[0] == 0
+    pinbuddy.pin_(tensor)
+    stream, copy, is_busy = busy(lambda: tensor.to("cuda", non_blocking=True))
+    del tensor
+    gc.collect()
+    return after, is_busy, stream.query(), held(), bool((copy.cpu() == whole).all())
+print(json.dumps({kind: becomes_of(make) for kind, make in KINDS.items()}))
+""").value
+    assert len(kinds) == 7
+    for kind, became in kinds.items():
+        assert became == [[False, NONE], True, True, NONE, True], kind
 
 
 test_memory_that_is_there_already = answers({
@@ -250,10 +256,15 @@ def test_without_the_engine_nothing_is_said_to_be_pinned(run):
         assert "the engine is off" in run("import pinbuddy, torch; pinbuddy.pin_(torch.zeros(8))", check=False, **off).stderr
 
 
+def one_copy(*options: str) -> str:
+    """What the example says."""
+    command = [forking(), EXAMPLE, *options]
+    return subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
+
+
 @pytest.mark.checkout("runs an example")
 def test_processes_that_map_one_file_hold_it_once():
-    command = [forking(), EXAMPLE, "--processes=3"]
-    said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
+    said = one_copy("--processes=3")
     assert said.count(": 64 MiB pinned in place, all bytes arrived") == 3
     assert said.splitlines()[-1] == "in all 192 MiB pinned, 64 MiB of memory"
 
@@ -266,8 +277,7 @@ def test_tensors_of_a_safetensors_file_are_parts_of_its_pinned_memory(tmp_path):
     text = json.dumps({"__metadata__": {"of": "a test"}} | header).encode()
     text += b" " * (-len(text) % 8)
     file.write_bytes(len(text).to_bytes(8, "little") + text + values.tobytes() + b"\x80\x3f" * 3)
-    command = [forking(), EXAMPLE, "--processes=2", f"--file={file}"]
-    said = subprocess.run(command, env=environment(PINBUDDY_SIM_LOCK=0), capture_output=True, text=True, check=True, timeout=120).stdout
+    said = one_copy("--processes=2", f"--file={file}")
     assert said.count("all bytes arrived") == said.count("; 3 of 3 tensors pinned") == 2
     sys.path.insert(0, str(EXAMPLE.parent))
     tensors = importlib.import_module("one_copy").tensors_of(torch.from_numpy(numpy.fromfile(file, dtype=numpy.uint8)))

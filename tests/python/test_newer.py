@@ -9,11 +9,14 @@ ahead), so that all counters can be compared.
 import ctypes
 import itertools
 import json
+import os
+import random
 import sys
 
 import forked
 import torch
 from program import MIB, answer, host_stats, pinned, refused, use_gpu
+from program import forked as in_a_child
 from release import COUNTS_WHAT_IS_ACTIVE, from_minor
 
 AS_STOCK = {"BUDDY_WARMUP": "off", "BUDDY_GROWTH": "exact"}
@@ -106,6 +109,45 @@ def cached_up_to_a_limit(size):
     return seen
 
 
+@subject(from_minor(13))
+def limits_of_rounding_that_change_while_blocks_are_cached(_):
+    """Whatever the rounding is now, blocks cached before serve as in stock's lists."""
+    limit = lambda megabytes: torch._C._accelerator_setAllocatorSettings(f"pinned_max_round_threshold_mb:{megabytes}")
+    one = lambda size: torch.empty(size, dtype=torch.uint8, pin_memory=True)
+    calls = []
+    for _ in range(3):
+        limit(64)
+        [one(1 << power) for power in range(9, 21)]
+        limit(0)
+        [one((1 << power) - 8) for power in range(9, 21)] + [one(3000)]
+        limit(64)
+        one(3000)
+        calls.append(counts()["num_host_alloc"])
+    limit(1 << 20)
+    return calls
+
+
+@subject(from_minor(14))
+def history_below_the_threshold_whenever_it_is_recorded(_):
+    """With no free of a block that was freed before."""
+    draw = random.Random(1)
+    seen, held, recording = [], [], False
+    for _ in range(400):
+        what = draw.random()
+        if what < 0.05:
+            if recording:
+                seen += torch.cuda.memory._snapshot()["host_traces"]
+            recording = not recording
+            torch.cuda.memory._record_memory_history("all" if recording else None, record_pinned_host_memory=recording)
+        elif what < 0.55 or not held:
+            held.append(torch.empty(2 ** draw.randint(8, 16), dtype=torch.uint8, pin_memory=True))
+        else:
+            held.pop(draw.randrange(len(held)))
+    torch.cuda.memory._record_memory_history(None)
+    assert len(seen) > 50
+    return [[entry["action"], entry["size"]] for entry in seen]
+
+
 def capture(pool, used, deleted, size):
     """A capture in which a block is allocated, used and maybe deleted: the block's pool."""
     graph = torch.cuda.CUDAGraph()
@@ -167,6 +209,17 @@ def requests_that_are_refused(_):
     errors = [refusal(lambda n=n: torch.empty(n, dtype=torch.uint8, pin_memory=True)) for n in too_much]
     after = pinned(8)
     return [[it.is_pinned() for it in empty], errors, after.is_pinned()]
+
+
+@subject()
+def what_a_child_that_pins_is_told(size):
+    """CUDA does not work in a forked child."""
+    kept, (reading, writing) = pinned(size), os.pipe()
+
+    def child():
+        os.write(writing, refusal(lambda: pinned(size)).encode())
+
+    return [in_a_child(child), os.read(reading, 1000).decode(), kept.is_pinned()]
 
 
 @subject()

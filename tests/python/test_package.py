@@ -50,11 +50,14 @@ def test_segments_show_where_a_tensors_block_lies_and_active_and_idle_make_up_wh
 
 
 @pytest.mark.release
-def test_the_data_have_the_shapes_that_the_types_promise(torch, pinned):
+def test_the_data_have_the_shapes_that_the_types_promise_and_document(torch, pinned):
     live = pinned(8 * MIB)
     for function in (pinbuddy.stats, pinbuddy.segments, pinbuddy.config):
         fits(function(), typing.get_type_hints(function)["return"], function.__name__)
     del live
+    assert (Path(pinbuddy.__file__).parent / "py.typed").exists()
+    shapes = [it for it in vars(_types).values() if typing.is_typeddict(it)]
+    assert len(shapes) > 5 and all(it.__doc__ for it in shapes)
 
 
 def fits(value, kind, name: str) -> None:
@@ -102,13 +105,6 @@ def test_a_file_name_with_a_zero_is_refused_as_open_refuses_it(name):
     for use in (lambda: open(name), lambda: start(name), lambda: enable(plan=name), lambda: enable(trace=name)):
         with pytest.raises(ValueError, match="embedded null"):
             use()
-
-
-@pytest.mark.release
-def test_the_package_is_marked_as_typed_and_documents_its_types():
-    assert (Path(pinbuddy.__file__).parent / "py.typed").exists()
-    shapes = [it for it in vars(_types).values() if typing.is_typeddict(it)]
-    assert len(shapes) > 5 and all(it.__doc__ for it in shapes)
 
 
 test_calls_of_the_package = answers({
@@ -193,7 +189,7 @@ def test_the_table_in_the_documentation_is_what_people_read():
     assert _summary.summary(STATS) == table
 
 
-def test_a_plan_has_a_row_and_its_regions_are_counted():
+def test_a_plan_and_the_devices_of_a_node_have_a_row_where_they_are():
     counts = {"pinned": True, "hits": 987, "misses": 3, "unplanned": 10, "borrowed": 0}
     counts |= {"drift": 2, "resyncs": 1, "given_up": 1}
     segments = [segment("planned", GIB, 0, 0), *STATS["segments"]]
@@ -205,9 +201,6 @@ def test_a_plan_has_a_row_and_its_regions_are_counted():
     assert "1 time back in step, 1 time given up" in text
     nothing = dict.fromkeys(counts, 0) | {"pinned": False}
     assert cells(_summary.summary(STATS | {"plan": nothing}), "Plan") == ["no request yet"]
-
-
-def test_memory_for_the_devices_of_a_node_has_a_row_where_nodes_are_told_apart():
     parts = [("large", 2, 1, 0), ("idle", 1, 1, 1), ("small", 4, 3, 0), ("idle", 1, 1, None)]
     segments = [segment(kind, size * GIB, free * GIB, free * GIB, home=node) for kind, size, free, node in parts]
     (row,) = cells(_summary.summary(STATS | {"segments": segments}), "For devices on")
@@ -237,14 +230,11 @@ def cells(summary: str, label: str) -> list[str]:
     return [it.strip() for it in line.strip("|").split("|")][1:]
 
 
-def test_idle_segments_are_not_fragmented_and_dedicated_regions_do_not_count():
+def test_sizes_read_as_people_say_them_and_idle_and_dedicated_segments_are_not_fragmented():
     idle = [segment("idle", GIB, GIB, GIB)] * 3
     dedicated = segment("dedicated", 2 * GIB, 2 * GIB, 0)
     assert [_summary.fragmentation(it) for it in ([], [dedicated], [*idle, dedicated])] == [0, 0, 0]
     assert _summary.fragmentation([segment("large", GIB, 64 * MIB, 16 * MIB)]) == 0.75
-
-
-def test_sizes_read_as_people_say_them():
     for size, text in [
         (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (135_790_592, "129.5 MiB"), (GIB - 1, "1.0 GiB"), (1536 * GIB, "1.5 TiB"),
         (1 << 60, "1024.0 PiB"),
@@ -252,19 +242,19 @@ def test_sizes_read_as_people_say_them():
         assert _summary.size_text(size).rstrip() == text
 
 
-def warm_up(mode: str, phase: str, pinned: int, owed: int) -> dict:
-    return {"warm_up": {"mode": mode, "phase": phase, "pinned": pinned, "owed": owed, "stopped": None}}
-
-
-@pytest.mark.parametrize("stats, label, text", [
-    (warm_up("off", "cold", 0, 8), "Warm-up", "off: nothing is pinned ahead, unless by warm_up()"),
-    (warm_up("sync", "cold", 0, 1), "Warm-up", "sync, cold: 0 segments pinned, 1 owed"),
-    (warm_up("background", "done", 1, 0), "Warm-up", "background, done: 1 segment pinned"),
-    ({"budget": {"bytes": (1 << 64) - 1, "why": "since no limit is known"}}, "Budget", "none, since no limit is known"),
-    ({"budget": None}, "Budget", "decided when something is first pinned"),
-])
-def test_it_is_put_in_words(stats, label, text):
-    assert cells(_summary.summary(STATS | stats), label) == [text]
+def test_the_warm_up_and_the_budget_are_put_in_words():
+    for mode, phase, done, owed, text in [
+        ("off", "cold", 0, 8, "off: nothing is pinned ahead, unless by warm_up()"),
+        ("sync", "cold", 0, 1, "sync, cold: 0 segments pinned, 1 owed"),
+        ("background", "done", 1, 0, "background, done: 1 segment pinned"),
+    ]:
+        warm_up = {"mode": mode, "phase": phase, "pinned": done, "owed": owed, "stopped": None}
+        assert cells(_summary.summary(STATS | {"warm_up": warm_up}), "Warm-up") == [text]
+    for budget, text in [
+        ({"bytes": (1 << 64) - 1, "why": "since no limit is known"}, "none, since no limit is known"),
+        (None, "decided when something is first pinned"),
+    ]:
+        assert cells(_summary.summary(STATS | {"budget": budget}), "Budget") == [text]
 
 
 @pytest.mark.parametrize("state", ["off", "retired", "forked", "on"])

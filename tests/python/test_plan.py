@@ -109,14 +109,14 @@ REPEAT = RECORDED.replace("SIZES", "(8, 24)")
 VARY = RECORDED.replace("SIZES", "(8 + _, 24 - _ * _ % 7)")
 
 
-@pytest.fixture
-def looks(run, plan):
-    """``looks(begin, seconds, recorded)``: what is pinned before CUDA is up, some time after it, and after
-    a request, in a run with the plan of `recorded`."""
-
-    def looks(begin, seconds, recorded=REPEAT):
-        plans.recorded(run, plan, recorded, **SETTINGS)
-        return run(f"""
+@pytest.mark.parametrize("recorded, is_used", [
+    pytest.param(REPEAT, True, marks=pytest.mark.release), (VARY, True), (REPEAT, False),
+], ids=["slots", "amounts", "no device in use"])
+def test_a_plan_is_pinned_before_the_first_request_if_a_device_is_in_use(run, plan, recorded, is_used):
+    plans.recorded(run, plan, recorded, **SETTINGS)
+    # A device that is used has a context.
+    begin, seconds = ("there = torch.zeros(8, device='cuda')", 60) if is_used else ("torch.cuda.init()", 0.5)
+    before, early, after = run(f"""
 def at_once():
     return pinbuddy.stats()["engine"]["pinned_bytes"]["current"]
 before = at_once()
@@ -127,20 +127,8 @@ early = at_once()
 block = pinned(24)
 answer(before, early, at_once())
 """, BUDDY_PLAN=str(plan), **SETTINGS).quiet.value
-
-    return looks
-
-
-@pytest.mark.parametrize("recorded", [pytest.param(REPEAT, marks=pytest.mark.release), VARY], ids=["slots", "amounts"])
-def test_a_plan_is_pinned_before_the_first_request(looks, recorded):
-    # It has a context then.
-    before, early, after = looks("there = torch.zeros(8, device='cuda')", 60, recorded)
-    assert before == 0 and early >= 32 << 20 and after == early
-
-
-def test_nothing_is_pinned_early_without_a_device_in_use(looks):
-    before, early, after = looks("torch.cuda.init()", 0.5)
-    assert (before, early) == (0, 0) and after > 0
+    assert before == 0
+    assert early >= 32 << 20 and after == early if is_used else early == 0 < after
 
 
 def test_it_is_pinned_for_the_device_that_the_program_uses(run, plan):

@@ -107,12 +107,6 @@ def test_who_asks_before_the_library_is_loaded_is_answered_by_it_afterwards(run)
     assert run(program, TORCH_DEVICE_BACKEND_AUTOLOAD="0").value == [False, None, True]
 
 
-def test_a_torch_without_cuda_is_nothing_to_warn_of(tmp_path):
-    (tmp_path / "version.py").write_text("__version__ = '2.15.0+cpu'\ncuda: Optional[str] = None\n")
-    match = _match.of_folder(tmp_path)
-    assert match.library is None and match.expected and "has no CUDA" in match.why
-
-
 def test_a_closed_standard_error_is_no_reason_to_fail(run, tmp_path):
     SPOILT["version"](copy(tmp_path))
     program = """
@@ -168,7 +162,7 @@ def test_other_layouts(tmp_path, monkeypatch, kind):
     assert f"{header} is not the one of the official torch" in _match.of_import(there).why
 
 
-def test_an_unpacked_libtorch_is_known_by_its_version_and_header(tmp_path):
+def test_an_unpacked_libtorch_is_known_by_its_version_and_header_and_one_without_cuda_is_nothing_to_warn_of(tmp_path):
     import torch
 
     headers_in(tmp_path / "include")
@@ -179,6 +173,9 @@ def test_an_unpacked_libtorch_is_known_by_its_version_and_header(tmp_path):
     assert _match.of_folder(tmp_path).expected
     (tmp_path / "build-version").unlink()
     assert "neither a version.py" in _match.of_folder(tmp_path).why
+    (tmp_path / "version.py").write_text("__version__ = '2.15.0+cpu'\ncuda: Optional[str] = None\n")
+    match = _match.of_folder(tmp_path)
+    assert match.library is None and match.expected and "has no CUDA" in match.why
 
 
 @pytest.mark.parametrize("kind, variables, why, to_do", [
@@ -196,14 +193,10 @@ def test_the_doctor_names_what_is_wrong(tmp_path, kind, variables, why, to_do):
     assert re.search(why, said["why"]) and re.search(to_do, said["to_do"]), said
 
 
-def test_the_doctor_names_a_zip_file(tmp_path):
-    copy(tmp_path / "it")
-    said = report(PYTHONPATH=shutil.make_archive(tmp_path / "it", "zip", tmp_path / "it"))
-    assert "lies in a zip file" in said["why"] and said["fits"], said
-
-
-def test_the_doctor_without_an_entry_point_and_without_torch(run, tmp_path):
+def test_the_doctor_names_a_zip_file_and_where_there_is_no_entry_point_or_no_torch(run, tmp_path):
     copy(tmp_path)
+    said = report(PYTHONPATH=shutil.make_archive(tmp_path / "it", "zip", tmp_path))
+    assert "lies in a zip file" in said["why"] and said["fits"], said
     (next(tmp_path.glob("*.dist-info")) / "entry_points.txt").write_text("")
     # -S: ignores installed packages and their entry points.
     program = """

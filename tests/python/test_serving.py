@@ -26,27 +26,20 @@ def test_the_threshold_is_the_smallest_request_of_the_engine(torch, pinned):
     assert pinbuddy.stats()["engine"]["hits"] == before + 1
 
 
-def test_an_exact_fit_wastes_nothing(torch, pinned):
+def test_blocks_fit_exactly_and_those_that_are_freed_merge_and_serve_again_without_a_pin(torch, pinned):
     """Stock would round each request of 9.1 MiB up to 16 MiB."""
-    size = 9 * MIB + 100_000
-    pinbuddy.warm_up(wait=True)
-    blocks = len(pinbuddy.stats()["segments"])
-    tensors = [pinned(size) for _ in range(blocks * (BLOCK_MB * MIB // size))]
-    engine = pinbuddy.stats()["engine"]
-    assert engine["pinned_bytes"]["current"] == blocks * BLOCK_MB * MIB
-    assert engine["active_bytes"]["current"] - size * len(tensors) < 4096 * len(tensors)
-
-
-def test_blocks_that_are_freed_merge_and_serve_again_without_a_pin(torch, pinned):
     def fill(size):
-        return [pinned(size) for _ in range(BLOCKS * (BLOCK_MB * MIB // size))]
+        tensors = [pinned(size) for _ in range(BLOCKS * (BLOCK_MB * MIB // size))]
+        engine = pinbuddy.stats()["engine"]
+        assert engine["pinned_bytes"]["current"] == BLOCKS * BLOCK_MB * MIB
+        assert engine["active_bytes"]["current"] - size * len(tensors) < 4096 * len(tensors)
 
     pinbuddy.warm_up(wait=True)
     fill(BLOCK_MB * MIB)
-    calls = torch.cuda.host_memory_stats()["num_host_alloc"]
-    for size in (4 * MIB, 16 * MIB, 3 * MIB + 4096, BLOCK_MB * MIB):
-        del fill(size)[:]
-    assert torch.cuda.host_memory_stats()["num_host_alloc"] == calls
+    calls = host_stats()["num_host_alloc"]
+    for size in (4 * MIB, 16 * MIB, 9 * MIB + 100_000, 3 * MIB + 4096, BLOCK_MB * MIB):
+        fill(size)
+    assert host_stats()["num_host_alloc"] == calls
 
 
 def test_many_sizes_hold_their_own_data(torch, pinned):

@@ -112,13 +112,9 @@ def read_until(terminal: int, enough, within: float = 60) -> str:
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tensorboard_stats.py"
 
 
-def test_the_example_says_what_to_install_where_tensorboard_is_not(run):
+def test_the_example_logs_each_step_and_says_what_to_install_where_tensorboard_is_not(run):
     outcome = run('import sys; sys.modules["tensorboard"] = None; ' + forked.program([str(EXAMPLE)]), check=False)
-    assert outcome.returncode == 1 and "pip install tensorboard" in outcome.stderr
-    assert "Traceback" not in outcome.stderr
-
-
-def test_the_example_logs_each_step(run):
+    assert outcome.returncode == 1 and "pip install tensorboard" in outcome.stderr and "Traceback" not in outcome.stderr
     program = """
 from program import *
 import types

@@ -68,7 +68,9 @@ os.kill(os.getpid(), 9)
     assert 20 <= len(events) <= 220 and set(ops(events)) == {("alloc",)}
 
 
-def test_starting_and_stopping_again_and_again(run, tmp_path):
+def test_starting_and_stopping_again_and_again_and_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
+    run("pinbuddy.iteration()\n", BUDDY_TRACE=str(tmp_path / "trace"))
+    assert list(tmp_path.iterdir()) == []
     assert run(f"""
 folder = {str(tmp_path)!r}
 older = [pinned(1), torch.empty(10, pin_memory=True)]
@@ -109,11 +111,6 @@ answer(statuses)
     assert outcome.value == [[0, 0, 0]], outcome.stderr
     assert ops(events, "bytes")[:4] == [("alloc", 2 << 20), ("alloc", 10), ("alloc", 20), ("free",)]
     assert not (tmp_path / "child").exists()
-
-
-def test_a_program_that_pins_nothing_makes_no_file(run, tmp_path):
-    run("pinbuddy.iteration()\n", BUDDY_TRACE=str(tmp_path / "trace"))
-    assert list(tmp_path.iterdir()) == []
 
 
 # A pin takes 4 ms a MiB at least.

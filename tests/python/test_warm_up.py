@@ -56,18 +56,15 @@ def test_the_first_block_comes_as_soon_as_stocks_while_the_warm_up_goes_on(run):
 USES = "on_device = torch.zeros(8, device='cuda')"
 
 
-@pytest.mark.parametrize(
-    "uses, act",
-    [
-        # The warm-up's thread starts on device 0.
-        ("", "pinbuddy.warm_up(wait=True)"),
-        (USES, "pinbuddy.warm_up(wait=True)"),
-        (USES, "first = pinned(8); until(lambda: warm_up()['phase'] == 'done')"),
-        # So do others. What the warm-up's thread pins during a clear it unpins.
-        (USES, "pinbuddy.warm_up(wait=True); together(pinbuddy.empty_cache)"),
-        (USES, "pinbuddy.warm_up(); until(lambda: sim()['pins']); pinbuddy.empty_cache(); until(lambda: warm_up()['phase'] != 'running')"),
-    ],
-)
+@pytest.mark.parametrize("uses, act", [
+    # The warm-up's thread starts on device 0.
+    ("", "pinbuddy.warm_up(wait=True)"),
+    (USES, "pinbuddy.warm_up(wait=True)"),
+    (USES, "first = pinned(8); until(lambda: warm_up()['phase'] == 'done')"),
+    # So do others. What the warm-up's thread pins during a clear it unpins.
+    (USES, "pinbuddy.warm_up(wait=True); together(pinbuddy.empty_cache)"),
+    (USES, "pinbuddy.warm_up(); until(lambda: sim()['pins']); pinbuddy.empty_cache(); until(lambda: warm_up()['phase'] != 'running')"),
+])
 def test_no_context_is_made_on_a_device_that_the_process_does_not_use(run, uses, act):
     before, after = run(f"""
         torch.cuda.set_device(2)
