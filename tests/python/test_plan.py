@@ -91,6 +91,21 @@ def test_a_block_waits_for_its_streams(run, plan):
         """, BUDDY_PLAN=str(plan)).value == [[{"offset": 0, "bytes": 4 * MIB, "state": "live"}], 1, 4 * MIB, True]
 
 
+def test_a_request_rather_waits_for_a_stream_than_pins_beside_a_plan(run, plan):
+    plans.write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]])
+    assert run("""
+        there, back = (torch.empty(512 << 20, dtype=torch.uint8, device="cuda") for _ in range(2))
+        block = pinned(8)
+        at = block.data_ptr()
+        back.copy_(there, non_blocking=True)
+        copy = block.to("cuda", non_blocking=True)
+        del block
+        pending = pinbuddy.stats()["engine"]["pending_bytes"]["current"]
+        again = pinned(8).data_ptr() == at
+        answer(pending, again, torch.cuda.host_memory_stats()["num_host_alloc"])
+        """, BUDDY_PLAN=str(plan), PINBUDDY_SIM_PIN_MS_PER_GB="200000").value == [8 * MIB, True, 1]
+
+
 @pytest.mark.timing
 def test_a_planned_pair_is_faster_than_stocks(torch_folders, plan):
     plans.write(plan, [8 * MIB], [[8 * MIB, 0, 0]], [[0]])
