@@ -180,7 +180,7 @@ pub trait Completions: fmt::Debug + Send + Sync {
 
     /// The same by a thread of ours, of which the program and its captures notice nothing.
     fn reap_behind(&self) {
-        let _whole = self.reap();
+        self.reap();
     }
 
     /// The calling thread begins to wait for the driver in a call of the program's: a request, or one that gives memory

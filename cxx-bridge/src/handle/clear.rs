@@ -34,7 +34,7 @@ impl<M: Memory> Handle<M> {
         self.cell
             .guarded(|| {
                 drop(self.cell.provisioner()?);
-                let _whole = self.completions.reap();
+                self.completions.reap();
                 let planned = self.idle_plan_bytes();
                 let left = self.pinner.capacity.free().map(|it| it.saturating_add(planned));
                 let (idle, unpinning) = {

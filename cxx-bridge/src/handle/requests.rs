@@ -70,19 +70,18 @@ impl<M: Memory> Handle<M> {
     }
 
     #[cold]
-    fn provide(&'static self, want: Want, first: Step) -> Option<Grant> {
+    fn provide(&'static self, mut want: Want, first: Step) -> Option<Grant> {
         if let Step::PassThrough { why: None, unpin } = &first
             && unpin.is_empty()
         {
             return None;
         }
-        let mut want = want;
         let grant = self.lead(&mut want, first);
         if grant.is_some()
             && want.is_polling()
             && let Some(mut provisioner) = self.cell.provisioner()
         {
-            provisioner.served(&want);
+            provisioner.was_worth_waiting();
         }
         // Only now that the request has its block, so that the worker does not compete with it.
         self.hire();
@@ -114,13 +113,11 @@ impl<M: Memory> Handle<M> {
                 Answer::ToDo(Step::Reap) => _ = self.completions.reap(),
                 Answer::ToDo(Step::Poll) => {
                     steps -= 1;
-                    match self.looks_again() {
-                        true => {
-                            if let Some(grant) = self.borrow(want.bytes()) {
-                                return Some(grant);
-                            }
-                        }
-                        false => want.impatient(),
+                    if !self.looks_again() {
+                        want.impatient();
+                    }
+                    if let Some(grant) = self.borrow(want.bytes()) {
+                        return Some(grant);
                     }
                 }
                 Answer::ToDo(Step::WarmUp) => self.warm_up_here(),
@@ -161,7 +158,7 @@ impl<M: Memory> Handle<M> {
     /// released that can be.
     fn borrow_instead(&self, want: &Want, answer: &mut Answer) -> Option<Grant> {
         self.planned.as_ref()?;
-        let _whole = self.completions.reap();
+        self.completions.reap();
         let grant = self.borrow(want.bytes())?;
         if let Answer::ToDo(Step::PassThrough { unpin, .. }) = answer {
             self.unpin_all(std::mem::take(unpin));

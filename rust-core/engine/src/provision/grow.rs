@@ -1,7 +1,7 @@
 //! How a request that misses gets a block.
 //!
-//! In this order: blocks whose events are complete; beside a plan, those whose events soon are; a pin under way that ends soon; a pin of its own,
-//! before which idle regions are unpinned if the allowance or the budget asks for it; and, when that is
+//! In this order: blocks whose events are complete; beside a plan, those whose events soon are; a pin under way that ends
+//! soon; a pin of its own, before which idle regions are unpinned if the allowance or the budget asks for it; and, when that is
 //! refused, the last resorts (`resort`).
 
 use std::time::Duration;

@@ -6,9 +6,9 @@
 //! budget leaves and the outcome of each pin go in; nothing here pins, waits or reads a clock. So the
 //! bridge carries the decisions out in a process, and a replay in simulated time.
 //!
-//! Invariants: a request waits for another's pin once, and for at most half of what its own pin would take, and for streams only
-//! beside a plan (`patience`); the worker pauses while a request pins. Beyond what the user asked to have ready, no more is pinned than the
-//! *allowance*, unless live blocks are so scattered that no region is idle. It is the largest set in use and nearly half of
+//! Invariants: a request waits for another's pin once, and for at most half of what its own pin would take; for streams it waits
+//! only beside a plan (`patience`); the worker pauses while a request pins. Beyond what the user asked to have ready, no more is
+//! pinned than the *allowance*, unless live blocks are so scattered that no region is idle. It is the largest set in use and nearly half of
 //! it, or for small sets 64 MiB and a fifth, but no more than a fifth and half a segment; or what stock would have pinned.
 //! With exact growth it is the largest set and a twentieth. Sets, and what stock would have pinned, are those of each home,
 //! added up.
@@ -165,11 +165,9 @@ impl Provisioner {
         self.paces.learn(Who::Worker, bytes, took, true);
     }
 
-    /// This request has a block. If it has waited for a stream, that was worth it.
-    pub fn served(&mut self, want: &Want) {
-        if want.is_polling() {
-            self.patience.was_worth_it();
-        }
+    /// A request that waited for streams has its block.
+    pub fn was_worth_waiting(&mut self) {
+        self.patience.was_worth_it();
     }
 
     /// Whether the first step of a request may be a pin; else it needs neither the time nor what the budget leaves.
