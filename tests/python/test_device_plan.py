@@ -102,6 +102,27 @@ def test_what_differs_is_served_beside_the_plan(run, plan, changes):
     assert other["reserved"] <= 1.25 * stock["reserved"], (other, stock["reserved"])
 
 
+@pytest.mark.parametrize("edit", [{"BATCH": "2"}, {"BATCH": "8"}, {"LAYERS": "3"}])
+def test_an_edited_program_reserves_what_stock_does_and_is_told(run, plan, edit):
+    program = """
+    batch, layers = (int(os.environ.get(name, 4)) for name in ("BATCH", "LAYERS"))
+    weights = [block(11 + layer) for layer in range(layers) for _ in range(4)]
+    def step():
+        live = [block(batch * (5 + at)) for at in range(3 * layers)]
+        while live:
+            block(batch * 7)
+            live.pop()
+    for _ in range(8):
+        step()
+    print(json.dumps(torch.cuda.max_memory_reserved() >> 20))
+    """
+    recorded(run, plan, program)
+    planned = run(program, BUDDY_DEVICE_PLAN=str(plan), **edit)
+    assert "does not fit this program: it had a place for" in planned.stderr
+    # A layer less leaves its part of the weights' region.
+    assert planned.value <= run(program, **edit).value + 60
+
+
 def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
     program = """
     def step():

@@ -87,7 +87,7 @@ pub struct Counts {
     pub hits: u64,
     /// Served with what was idle.
     pub borrowed: u64,
-    /// Bytes of all regions that were planned.
+    /// Bytes of all planned regions that were there.
     pub planned_bytes: u64,
 }
 
@@ -130,7 +130,7 @@ impl Planned {
         slots.fold(Counts::default(), |all, it| Counts {
             hits: all.hits + it.counts().hits,
             borrowed: all.borrowed + it.counts().borrowed,
-            planned_bytes: all.planned_bytes + it.lengths().iter().sum::<usize>() as u64,
+            planned_bytes: all.planned_bytes + it.were_there() as u64,
         })
     }
 

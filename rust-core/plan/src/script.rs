@@ -260,6 +260,7 @@ fn place(task: Task<'_>, group: &Group, spans: &Spans<'_>, base: u64, apart: boo
         let sizes = early.iter().map(|it| request(it).bytes());
         let places: Vec<(u64, u64)> = all.zip(sizes.chain(spans.sizes())).collect();
         walls.extend(clears::pools(record, &early, |it| spans.keeps(it), &places));
+        walls.extend(clears::states(record, &early, spans, &places));
     }
     Places { early: early.into_iter().zip(offsets).collect(), again, end: placed.end, bound: placed.bound, walls }
 }

@@ -280,5 +280,6 @@ fn a_plan_that_is_too_much_for_a_run_is_told_from_one_that_is_not() {
         }
     }
     println!("{lose} {found} {wrong}");
-    assert!(lose >= 60 && found * 20 >= lose * 19 && wrong * 60 <= fate.runs, "{lose} {found} {wrong}");
+    // 79 of 120 while an edited program took all regions.
+    assert!((50..=66).contains(&lose) && found * 20 >= lose * 19 && wrong * 60 <= fate.runs, "{lose} {found} {wrong}");
 }

@@ -64,6 +64,11 @@ impl Doubt {
         Self { edits, spent: 0, matches: 0, unplanned: 0, replaces }
     }
 
+    /// How many edits there were at least since it began.
+    pub(crate) fn edits(&self) -> u8 {
+        self.spent
+    }
+
     /// A request comes; `alike` has a bit for each step of the band, from `-REACH` on: whether it is like the request.
     pub(crate) fn ask(&mut self, alike: u32) -> Verdict {
         // One step further at each end, since steps are one ahead of those that they follow.

@@ -19,6 +19,8 @@ pub(crate) struct Drift {
     given_up: bool,
     lost: u64,
     times_given_up: u64,
+    /// The most edits of a doubt.
+    edits: u8,
 }
 
 impl Drift {
@@ -29,7 +31,7 @@ impl Drift {
             true => steps.saturating_mul(TIMES).max(FEWEST),
             false => u32::MAX,
         };
-        Self { unplanned: 0, most, given_up: false, lost: 0, times_given_up: 0 }
+        Self { unplanned: 0, most, given_up: false, lost: 0, times_given_up: 0, edits: 0 }
     }
 
     /// A request while the lane was not sure of its place.
@@ -42,6 +44,16 @@ impl Drift {
             self.given_up = true;
             self.times_given_up += 1;
         }
+    }
+
+    /// Since the lane was sure of its place last, there were so many edits.
+    pub(crate) fn doubted(&mut self, edits: u8) {
+        self.edits = self.edits.max(edits);
+    }
+
+    /// The most of them.
+    pub(crate) fn edits(&self) -> u8 {
+        self.edits
     }
 
     /// The lane does not know its place any more.

@@ -314,6 +314,7 @@ impl Course {
             return self.find(live);
         };
         let verdict = doubt.ask(self.alike(bytes, -REACH, BAND));
+        self.drift.doubted(doubt.edits());
         let step = verdict.step.and_then(|distance| self.at_distance(distance));
         // At the end of a lane without a period there is no step behind the last one.
         self.at = self.at_distance(verdict.moved).unwrap_or(self.steps.len());
@@ -392,6 +393,7 @@ impl Course {
     }
 }
 
+pub(crate) mod edited;
 mod rest;
 #[cfg(test)]
 mod tests;

@@ -115,6 +115,8 @@ enum State {
 pub struct Slots {
     /// Where each region lies; `None` if it does not.
     bases: Vec<Option<usize>>,
+    /// Which regions lay somewhere once.
+    was_there: Vec<bool>,
     lengths: Vec<usize>,
     places: Vec<Place>,
     /// Of each slot, where lanes learn; else none.
@@ -140,6 +142,8 @@ pub struct Slots {
     /// Of the last request, if it got no slot.
     refused: Option<Refused>,
     once: Option<Once>,
+    /// Where lanes learn: the program did otherwise before it needed a region for the first time.
+    is_edited: bool,
     /// Of all lanes.
     fit: Fit,
     counts: Counts,
@@ -203,6 +207,7 @@ impl Slots {
         Ok(Self {
             by_begin,
             bases: vec![None; layout.regions.len()],
+            was_there: vec![false; layout.regions.len()],
             lengths: layout.regions.clone(),
             courses: layout.lanes.iter().map(course).collect(),
             clears: layout.lanes.iter().map(|it| it.clears.clone()).collect(),
@@ -219,6 +224,7 @@ impl Slots {
             awaited: HashMap::new(),
             refused: None,
             once: layout.comes_once().then(Once::default),
+            is_edited: false,
             fit: Fit::default(),
             counts: Counts::default(),
             cells,
@@ -374,5 +380,6 @@ impl Slots {
     /// The region lies at this address from now on.
     pub fn pinned(&mut self, region: usize, base: usize) {
         self.bases[region] = Some(base);
+        self.was_there[region] = true;
     }
 }

@@ -188,12 +188,13 @@ fn a_request_takes_no_cell_that_is_much_longer() {
 /// Else PyTorch's allocator has memory for it by the time that the region is taken.
 #[test]
 fn a_request_that_no_region_has_room_for_has_the_shortest_taken_that_is_not_there() {
-    let mut layout = steps(&[8]);
+    let mut layout = steps(&[8, 60]);
     layout.regions.extend([70 * GRANULE, 90 * GRANULE]);
     let mut slots = Slots::learning(&layout).unwrap();
     slots.pinned(0, BASE);
     slots.pinned(1, 2 * BASE);
     slots.request(0, 8 * GRANULE).unwrap();
+    slots.request(0, 60 * GRANULE).unwrap();
     let lend = |slots: &mut Slots, granules: usize| {
         assert_eq!(slots.request(0, granules * GRANULE), None);
         slots.lend(0, granules * GRANULE)
@@ -205,6 +206,44 @@ fn a_request_that_no_region_has_room_for_has_the_shortest_taken_that_is_not_ther
     assert_eq!(place.address, 3 * BASE);
     assert_eq!(lend(&mut slots, 60), Some(Lent::Needs(None, 3)));
     assert_eq!(lend(&mut slots, 91), None, "it is longer than all");
+    assert_eq!(lend(&mut slots, 61), None, "no step is so long");
+    assert_eq!(lend(&mut slots, 60), None, "the program was edited");
+}
+
+/// Weights have a region, and each iteration's blocks have one.
+#[test]
+fn a_program_that_was_edited_takes_no_region_that_never_was_there() {
+    let place = |granules, region, offset| Slot { region, ..slot(granules, offset) };
+    let mut layout = one(14, vec![slot(1, 0), slot(2, 1), slot(3, 3), slot(8, 6)], lane([0, 1, 2, 3], 4..8));
+    layout.slots.extend([place(4, 1, 0), place(5, 1, 4), place(6, 1, 9), place(7, 1, 15)]);
+    layout.regions.push(22 * GRANULE);
+    let after = |weights: &[usize], request: usize| {
+        let mut slots = Slots::learning(&layout).unwrap();
+        slots.pinned(0, BASE);
+        for granules in weights {
+            slots.request(0, granules * GRANULE);
+            slots.take_needed(granules * GRANULE);
+        }
+        slots.request(0, request * GRANULE);
+        slots.take_needed(request * GRANULE).map(|it| it.1)
+    };
+    assert_eq!(after(&[1, 2, 3, 8], 4), Some(1));
+    assert_eq!(after(&[1, 2, 9, 3, 8, 4, 5, 6, 7, 4], 5), Some(1), "one request more is no edit");
+    assert_eq!(after(&[1, 2, 9, 3, 8], 4), None, "but nothing is taken while the lane is in doubt");
+    assert_eq!(after(&[1, 2, 9, 9, 3, 8, 4, 5, 6, 7, 4], 5), None, "two are one");
+    assert_eq!(after(&[1, 2, 3, 8, 9, 10, 11, 12, 4, 5, 6, 7, 4], 5), None, "all of an iteration");
+}
+
+#[test]
+fn a_region_that_was_there_is_taken_again_whatever_the_program_does() {
+    let mut slots = learning(&steps(&ALIKE));
+    step(&mut slots, &ALIKE);
+    for granules in [20, 21, 22, 23] {
+        slots.request(0, granules * GRANULE);
+    }
+    assert_eq!(slots.take_idle().len(), 2);
+    assert_eq!(slots.request(0, 60 * GRANULE), None);
+    assert_eq!(slots.lend(0, 50 * GRANULE), Some(Lent::Needs(None, 1)));
 }
 
 /// A file of a few megabytes may say this. Without bounds it is learned from for an hour, and each request takes seconds.

@@ -28,6 +28,16 @@ fn request(plan: &StreamPlan) -> Result<usize, Step> {
     plan.request(&mut ask(4 * MIB - 1), Step::Peaks).map(|it| it.address)
 }
 
+/// Takes the second region for a request that has a place there; where that is.
+fn request_of_the_second_region(plan: &StreamPlan) -> usize {
+    let mut second = ask(4 * MIB);
+    assert_eq!(plan.request(&mut second, Step::Peaks), Err(Step::Reserve));
+    assert!(plan.begin_reserve());
+    plan.reserved(1, 2 * GIB, 12 * MIB, false);
+    plan.end_reserve(true);
+    plan.request(&mut second, Step::Peaks).unwrap().address
+}
+
 /// A plan whose first region is there, and a block in it.
 fn begun(device: i8) -> (StreamPlan, Place) {
     let plan = plan(device);
@@ -92,6 +102,9 @@ fn a_region_is_taken_with_the_first_request_that_has_a_place_there() {
 #[test]
 fn a_region_is_taken_with_a_request_that_finds_no_place_elsewhere() {
     let (plan, _) = begun(11);
+    let second = request_of_the_second_region(&plan);
+    plan.free(second).unwrap();
+    assert_eq!(plan.give_back(GiveBack::Cleared).len(), 1);
     let mut other = ask(7 * MIB);
     assert_eq!(plan.request(&mut other, Step::Peaks), Err(Step::Reserve));
     assert!(plan.begin_reserve() && plan.lacks(1));

@@ -57,7 +57,6 @@ pub(super) fn pools(
     kept: impl Fn(&Request) -> bool,
     places: &[(u64, u64)],
 ) -> Vec<u64> {
-    let is_cut = |at: u64| places.iter().any(|it| it.0 < at && at < it.0 + it.1);
     let mut pools: Vec<(u64, u64)> = Vec::new();
     let mut clears = record.clears.iter().copied().peekable();
     for (&number, &(offset, bytes)) in early.iter().zip(places) {
@@ -78,7 +77,24 @@ pub(super) fn pools(
     }
     pools.sort_unstable_by_key(|it| std::cmp::Reverse(*it));
     let offsets = pools.into_iter().map(|it| it.1);
-    offsets.filter(|it| !is_cut(*it)).take(MOST_POOLS).collect()
+    offsets.filter(|it| !is_cut(places, *it)).take(MOST_POOLS).collect()
+}
+
+/// Where on the line that begins which stays and is asked for after the first block that does not: an optimizer's states, behind
+/// weights. An edited program shows that it is one between the two, and does not take their region. `places` as above.
+pub(super) fn states(record: &Record, early: &[u32], spans: &Spans<'_>, places: &[(u64, u64)]) -> Option<u64> {
+    let request = |number: &u32| &record.requests[*number as usize];
+    let passing = early.iter().map(request).find(|it| !spans.keeps(it));
+    let first = passing.map_or(spans.first_begin(), |it| it.begin);
+    let kept = early.iter().zip(places);
+    let states = kept.filter(|(number, _)| spans.keeps(request(number)) && request(number).begin > first);
+    let begin = states.map(|it| it.1.0).min()?;
+    (!is_cut(places, begin)).then_some(begin)
+}
+
+/// Whether a place lies on both sides of this point.
+fn is_cut(places: &[(u64, u64)], at: u64) -> bool {
+    places.iter().any(|it| it.0 < at && at < it.0 + it.1)
 }
 
 /// Whether it is part of a pool: asked for behind a clear in the record's first half, and there for three quarters of the time from

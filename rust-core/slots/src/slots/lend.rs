@@ -79,8 +79,8 @@ impl Slots {
         let lane = (*self.lane_of.get(thread as usize)?)?;
         self.lend_idle(thread, lane, bytes).or_else(|| {
             let enough = self.missing().filter(|it| it.1 >= bytes);
-            let shortest = enough.min_by_key(|it| it.1);
-            shortest.map(|(region, _)| Lent::Needs(None, region))
+            let (region, _) = enough.min_by_key(|it| it.1)?;
+            self.may_take(region, lane, bytes).then_some(Lent::Needs(None, region))
         })
     }
 
@@ -109,6 +109,9 @@ impl Slots {
             let needed = Needed { lane, step, missed };
             let region = self.places[slot as usize].slot.region as usize;
             if self.bases[region].is_none() {
+                if !self.may_take(region, lane, bytes) {
+                    return None;
+                }
                 self.awaited.insert(slot, needed);
                 return Some(Lent::Needs(Some(slot), region));
             }

@@ -28,6 +28,12 @@ impl Slots {
         bases.filter_map(|(region, (base, &bytes))| base.is_none().then_some((region, bytes)))
     }
 
+    /// Bytes of all regions that lay somewhere once.
+    pub fn were_there(&self) -> usize {
+        let were_there = self.lengths.iter().zip(&self.was_there).filter(|it| *it.1);
+        were_there.map(|it| it.0).sum()
+    }
+
     /// The regions that are pinned, and their blocks by offset. O(slots).
     pub fn regions(&self) -> Vec<(Range<usize>, Vec<Part>)> {
         let mut parts: Vec<Vec<Part>> = vec![Vec::new(); self.bases.len()];
