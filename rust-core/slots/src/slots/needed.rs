@@ -39,16 +39,6 @@ impl Slots {
         Some(taken)
     }
 
-    /// Whether a region that is not there may be taken for a request of a lane, of so many bytes.
-    pub(super) fn may_take(&mut self, region: usize, lane: u32, bytes: usize) -> bool {
-        if self.serves.is_empty() || self.was_there[region] {
-            return true;
-        }
-        let program = self.courses[lane as usize].program(bytes);
-        self.is_edited |= program == Program::Edited;
-        !self.is_edited && program == Program::Planned
-    }
-
     /// The same of a request whose step is at hand: it is a hit after all.
     pub(super) fn serve(&mut self, needed: Needed) -> Option<Taken> {
         let Needed { lane, step, missed } = needed;
@@ -59,5 +49,18 @@ impl Slots {
             self.counts.unplanned -= 1;
         }
         Some(taken)
+    }
+
+    /// Whether a region that is not there may be taken for a request of a lane, of so many bytes.
+    pub(super) fn may_take(&mut self, region: usize, lane: u32, bytes: usize) -> bool {
+        if self.serves.is_empty() || self.was_there[region] {
+            return true;
+        }
+        if self.is_edited {
+            return false;
+        }
+        let program = self.courses[lane as usize].program(bytes);
+        self.is_edited = program == Program::Edited;
+        program == Program::Planned
     }
 }
