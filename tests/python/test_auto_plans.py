@@ -129,10 +129,10 @@ def test_a_device_plan_goes_after_two_runs_in_a_row_that_it_does_not_fit(start, 
     _, (line,) = start_shape(*other)
     assert "if it does not fit the next run either, it is removed, and the run after that is recorded" in line, line
     assert start_shape(*fits) == ("used", [])
-    # Of a third of the length, and before that a run that ended early.
-    assert start_shape(12, 20, 16, steps=10) == ("used", [])
-    _, (line,) = start_shape(12, 20, 16)
-    assert "its regions have 60 MiB, and PyTorch's own allocator would reserve 32 MiB for what they serve: if it does not" in line, line
+    # It goes on with what the first request asked for, and before that a run that ended early.
+    assert start_shape(36, 36, 36, steps=10) == ("used", [])
+    _, (line,) = start_shape(36, 36, 36)
+    assert "its regions have 60 MiB, and PyTorch's own allocator would reserve 36 MiB for what they serve: if it does not" in line, line
     state, (line,) = start_shape(*other)
     assert state == "used" and "the second run in a row that it does not fit: it is removed, and the next run is recorded" in line, line
     assert list(folder.iterdir()) == []
