@@ -65,6 +65,6 @@ fn a_plan_reserves_little_more_than_what_lives_at_once() {
         runs.map(|it| efficiency(of(it))).sum::<f64>() / all.len() as f64
     };
     let (plan, stock) = (changed(|it| &it.plan), changed(|it| &it.stock));
-    // It was 0.02 while a program that does otherwise before its first step, which these do and edited ones, took all regions.
+    // It was 0.02 while programs that differ before their first step, as these and edited ones do, took all regions.
     assert!(plan >= stock + 0.01, "{plan}, {stock}");
 }

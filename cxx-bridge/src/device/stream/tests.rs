@@ -28,25 +28,20 @@ fn request(plan: &StreamPlan) -> Result<usize, Step> {
     plan.request(&mut ask(4 * MIB - 1), Step::Peaks).map(|it| it.address)
 }
 
-/// Takes the second region for a request that has a place there; where that is.
-fn request_of_the_second_region(plan: &StreamPlan) -> usize {
-    let mut second = ask(4 * MIB);
-    assert_eq!(plan.request(&mut second, Step::Peaks), Err(Step::Reserve));
-    assert!(plan.begin_reserve());
-    plan.reserved(1, 2 * GIB, 12 * MIB, false);
-    plan.end_reserve(true);
-    plan.request(&mut second, Step::Peaks).unwrap().address
+/// The place of a request for which a region is taken, that is so long to PyTorch's allocator.
+fn taken(plan: &StreamPlan, region: usize, held: usize, bytes: usize) -> Place {
+    let mut ask = ask(bytes);
+    assert_eq!(plan.request(&mut ask, Step::Peaks), Err(Step::Reserve));
+    assert!(plan.begin_reserve() && plan.lacks(region) && !plan.lacks(1 - region));
+    plan.reserved(region, (region + 1) * GIB, held, held >= ask.oversize_from);
+    assert_eq!(plan.end_reserve(true), []);
+    plan.request(&mut ask, Step::Peaks).unwrap()
 }
 
 /// A plan whose first region is there, and a block in it.
 fn begun(device: i8) -> (StreamPlan, Place) {
     let plan = plan(device);
-    let mut first = ask(4 * MIB);
-    assert_eq!(plan.request(&mut first, Step::Peaks), Err(Step::Reserve));
-    assert!(plan.begin_reserve());
-    plan.reserved(0, GIB, 4 * MIB, false);
-    plan.end_reserve(true);
-    let held = plan.request(&mut first, Step::Peaks).unwrap();
+    let held = taken(&plan, 0, 4 * MIB, 4 * MIB);
     (plan, held)
 }
 
@@ -81,12 +76,7 @@ fn a_region_is_taken_with_the_first_request_that_has_a_place_there() {
     // Nothing is wanted yet.
     assert!(!plan.begin_reserve() && !plan.lacks(0) && !plan.lacks(1));
     for region in 0..2 {
-        let mut ask = ask(4 * MIB);
-        assert_eq!(plan.request(&mut ask, Step::Peaks), Err(Step::Reserve));
-        assert!(plan.begin_reserve() && plan.lacks(region) && !plan.lacks(1 - region));
-        plan.reserved(region, (region + 1) * GIB, 16 * MIB, true);
-        assert_eq!(plan.end_reserve(true), []);
-        let given = plan.request(&mut ask, Step::Peaks).unwrap();
+        let given = taken(&plan, region, 16 * MIB, 4 * MIB);
         assert_eq!(given.address, (region + 1) * GIB);
     }
     assert_eq!(plan.counts().0.misses, 0);
@@ -102,15 +92,10 @@ fn a_region_is_taken_with_the_first_request_that_has_a_place_there() {
 #[test]
 fn a_region_is_taken_with_a_request_that_finds_no_place_elsewhere() {
     let (plan, _) = begun(11);
-    let second = request_of_the_second_region(&plan);
-    plan.free(second).unwrap();
+    let second = taken(&plan, 1, 12 * MIB, 4 * MIB);
+    plan.free(second.address).unwrap();
     assert_eq!(plan.give_back(GiveBack::Cleared).len(), 1);
-    let mut other = ask(7 * MIB);
-    assert_eq!(plan.request(&mut other, Step::Peaks), Err(Step::Reserve));
-    assert!(plan.begin_reserve() && plan.lacks(1));
-    plan.reserved(1, 2 * GIB, 12 * MIB, false);
-    plan.end_reserve(true);
-    let given = plan.request(&mut other, Step::Peaks).unwrap();
+    let given = taken(&plan, 1, 12 * MIB, 7 * MIB);
     assert_eq!(given.address, 2 * GIB);
 }
 
