@@ -123,6 +123,21 @@ def test_an_edited_program_reserves_what_stock_does_and_is_told(run, plan, edit)
     assert planned.value <= run(program, **edit).value + 60
 
 
+@pytest.mark.parametrize("also", ["", "torch.cuda.reset_peak_memory_stats()", "with torch.cuda.use_mem_pool(torch.cuda.MemPool()): block(4)"])
+def test_the_end_tells_of_more_than_stock_would_reserve_unless_private_pools_hold_some(run, plan, also):
+    program = f"""
+    for step in range(30):
+        for mib in os.environ.get("SIZES", "36 90 48").split():
+            block(int(mib))
+        {also}
+    print(0)
+    """
+    recorded(run, plan, program)
+    said = run(program, BUDDY_DEVICE_PLAN=str(plan), SIZES="36 36 36").stderr
+    assert ("90 MiB were reserved for 36 MiB in use, about 39.6 MiB more than without it" in said) == ("pool" not in also), said
+    assert not run(program, BUDDY_DEVICE_PLAN=str(plan)).stderr
+
+
 def test_between_steps_all_but_what_stays_can_be_given_back(run, plan):
     program = """
     def step():

@@ -202,10 +202,10 @@ test_a_recorded_run_and_the_next_one = table.answers({
             return [[it["stream"], it["hits"], it["unplanned"]] for it in pinbuddy.stats()["device"] or []]
         before, reserved = counts(), torch.cuda.memory_reserved() >> 20
         # What is recorded has none of it.
-        longer = before and block(40)
+        longer = before and block(24)
         it = block(12)
     answer(before, counts(), before and [reserved, torch.cuda.memory_reserved() >> 20])
-    """, [[[], [], []], [[[1, 60, 0]], [[1, 61, 0]], [84, 124]]]),
+    """, [[[], [], []], [[[1, 60, 0]], [[1, 61, 0]], [84, 108]]]),
     "a child leaves its parent's plan alone": ("""
     for _ in range(40):
         kept = [block(mib) for mib in (3, 2)]

@@ -181,6 +181,7 @@ class DeviceAllocator final : public Planning {
   }
 
   void resetPeakStats(c10::DeviceIndex device) override {
+    keep_most(device);
     below_->resetPeakStats(device);
     streams_[device].peaks().reset();
     device_reset_peaks(device);
@@ -357,7 +358,7 @@ void install_device_allocator() {
   }
   device_memory::allocator.store(the_device_allocator);
   register_beside(below);
-  std::atexit(device_record_close);
+  std::atexit([] { the_device_allocator->close(); });
 }
 
 bool device_initialised() {

@@ -9,6 +9,7 @@ use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_slots::Served;
 
 use super::process::{on_record, planned, used_here};
+use super::tally::device_tally;
 use crate::log::{self, Bytes};
 use crate::plan::{Fate, Place};
 
@@ -49,9 +50,8 @@ pub(crate) fn device_record_close() {
     let _ = catch_unwind(|| judge(true, true));
 }
 
-/// Says once if the plan has served few of the requests that it may have places for; and at the end, if its regions were longer than
-/// what PyTorch's allocator would have reserved, as with a smaller batch. Of a whole run, it may fit. `is_sure`: a plan that the last
-/// run marked may be removed.
+/// Says once if the plan has served few of the requests that it may have places for; and at the end, if more was reserved than PyTorch's
+/// allocator would, as with a smaller batch. Of a whole run, it may fit. `is_sure`: a plan that the last run marked may be removed.
 fn judge(is_whole: bool, is_sure: bool) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some((plan, place)) = used_here() else {
@@ -82,16 +82,25 @@ fn few(Served { served, asked }: Served) -> String {
     format!("it had a place for {served} of {asked} requests. The others are PyTorch's, beside the plan's regions")
 }
 
-/// Why the plan costs more than it gains, if so. A run that ended before half of the recorded requests may have failed early.
+/// Why the plan costs more than it gains, if so: for what was in use, more was reserved than by PyTorch's allocator, were that as
+/// efficient as in the recorded run. A run that ended before half of the recorded requests may have failed early.
 fn too_much(plan: &DevicePlan, Served { asked, .. }: Served) -> Option<String> {
     let recorded: u64 = plan.plans.iter().map(|(_, plan)| plan.facts.requests).sum();
-    let regions: u64 = planned().map(|(_, plan)| plan.most()[0]).sum();
-    let without: u64 = planned().map(|(_, plan)| plan.most_without()).sum::<Option<u64>>()?;
-    let is_more = asked as u64 * 2 >= recorded && regions > without + allowance(without);
-    let [regions, without] = [regions, without].map(Bytes);
+    let mut devices: Vec<u32> = planned().map(|(it, _)| it.device).collect();
+    devices.dedup();
+    let all = devices.into_iter().map(|device| device_tally(device as i8).of_run());
+    let [in_use, reserved] = all.fold([0; 2], |sums, it| [0, 1].map(|at| sums[at] + it[at]));
+    let without = plan.without?.for_a_run(in_use);
+    let is_more = asked as u64 * 2 >= recorded && reserved > without + allowance(without);
     is_more.then(|| {
-        format!("its regions have {regions}, and PyTorch's own allocator would reserve {without} for what they serve")
+        let [in_use, reserved, more] = [in_use, reserved, reserved - without].map(Bytes);
+        format!("{reserved} were reserved for {in_use} in use, about {more} more than without it")
     })
+}
+
+/// Whether the end of the run asks what its devices had at most: in a process that uses a plan.
+pub(crate) fn device_judges() -> bool {
+    used_here().is_some()
 }
 
 /// Whether the text is this plan's.

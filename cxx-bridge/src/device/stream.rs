@@ -20,10 +20,8 @@ use crate::pending::PendingQueues;
 use crate::record::device::DeviceTrace;
 
 mod events;
-mod model;
 mod regions;
 
-use model::Model;
 use regions::Region;
 
 /// PyTorch counts blocks as whole numbers of so many bytes.
@@ -58,9 +56,6 @@ struct State {
     /// Those whose events are not recorded yet.
     deferred: VecDeque<usize>,
     counted: Counted,
-    /// What [`Counted::most`] was before its peaks began anew.
-    most: [u64; 2],
-    model: Model,
     /// Memory was short: so many requests are left to PyTorch's allocator before the regions are taken again.
     waits: usize,
     /// A request got memory here that was nowhere else: so do so many that follow.
@@ -83,8 +78,6 @@ enum Phase {
 struct Block {
     placed: Placed,
     length: Length,
-    /// Its number in the model.
-    in_model: Option<u32>,
     /// Other streams.
     uses: Vec<u64>,
     /// Events that are outstanding.
@@ -105,8 +98,6 @@ impl StreamPlan {
             freed: FxHashMap::default(),
             deferred: VecDeque::new(),
             counted: Counted::default(),
-            most: [0; 2],
-            model: Model::default(),
             waits: 0,
             borrows: 0,
             given_back: 0,
@@ -210,8 +201,7 @@ impl StreamPlan {
         if let Some(trace) = self.trace {
             trace.request(address, ask.rounded, self.stream, false);
         }
-        let in_model = state.model.came(bytes, &state.counted);
-        let block = Block { placed, length, in_model, uses: Vec::new(), events: 0 };
+        let block = Block { placed, length, uses: Vec::new(), events: 0 };
         state.live.insert(address, block);
         Place { address, bytes }
     }
@@ -247,7 +237,6 @@ impl StreamPlan {
         if let Some(trace) = self.trace {
             trace.done(block.placed.address);
         }
-        state.model.over(block.in_model);
         state.places.release(block.placed);
     }
 
@@ -275,7 +264,6 @@ impl StreamPlan {
 
     pub(crate) fn reset_peaks(&self) {
         let mut state = self.state.lock();
-        state.most = state.most();
         state.counted.0.iter_mut().for_each(Gauge::reset_peak);
     }
 
@@ -283,17 +271,6 @@ impl StreamPlan {
         let mut state = self.state.lock();
         let gauges = state.counted.0.iter_mut();
         gauges.for_each(Gauge::reset_accumulated);
-    }
-
-    /// The most bytes that regions had, and that blocks in them had, in the whole run.
-    pub(crate) fn most(&self) -> [u64; 2] {
-        self.state.lock().most()
-    }
-
-    /// What PyTorch's allocator would have reserved for the same requests, by those that were looked at; none if that is not known.
-    pub(crate) fn most_without(&self) -> Option<u64> {
-        let state = self.state.lock();
-        state.model.most(state.most()[1])
     }
 
     /// What the plan has counted, and how often regions were given back.
@@ -321,11 +298,6 @@ impl StreamPlan {
 }
 
 impl State {
-    fn most(&self) -> [u64; 2] {
-        let now = self.counted.most();
-        [0, 1].map(|it| self.most[it].max(now[it]))
-    }
-
     fn requests_of_an_iteration(&self) -> usize {
         self.places.turn().max(FEWEST)
     }

@@ -32,6 +32,8 @@ pub(crate) struct Tally {
     most: [AtomicI64; 3],
     /// Failures, retries and rejections that PyTorch's allocator counted of tries that are not the program's.
     forgiven: [AtomicU64; 3],
+    /// Of the whole run.
+    of_run: [AtomicI64; 2],
 }
 
 /// This device's; the first one's, for an index that names none.
@@ -60,6 +62,7 @@ impl Tally {
             planned: [const { AtomicI64::new(0) }; 3],
             most: [const { AtomicI64::new(UNKNOWN) }; 3],
             forgiven: [const { AtomicU64::new(0) }; 3],
+            of_run: [const { AtomicI64::new(0) }; 2],
         }
     }
 
@@ -102,6 +105,18 @@ impl Tally {
     /// What [`Self::forgive`] was told.
     pub(crate) fn forgiven(&self) -> [u64; 3] {
         [0, 1, 2].map(|kind| self.forgiven[kind].load(Relaxed))
+    }
+
+    /// Since its peaks began anew, the device has had so many bytes in use at most, and so many reserved.
+    pub(crate) fn had(&self, in_use: i64, reserved: i64) {
+        for (most, had) in self.of_run.iter().zip([in_use, reserved]) {
+            most.fetch_max(had, Relaxed);
+        }
+    }
+
+    /// The most of both that [`Self::had`] was told.
+    pub(super) fn of_run(&self) -> [u64; 2] {
+        [0, 1].map(|it| u64::try_from(self.of_run[it].load(Relaxed)).unwrap_or(0))
     }
 
     /// Sums begin anew.
@@ -172,11 +187,6 @@ impl Counted {
     pub(super) fn region_went(&mut self, region: Length) {
         self.remove(&region.of([REGIONS, REGION_BYTES, REGION_REQUESTED]));
         self.remove(&[(OVERSIZE_REGIONS, u64::from(region.is_oversize))]);
-    }
-
-    /// The most bytes of regions, and of blocks in them, since the peaks began anew.
-    pub(super) fn most(&self) -> [u64; 2] {
-        [REGION_BYTES, ACTIVE_BYTES].map(|it| self.0[it].peak)
     }
 
     /// The bytes of regions in no block.

@@ -5,7 +5,6 @@
 //!   torch     the allocator: rounding, best fit, splitting, merging, what is given back and when
 //!   ranges    expandable segments: a range of addresses for each stream and pool, mapped page by page
 //!   planned   a plan in front of the allocator, as in a run
-//!   rival     the allocator beside a stream's plan, for a run's first requests
 //!   replay    feeds events to a model and measures
 //! ```
 //!
@@ -22,10 +21,8 @@ mod blocks;
 pub mod planned;
 mod ranges;
 pub mod replay;
-mod rival;
 mod torch;
 
-pub use rival::{Rival, allowance};
 pub use torch::{SHARED, Torch};
 
 use std::fmt::Debug;
@@ -37,6 +34,14 @@ const MIB: u64 = 1 << 20;
 /// up to 1 MiB from segments of 2 MiB, in which shorter ones waste little, and a short block that lives for long would keep a
 /// large one from its place.
 pub const LENT_FROM: u64 = 1 << 18;
+
+/// What a run with a plan may reserve more than `without`: a segment of PyTorch's or three percent, whichever is more.
+#[must_use]
+pub const fn allowance(without: u64) -> u64 {
+    const PERCENT: u64 = 3;
+    let lost = without / 100 * PERCENT;
+    if lost > SHARED { lost } else { SHARED }
+}
 
 /// What a program does with device memory. A block's number may be used again once it is freed and complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,10 +16,10 @@ mod tests;
 mod trial;
 
 pub use pinbuddy_device::planned::asked_for;
-pub use pinbuddy_device::{Act, Kind, LENT_FROM, Rival, SHARED, allowance};
+pub use pinbuddy_device::{Act, Kind, LENT_FROM, SHARED, allowance};
 
 use crate::file::Plan;
-use crate::file::device::{DevicePlan, Stream};
+use crate::file::device::{DevicePlan, Stream, Without};
 use crate::replay::check_plan;
 use crate::script::{Options, Watch};
 use acts::{CLEAR, ITERATION, LEFT, Live, OVER, OneDevice, Packed, StreamRecord, most_and_whether_let_go};
@@ -347,9 +347,14 @@ impl DeviceRecord {
         }
         let mut plans: Vec<(Stream, Plan)> = Vec::new();
         let mut chosen = Vec::new();
+        let mut without = Without::default();
         for ((device, _), mut trial) in self.devices.iter().zip(best) {
             trial.refine();
             let (made, how) = trial.end();
+            if !made.is_empty() {
+                without.in_use += how.least;
+                without.reserved += how.without.of(self.behind.or(Some(Kind::Torch)));
+            }
             let named = |(number, plan)| (Stream::from((*device, number)), plan);
             plans.extend(made.into_iter().map(named));
             chosen.push((*device, how));
@@ -358,6 +363,7 @@ impl DeviceRecord {
         for (at, (_, plan)) in plans.iter_mut().enumerate() {
             plan.facts.requests = if at == 0 { self.planned as u64 } else { 0 };
         }
-        (DevicePlan { plans }, chosen)
+        let is_whole = !plans.is_empty() && !self.is_full();
+        (DevicePlan { plans, without: is_whole.then_some(without) }, chosen)
     }
 }

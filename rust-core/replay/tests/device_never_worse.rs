@@ -4,10 +4,10 @@
 use crate::device_programs::{Chance, Ddp, Program, ddp, drawn, mixed, program};
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use pinbuddy_plan::Options;
-use pinbuddy_plan::device::{DeviceRecord, Rival, SHARED, allowance};
+use pinbuddy_plan::device::{DeviceRecord, SHARED, allowance};
 use pinbuddy_plan::file::device::DevicePlan;
 use pinbuddy_replay::device::replay::Replay;
 use pinbuddy_replay::device::{Act, Device, Kind};
@@ -216,35 +216,15 @@ fn trainings_whose_batches_come_in_another_order_are_not_worse_off() {
     assert!(fate.worse == 0 && fate.mean() <= 0.0, "{fate:?}");
 }
 
-/// Whether a run says at its end that the plan is too much for it (`cxx-bridge/src/device/misfit.rs`).
-fn is_too_much(plan: &DevicePlan, run: &[Act]) -> bool {
-    let mut replay = Replay::new(plan.before(0, Kind::Torch.model()).unwrap());
-    let mut beside: HashMap<u32, Rival> = HashMap::new();
-    let (mut looked_at, mut used, mut served) = (HashMap::new(), HashSet::new(), 0);
-    for act in run {
-        replay.step(*act);
-        let mut over = |block: &u32| {
-            if let Some((stream, number)) = looked_at.remove(block) {
-                beside.entry(stream).or_default().free(number);
-            }
-        };
-        match act {
-            Act::Alloc { block, bytes, stream } => {
-                let counts = replay.model().counts();
-                if std::mem::replace(&mut served, counts.hits + counts.borrowed) < counts.hits + counts.borrowed {
-                    let number = beside.entry(*stream).or_default().allocate(*bytes).unwrap();
-                    looked_at.insert(*block, (*stream, number));
-                }
-            }
-            Act::Use { block, .. } => drop(used.insert(*block)),
-            Act::Free { block } if !used.contains(block) => over(block),
-            Act::Complete { block } => over(block),
-            Act::Free { .. } | Act::Iter => {}
-            Act::Clear => beside.values_mut().for_each(Rival::clear),
-        }
-    }
-    let without = beside.values().map(Rival::peak).sum();
-    replay.model().counts().planned_bytes > without + allowance(without)
+/// What is reserved in a run with a plan, and whether the run says that the plan does not fit it (`cxx-bridge/src/device/misfit.rs`).
+fn ends(plan: &DevicePlan, run: &[Act]) -> (u64, bool) {
+    let replay = replayed(plan.before(0, Kind::Torch.model()).unwrap(), run);
+    let outcome = replay.outcome();
+    let is_too_much = plan.without.is_some_and(|it| {
+        let without = it.for_a_run(outcome.bound);
+        outcome.peak_reserved > without + allowance(without)
+    });
+    (outcome.peak_reserved, is_too_much || replay.model().served().is_misfit())
 }
 
 /// A run whose batches are a part of the recorded ones: what is freed again is shorter.
@@ -260,7 +240,9 @@ fn of_smaller_batches(run: &[Act], part: u64) -> Vec<Act> {
     run.iter().map(smaller).collect()
 }
 
-/// Runs of the same program never say so, and nearly all that lose because their batches are smaller do.
+/// The recorded run never says so, longer ones do only if they lose by the plan, and most that lose because their batches are smaller
+/// do. While a model of PyTorch's allocator looked at what the plan serves, 60 of 61 did, but 17 of 36 edited trainings that lose
+/// (`docs/decisions/planned-memory.md`), of which now 33 do.
 #[test]
 fn a_plan_that_is_too_much_for_a_run_is_told_from_one_that_is_not() {
     let mut fate = Fate::default();
@@ -268,18 +250,25 @@ fn a_plan_that_is_too_much_for_a_run_is_told_from_one_that_is_not() {
     for (seed, program) in some(program(), DRAWN) {
         let run = program.acts(1);
         let plan = fate.plan(&run, Kind::Torch);
-        assert!(!is_too_much(&plan, &run) && !is_too_much(&plan, &program.acts(3)), "{seed} {program:?}");
+        let loses = |run: &[Act], with| {
+            let without = reserved(Kind::Torch.model(), run);
+            with > without + allowance(without)
+        };
+        assert!(!ends(&plan, &run).1, "{seed} {program:?}");
+        let longer = program.acts(3);
+        let (with, is_said) = ends(&plan, &longer);
+        assert!(!is_said || loses(&longer, with), "{seed} {program:?}");
         for part in [2, 4] {
             let run = of_smaller_batches(&run, part);
-            let without = reserved(Kind::Torch.model(), &run);
-            let loses = fate.add(&plan, &run, Kind::Torch) > allowance(without) as i64;
-            let is_said = is_too_much(&plan, &run);
+            fate.runs += 1;
+            let (with, is_said) = ends(&plan, &run);
+            let loses = loses(&run, with);
             lose += usize::from(loses);
             found += usize::from(loses && is_said);
             wrong += usize::from(is_said && !loses);
         }
     }
     println!("{lose} {found} {wrong}");
-    // 79 of 120 while an edited program took all regions.
-    assert!((50..=66).contains(&lose) && found * 20 >= lose * 19 && wrong * 60 <= fate.runs, "{lose} {found} {wrong}");
+    // 79 of 120 while an edited program took all regions. Ten of those that are wrong have places for hardly any request.
+    assert!((50..=66).contains(&lose) && found * 6 >= lose * 5 && wrong * 7 <= fate.runs, "{lose} {found} {wrong}");
 }

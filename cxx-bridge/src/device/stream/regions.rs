@@ -91,7 +91,6 @@ impl StreamPlan {
         if why == GiveBack::Cleared {
             state.borrows = 0;
         }
-        state.model.clear();
         let idle = state.take_idle();
         if why == GiveBack::Short && !idle.is_empty() {
             state.stays_away();

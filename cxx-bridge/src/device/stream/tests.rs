@@ -162,15 +162,6 @@ fn regions_come_back_at_once_or_an_iteration_later_and_later_each_time() {
 }
 
 #[test]
-fn what_a_run_used_at_most_outlasts_its_peaks() {
-    let (plan, held) = begun(10);
-    free(&plan, held.address);
-    plan.reset_peaks();
-    assert_eq!(plan.counted().most(), [4 * MIB as u64, 0]);
-    assert_eq!(plan.most(), [4 * MIB as u64; 2]);
-}
-
-#[test]
 fn regions_of_a_plan_that_is_dropped_go_with_their_last_block() {
     let plan = plan(4);
     reserve(&plan);

@@ -47,6 +47,28 @@ impl From<Stream> for (u32, u32) {
 pub struct DevicePlan {
     /// In any order; no stream twice.
     pub plans: Vec<(Stream, Plan)>,
+    /// None in files of older releases, and of records that were full before their runs ended.
+    pub without: Option<Without>,
+}
+
+/// What the recorded run, without a plan, had at most on the devices that have plans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Without {
+    /// Bytes in use at once.
+    pub in_use: u64,
+    /// Bytes that PyTorch's allocator reserved.
+    pub reserved: u64,
+}
+
+impl Without {
+    /// What PyTorch's allocator would reserve for a run that has so many bytes in use at most, were it as efficient there. At least
+    /// as many.
+    #[must_use]
+    pub fn for_a_run(&self, in_use: u64) -> u64 {
+        let reserved = u128::from(in_use) * u128::from(self.reserved) / u128::from(self.in_use.max(1));
+        u64::try_from(reserved).unwrap_or(u64::MAX).max(in_use)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,7 +78,9 @@ struct File<'t> {
     version: u64,
     #[serde(borrow)]
     plans: Vec<Of<'t>>,
-    /// Of the streams and the sums of their plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    without: Option<Without>,
+    /// Of all numbers beside the plans, and the sums of these.
     checksum: u32,
 }
 
@@ -101,7 +125,7 @@ impl DevicePlan {
     pub fn read(text: &str) -> Result<Self, Error> {
         check_head(text, FORMAT)?;
         let file: File<'_> = serde_json::from_str(text)?;
-        let expected = file.checksum;
+        let (expected, without) = (file.checksum, file.without);
         let mut sum = crc32fast::Hasher::new();
         let mut plans: Vec<(Stream, Plan)> = Vec::new();
         for Of { stream, plan } in file.plans {
@@ -116,12 +140,13 @@ impl DevicePlan {
             add(&mut sum, stream, Text::of(&plan).sum()?);
             plans.push((stream, plan));
         }
+        add_without(&mut sum, without);
         let found = sum.finalize();
         if expected != found {
             let expected = Some(expected);
             return Err(Error::Checksum { expected, found });
         }
-        Ok(Self { plans })
+        Ok(Self { plans, without })
     }
 
     /// Writes the text of a file, with a line's end.
@@ -142,7 +167,9 @@ impl DevicePlan {
             let stream = *stream;
             plans.push(Of { stream, plan: text });
         }
-        let file = File { format: FORMAT.into(), version: VERSION, plans, checksum: sum.finalize() };
+        let without = self.without;
+        add_without(&mut sum, without);
+        let file = File { format: FORMAT.into(), version: VERSION, plans, without, checksum: sum.finalize() };
         serde_json::to_writer(&mut *out, &file)?;
         out.write_all(b"\n")
     }
@@ -171,6 +198,13 @@ fn add(sum: &mut crc32fast::Hasher, stream: Stream, of_plan: u32) {
     }
 }
 
+fn add_without(sum: &mut crc32fast::Hasher, without: Option<Without>) {
+    if let Some(Without { in_use, reserved }) = without {
+        sum.update(&in_use.to_le_bytes());
+        sum.update(&reserved.to_le_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +218,8 @@ mod tests {
             ..Plan::default()
         };
         let stream = |device, number| Stream { device, number };
-        DevicePlan { plans: vec![(stream(0, 0), plan(8192)), (stream(1, 2), plan(4096))] }
+        let without = Some(Without { in_use: 12_000, reserved: 16_384 });
+        DevicePlan { plans: vec![(stream(0, 0), plan(8192)), (stream(1, 2), plan(4096))], without }
     }
 
     fn text(plans: &DevicePlan) -> String {
