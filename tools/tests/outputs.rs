@@ -188,6 +188,18 @@ fn standard_input_is_read_from_pipes_and_files_by_each_of_its_names() {
     assert_eq!(left, ["blocks.csv", "tensors-155.jsonl"]);
 }
 
+/// Some devices never end, and what can be read once is copied.
+#[test]
+fn a_device_is_no_input() {
+    for program in ["report", "advise", "plan"] {
+        for (name, stdin) in [("/dev/zero", "/dev/null"), ("-", "/dev/zero")] {
+            let done = command().args([program, name]).stdin(File::open(stdin).unwrap()).output().unwrap();
+            let said = errors(&done);
+            assert!(!done.status.success() && said.contains("expected a file or a pipe, found a device"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn what_is_cut_off_is_used_up_to_there_and_said_and_a_search_that_cannot_be_told_of_goes_on() {
     let (folder, trace, _) = inputs();

@@ -1,8 +1,9 @@
 //! Files as they come, or as gzip has compressed them; standard input and pipes, too.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, IsTerminal as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -32,6 +33,12 @@ impl Readable {
         let found = fs::metadata(path)?;
         if found.is_file() || found.is_dir() {
             return Ok(Self { path: path.to_path_buf(), _copy: None });
+        }
+        let kind = found.file_type();
+        let is_terminal = is_stdin && io::stdin().is_terminal();
+        if kind.is_block_device() || kind.is_char_device() && !is_terminal {
+            // Some never end, and the copy would fill the disk.
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a file or a pipe, found a device"));
         }
         let mut copy = tempfile::tempfile()?;
         if is_stdin {
