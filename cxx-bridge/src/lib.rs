@@ -40,7 +40,7 @@ use {
     device::{
         all::{device_counted, device_idle, device_reserved, device_reset_accumulated, device_reset_peaks},
         bridged::{device_note, device_uses},
-        misfit::{device_dropped, device_judges, device_record_close, device_unserved},
+        misfit::{device_dropped, device_record_close, device_unserved},
         moves::{device_moved, device_moved_since, device_moves},
         process::{
             device_absent, device_begins, device_borrowed, device_emptied, device_gave_back, device_longest,
@@ -301,7 +301,6 @@ mod ffi {
         fn device_retired(device: i8);
         fn device_unserved();
         fn device_record_catch_up();
-        fn device_judges() -> bool;
         fn device_record_close();
         fn device_longest() -> usize;
         fn device_threshold() -> usize;
@@ -350,6 +349,7 @@ mod ffi {
         fn is_due(self: &Tally, more: usize) -> bool;
         fn read(self: &Tally, passed: i64, slack: &[i64; 3]);
         fn had(self: &Tally, in_use: i64, reserved: i64);
+        fn has_pool(self: &Tally);
         fn forgive(self: &Tally, tries: &[u64; 3]);
         fn forgiven(self: &Tally) -> [u64; 3];
     }

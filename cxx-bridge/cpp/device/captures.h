@@ -62,7 +62,6 @@ class Captures {
 
   void begin(c10::DeviceIndex device, c10::MempoolId_t pool, Filter filter) {
     const std::lock_guard guard(mutex_);
-    had_any_.store(true, std::memory_order_relaxed);
     all_.push_back({device, pool, std::move(filter)});
     changed(1);
   }
@@ -81,11 +80,6 @@ class Captures {
   // Whether one is under way on any device. Takes no lock.
   bool any() const {
     return count_.load(std::memory_order_relaxed) > 0;
-  }
-
-  // Whether there was any so far.
-  bool had_any() const {
-    return had_any_.load(std::memory_order_relaxed);
   }
 
   // Whether events may be recorded and queried. Where releases say so, it is told when a capture begins or ends.
@@ -127,7 +121,6 @@ class Captures {
   }
 
   std::atomic<std::size_t> count_{0};
-  std::atomic<bool> had_any_{false};
   EventGate events_;
   std::mutex mutex_;
   std::vector<Capture> all_;

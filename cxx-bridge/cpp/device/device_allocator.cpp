@@ -181,7 +181,9 @@ class DeviceAllocator final : public Planning {
   }
 
   void resetPeakStats(c10::DeviceIndex device) override {
-    keep_most(device);
+    if (planned_) {
+      streams_[device].peaks().keep(getDeviceStats(device), device_passed(), device_tally(device));
+    }
     below_->resetPeakStats(device);
     streams_[device].peaks().reset();
     device_reset_peaks(device);
@@ -358,7 +360,7 @@ void install_device_allocator() {
   }
   device_memory::allocator.store(the_device_allocator);
   register_beside(below);
-  std::atexit([] { the_device_allocator->close(); });
+  std::atexit(device_record_close);
 }
 
 bool device_initialised() {

@@ -27,6 +27,8 @@ class Peaks {
   void keep(Stats stats, std::int64_t passed, const Tally& tally) {
     Lock guard(mutex_);
     raise(stats, kept_);
+    constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    tally.had(stats.requested_bytes[all].peak, stats.reserved_bytes[all].peak);
     tally.read(passed, {slack(stats.allocated_bytes), slack(stats.active_bytes), slack(stats.requested_bytes)});
     kept_ = std::move(stats);
   }

@@ -5,7 +5,6 @@
 // told of is free again; where no plan is used, only the allocator below remembers anything.
 #pragma once
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/ScopeExit.h>
@@ -32,6 +31,7 @@ class Planning : public Forwarding<device_memory::CUDAAllocator> {
   void beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool, Captures::Filter filter) override {
     below_->beginAllocateToPool(device, pool, filter);
     captures_.begin(device, pool, std::move(filter));
+    device_tally(device).has_pool();
   }
 
   void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t pool) override {
@@ -71,23 +71,6 @@ class Planning : public Forwarding<device_memory::CUDAAllocator> {
   void popCompileContext() override {
     below_->popCompileContext();
     DeviceHistory::pop_compiled();
-  }
-
-  // What the device had at most, for the end of a run with a plan. Private pools hold what nobody plans: then nothing is known.
-  void keep_most(c10::DeviceIndex device) {
-    if (device_judges() && !captures_.had_any()) {
-      constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-      const auto stats = getDeviceStats(device);
-      device_tally(device).had(stats.requested_bytes[all].peak, stats.reserved_bytes[all].peak);
-    }
-  }
-
-  // The process ends.
-  void close() {
-    for (c10::DeviceIndex device = 0; device < streams_.devices(); ++device) {
-      keep_most(device);
-    }
-    device_record_close();
   }
 
  protected:

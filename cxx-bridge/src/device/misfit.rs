@@ -58,12 +58,12 @@ fn judge(is_whole: bool, is_sure: bool) {
         return;
     };
     let counted: Served = planned().map(|(_, plan)| Served::from(plan.counts().0)).sum();
+    let may_fit = is_whole && counted.is_fit();
     let why = match counted.is_misfit() {
         true => Some(few(counted)),
-        false => is_whole.then(|| too_much(plan, counted)).flatten(),
+        false => may_fit.then(|| too_much(plan, counted)).flatten(),
     };
-    if is_whole
-        && counted.is_fit()
+    if may_fit
         && why.is_none()
         && let Some(place) = place
     {
@@ -83,24 +83,21 @@ fn few(Served { served, asked }: Served) -> String {
 }
 
 /// Why the plan costs more than it gains, if so: for what was in use, more was reserved than by PyTorch's allocator, were that as
-/// efficient as in the recorded run. A run that ended before half of the recorded requests may have failed early.
+/// efficient as in the recorded run. One that ended before it asked for all that is planned may have failed early.
 fn too_much(plan: &DevicePlan, Served { asked, .. }: Served) -> Option<String> {
-    let recorded: u64 = plan.plans.iter().map(|(_, plan)| plan.facts.requests).sum();
+    let lanes = plan.plans.iter().flat_map(|(_, plan)| &plan.lanes);
+    let is_early = asked < lanes.map(|it| it.prologue.len() + it.period.len()).sum();
     let mut devices: Vec<u32> = planned().map(|(it, _)| it.device).collect();
     devices.dedup();
     let all = devices.into_iter().map(|device| device_tally(device as i8).of_run());
-    let [in_use, reserved] = all.fold([0; 2], |sums, it| [0, 1].map(|at| sums[at] + it[at]));
-    let without = plan.without?.for_a_run(in_use);
-    let is_more = asked as u64 * 2 >= recorded && reserved > without + allowance(without);
-    is_more.then(|| {
-        let [in_use, reserved, more] = [in_use, reserved, reserved - without].map(Bytes);
-        format!("{reserved} were reserved for {in_use} in use, about {more} more than without it")
+    let all: Vec<[u64; 2]> = all.collect::<Option<_>>()?;
+    let [in_use, reserved] = [0, 1].map(|it| all.iter().map(|most| most[it]).sum());
+    let recorded = plan.without?;
+    let without = recorded.for_a_run(in_use);
+    (!is_early && reserved > without + allowance(without)).then(|| {
+        let [in_use, reserved, then, without] = [in_use, reserved, recorded.in_use, recorded.reserved].map(Bytes);
+        format!("{reserved} were reserved for {in_use} in use; in the recorded run, without it, {without} for {then}")
     })
-}
-
-/// Whether the end of the run asks what its devices had at most: in a process that uses a plan.
-pub(crate) fn device_judges() -> bool {
-    used_here().is_some()
 }
 
 /// Whether the text is this plan's.

@@ -6,7 +6,7 @@
 //! peak: what PyTorch's allocator had when it was read last, and what passed to it since, is the most that it can have. Knows no
 //! allocator.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use pinbuddy_core::Gauge;
 
@@ -32,8 +32,9 @@ pub(crate) struct Tally {
     most: [AtomicI64; 3],
     /// Failures, retries and rejections that PyTorch's allocator counted of tries that are not the program's.
     forgiven: [AtomicU64; 3],
-    /// Of the whole run.
+    /// The most in use and the most reserved, of the whole run.
     of_run: [AtomicI64; 2],
+    has_pool: AtomicBool,
 }
 
 /// This device's; the first one's, for an index that names none.
@@ -63,6 +64,7 @@ impl Tally {
             most: [const { AtomicI64::new(UNKNOWN) }; 3],
             forgiven: [const { AtomicU64::new(0) }; 3],
             of_run: [const { AtomicI64::new(0) }; 2],
+            has_pool: AtomicBool::new(false),
         }
     }
 
@@ -107,16 +109,22 @@ impl Tally {
         [0, 1, 2].map(|kind| self.forgiven[kind].load(Relaxed))
     }
 
-    /// Since its peaks began anew, the device has had so many bytes in use at most, and so many reserved.
+    /// Since its peaks began anew, the device had so many bytes in use at most, and so many reserved.
     pub(crate) fn had(&self, in_use: i64, reserved: i64) {
         for (most, had) in self.of_run.iter().zip([in_use, reserved]) {
             most.fetch_max(had, Relaxed);
         }
     }
 
-    /// The most of both that [`Self::had`] was told.
-    pub(super) fn of_run(&self) -> [u64; 2] {
-        [0, 1].map(|it| u64::try_from(self.of_run[it].load(Relaxed)).unwrap_or(0))
+    /// Private pools, of graphs or the program's, hold what no plan is for.
+    pub(crate) fn has_pool(&self) {
+        self.has_pool.store(true, Relaxed);
+    }
+
+    /// The most of both that [`Self::had`] was told: up to the last request that could be a new peak. None beside pools.
+    pub(super) fn of_run(&self) -> Option<[u64; 2]> {
+        let most = |it: usize| u64::try_from(self.of_run[it].load(Relaxed)).unwrap_or(0);
+        (!self.has_pool.load(Relaxed)).then(|| [most(0), most(1)])
     }
 
     /// Sums begin anew.

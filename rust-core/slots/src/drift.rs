@@ -21,6 +21,8 @@ pub(crate) struct Drift {
     times_given_up: u64,
     /// The most edits of a doubt.
     edits: u8,
+    /// Another program's, for good.
+    is_others: bool,
 }
 
 impl Drift {
@@ -31,7 +33,7 @@ impl Drift {
             true => steps.saturating_mul(TIMES).max(FEWEST),
             false => u32::MAX,
         };
-        Self { unplanned: 0, most, given_up: false, lost: 0, times_given_up: 0, edits: 0 }
+        Self { unplanned: 0, most, given_up: false, lost: 0, times_given_up: 0, edits: 0, is_others: false }
     }
 
     /// A request while the lane was not sure of its place.
@@ -56,9 +58,15 @@ impl Drift {
         self.edits
     }
 
-    /// The lane does not know its place any more.
-    pub(crate) fn lost(&mut self) {
+    /// The lane does not know its place any more. `is_first`: it has not asked as often yet as its sequence is long.
+    pub(crate) fn lost(&mut self, is_first: bool) {
         self.lost += u64::from(self.most != u32::MAX);
+        self.is_others |= is_first;
+    }
+
+    /// Whether it was lost in its first pass: another program's, then, which goes on otherwise where it meets the sequence again.
+    pub(crate) fn is_others(&self) -> bool {
+        self.is_others
     }
 
     /// The lane is sure of its place: the plan fits it.
@@ -69,7 +77,7 @@ impl Drift {
 
     /// Whether the plan does not fit the lane: until it is sure of its place again, nothing is kept for it.
     pub(crate) fn is_given_up(&self) -> bool {
-        self.given_up
+        self.given_up || self.is_others
     }
 
     /// How often the lane lost its place, and how often it was given up.
@@ -102,7 +110,7 @@ mod tests {
             assert_eq!(drift.counts(), (0, 1));
         }
         let mut ends = Drift::new(10, false);
-        ends.lost();
+        ends.lost(false);
         (0..100_000).for_each(|_| ends.saw(false));
         assert_eq!((ends.is_given_up(), ends.counts()), (false, (0, 0)));
     }

@@ -211,7 +211,7 @@ impl Course {
 
     /// What the last request was, if it got no slot.
     pub(crate) fn last_unserved(&self) -> Unserved {
-        self.last_unserved
+        if self.drift.is_others() { Unserved::Anywhere } else { self.last_unserved }
     }
 
     /// Whether requests are expected to come as planned.
@@ -321,7 +321,7 @@ impl Course {
         match verdict.state {
             State::Sure => self.position = Position::Known,
             State::Doubt => self.position = Position::Doubted(doubt),
-            State::Lost => self.drift.lost(),
+            State::Lost => self.drift.lost(self.is_first_pass()),
         }
         if let Some(step) = step {
             return Planned::Step(step);

@@ -257,6 +257,9 @@ impl Slots {
             Some(&Some(lane)) => lane,
             _ => self.assign(thread, bytes)?,
         };
+        if self.courses[lane as usize].drift().is_others() {
+            return self.unplanned(thread);
+        }
         let step = match self.courses[lane as usize].ask(bytes, self.live) {
             Planned::Step(step) => step,
             Planned::FoundStep(step) => {
@@ -265,10 +268,7 @@ impl Slots {
             }
             Planned::Nothing => {
                 let Some(changed) = self.change_lane(thread, lane) else {
-                    self.needed = None;
-                    self.refused = Some(Refused { thread, missed: false });
-                    self.counts.unplanned += 1;
-                    return None;
+                    return self.unplanned(thread);
                 };
                 self.counts.resyncs += 1;
                 lane = changed.0;
@@ -299,6 +299,14 @@ impl Slots {
             self.counts.misses += 1;
         }
         taken
+    }
+
+    /// Nothing is planned for the request of this thread.
+    fn unplanned(&mut self, thread: u32) -> Option<Taken> {
+        self.needed = None;
+        self.refused = Some(Refused { thread, missed: false });
+        self.counts.unplanned += 1;
+        None
     }
 
     /// Takes a step's slot, if it is free.

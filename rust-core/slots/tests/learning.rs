@@ -234,6 +234,25 @@ fn a_program_that_was_edited_takes_no_region_that_never_was_there() {
     assert_eq!(after(&[1, 2, 3, 8, 9, 10, 11, 12, 4, 5, 6, 7, 4], 5), None, "all of an iteration");
 }
 
+/// It would meet the plan again and again, each time with other blocks in its places.
+#[test]
+fn a_program_that_gets_lost_in_its_first_pass_follows_the_plan_no_more_and_gets_what_is_idle() {
+    let sizes: Vec<usize> = (2..14).collect();
+    for is_first in [true, false] {
+        let mut slots = learning(&steps(&sizes));
+        if !is_first {
+            step(&mut slots, &sizes);
+        }
+        for granules in 30..50 {
+            slots.request(0, granules * GRANULE);
+        }
+        assert_eq!(step(&mut slots, &sizes) == 0, is_first);
+        assert_eq!(step(&mut slots, &sizes) == 0, is_first);
+        assert_eq!(slots.request(0, 14 * GRANULE), None);
+        lent(&mut slots, 14);
+    }
+}
+
 #[test]
 fn a_region_that_was_there_is_taken_again_whatever_the_program_does() {
     let mut slots = learning(&steps(&ALIKE));

@@ -29,4 +29,9 @@ impl Course {
             _ => Program::Planned,
         }
     }
+
+    /// Whether the lane, which learns, has not asked as often yet as it has steps.
+    pub(super) fn is_first_pass(&self) -> bool {
+        self.habits.is_some() && (self.now() as usize) < self.steps.len()
+    }
 }
