@@ -87,12 +87,15 @@ fn few(Served { served, asked }: Served) -> String {
 fn too_much(plan: &DevicePlan, Served { asked, .. }: Served) -> Option<String> {
     let lanes = plan.plans.iter().flat_map(|(_, plan)| &plan.lanes);
     let is_early = asked < lanes.map(|it| it.prologue.len() + it.period.len()).sum();
+    let recorded = plan.without?;
     let mut devices: Vec<u32> = planned().map(|(it, _)| it.device).collect();
     devices.dedup();
-    let all = devices.into_iter().map(|device| device_tally(device as i8).of_run());
-    let all: Vec<[u64; 2]> = all.collect::<Option<_>>()?;
-    let [in_use, reserved] = [0, 1].map(|it| all.iter().map(|most| most[it]).sum());
-    let recorded = plan.without?;
+    let [mut in_use, mut reserved] = [0; 2];
+    for device in devices {
+        let most = device_tally(device as i8).of_run()?;
+        in_use += most[0];
+        reserved += most[1];
+    }
     let without = recorded.for_a_run(in_use);
     (!is_early && reserved > without + allowance(without)).then(|| {
         let [in_use, reserved, then, without] = [in_use, reserved, recorded.in_use, recorded.reserved].map(Bytes);

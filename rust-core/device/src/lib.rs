@@ -159,3 +159,13 @@ fn place<T: Default>(places: &mut Vec<T>, block: u32) -> &mut T {
     }
     &mut places[index]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_or_three_percent_may_be_lost() {
+        assert_eq!([0, 600 * MIB, 1000 * MIB].map(allowance), [20 * MIB, 20 * MIB, 1000 * MIB / 100 * 3]);
+    }
+}

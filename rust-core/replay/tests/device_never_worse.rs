@@ -241,7 +241,7 @@ fn of_smaller_batches(run: &[Act], part: u64) -> Vec<Act> {
 }
 
 /// The recorded run never says so, longer ones do only if they lose by the plan, and most that lose because their batches are smaller
-/// do. While a model of PyTorch's allocator looked at what the plan serves, 60 of 61 did, but 17 of 36 edited trainings that lose
+/// do. While a model of PyTorch's allocator looked at what the plan serves, 59 of 61 did, but 17 of 36 edited trainings that lose
 /// (`docs/decisions/planned-memory.md`), of which now 33 do.
 #[test]
 fn a_plan_that_is_too_much_for_a_run_is_told_from_one_that_is_not() {

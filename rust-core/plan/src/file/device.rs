@@ -229,6 +229,13 @@ mod tests {
     }
 
     #[test]
+    fn what_a_run_would_reserve_is_at_least_what_it_uses_whatever_a_file_says() {
+        let of = |in_use, reserved, run| Without { in_use, reserved }.for_a_run(run);
+        assert_eq!([of(10, 14, 5), of(10, 14, 20), of(10, 4, 20), of(0, 0, 7)], [7, 28, 20, 7]);
+        assert_eq!([of(0, u64::MAX, u64::MAX), of(u64::MAX, 1, u64::MAX)], [u64::MAX; 2]);
+    }
+
+    #[test]
     fn no_digit_can_be_changed_a_stream_is_named_once_and_one_plan_is_another_file() {
         let good = text(&plans());
         for at in 0..good.len() {
